@@ -10,7 +10,6 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import (
     TIMER,
-    Cause,
     Delivery,
     Message,
     is_manager,
@@ -23,40 +22,10 @@ from yunikorn_actors.messages.scheduling import RunSlice
 from yunikorn_actors.trace.items import Item, Part, items_in
 from yunikorn_actors.trace.origins import Origin, origins
 from yunikorn_actors.trace.parts import facts_of, texts_in
+from yunikorn_actors.trace.recorded import InMemory
 
 OF_ALL = (rm.ConfigurationRequested, rm.RegistrationRequested, rm.RMLost, rm.RMUnregistered)
 """What is about all that a resource manager has, and names none of it."""
-
-
-class InMemory:
-    """A recording of which all messages are held."""
-
-    def __init__(self, deliveries: Iterable[Delivery]) -> None:
-        self._steps: dict[Cause, Delivery] = {}
-        self._naming: dict[str, list[Delivery]] = {}
-        for it in deliveries:
-            # A caller's mailbox counts its answers from one again, and those lead nowhere.
-            self._steps.setdefault(Cause(it.mailbox, it.step), it)
-            for text in dict.fromkeys(texts_in(it.message)):
-                self._naming.setdefault(text, []).append(it)
-
-    def joined_with(self, step: Cause) -> list[Delivery]:
-        found: list[Delivery] = []
-        at = self._steps.get(step)
-        while at is not None:
-            found.append(at)
-            before = Cause(at.mailbox, at.step - 1)
-            at = self._steps.get(before) if at.joined else None
-        return found[::-1]
-
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        found = {
-            Cause(it.mailbox, it.step): it for name in names for it in self._naming.get(name, ())
-        }
-        return sorted(
-            (it for it in found.values() if it.mailbox.startswith(mailbox)),
-            key=lambda it: (it.mailbox, it.step),
-        )
 
 
 class _Run:

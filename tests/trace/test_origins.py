@@ -14,7 +14,7 @@ from moves import Move, scripts
 from playing import Player
 from recorded_workloads import SMALL, deliveries_of, recorded
 from recordings import Tape, in_service
-from ways import InMemory, faults
+from ways import faults
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -24,6 +24,7 @@ from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.trace.chain import downwards, upwards
 from yunikorn_actors.trace.items import Item, items_in
 from yunikorn_actors.trace.origins import origins
+from yunikorn_actors.trace.recorded import InMemory
 
 
 def told(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Item]]:

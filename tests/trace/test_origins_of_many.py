@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from probes import wait_until
 from recorded_workloads import deliveries_of
 from recordings import node, submit
-from ways import InMemory, faults
+from ways import faults
 
 from benchmarks.load import Load
 from benchmarks.run import measure
@@ -30,6 +30,7 @@ from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.items import items_in
 from yunikorn_actors.trace.origins import origins
+from yunikorn_actors.trace.recorded import InMemory
 
 CONFIG = """
 partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]

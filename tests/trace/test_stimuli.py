@@ -14,7 +14,7 @@ from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Deliv
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested, RMUpdateAllocation
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.chain import Heads
+from yunikorn_actors.trace.heads import Heads
 from yunikorn_actors.trace.items import Item, Part, items_in
 from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.read import TraceReader

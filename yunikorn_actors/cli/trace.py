@@ -407,7 +407,7 @@ def _chain(options: argparse.Namespace) -> int:
 
 def _links(options: argparse.Namespace, path: Path) -> list[Link]:
     if options.down:
-        return downwards(options.step, path)
+        return downwards(options.step, path, options.about)
     if options.causes:
         return by_causes(options.step, path)
     return upwards(options.step, path, options.about)

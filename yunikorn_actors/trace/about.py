@@ -1,35 +1,38 @@
-"""Whether a message is about an item: brings it, ends it, takes it for something else."""
+"""Whether a message is about an item: brings it, ends it, takes it for something else.
+
+What a message is about are names, and an item is looked for by names. So of hundreds that were
+handled together, the one that is about an item is found at once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import overload
 
 from yunikorn_actors.domain.proposals import CancelPlaceholder, Preempt, Replace
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import Message
-from yunikorn_actors.trace.items import Item, Part, items_in
+from yunikorn_actors.messages.base import Delivery, Message
+from yunikorn_actors.trace.items import Item, Part, items_in, manager_in
 from yunikorn_actors.trace.parts import texts_in
+
+_Name = tuple[str, ...]
 
 
 def asks(message: Message, item: Item) -> bool:
-    return any(
-        (it.application_id, it.key) == (item.application_id, item.key)
-        for it in items_in(message)
-        if it.part is Part.ASK
-    )
+    return not set(_asked_in(message)).isdisjoint(_as_asked(item))
 
 
 def ends(message: Message, item: Item) -> bool:
     """Whether it ends the item: by its UUID, by its key, or all of an application."""
-    return any(
-        it.application_id in {"", item.application_id}
-        and (it.uuid == item.uuid if it.uuid and item.uuid else it.key in {"", item.key})
-        for it in items_in(message)
-        if it.part is Part.END
-    )
+    return not set(_ended_in(message)).isdisjoint(_as_ended(item))
 
 
 def takes(message: Message, item: Item) -> bool:
     """Whether it proposes that the item goes for something else."""
-    return isinstance(message, s.ProposeAllocations) and any(
-        item.uuid in taken(it) for it in message.proposals
-    )
+    return not set(_taken_in(message)).isdisjoint(_as_taken(item))
+
+
+def of_application(message: Message, item: Item) -> bool:
+    return item.application_id in texts_in(message)
 
 
 def taken(proposal: object) -> set[str]:
@@ -41,5 +44,116 @@ def taken(proposal: object) -> set[str]:
     return set()
 
 
-def of_application(message: Message, item: Item) -> bool:
-    return item.application_id in texts_in(message)
+# -- by which names a message is found, and by which an item is looked for
+
+
+def _asked_in(message: Message) -> Iterator[_Name]:
+    return ((it.application_id, it.key) for it in items_in(message) if it.part is Part.ASK)
+
+
+def _as_asked(item: Item) -> tuple[_Name, ...]:
+    return ((item.application_id, item.key),)
+
+
+def _ended_in(message: Message) -> Iterator[_Name]:
+    for it in items_in(message):
+        if it.part is Part.END:
+            yield "any", it.application_id, it.key
+            yield ("uuid", it.application_id, it.uuid) if it.uuid else (
+                "key", it.application_id, it.key,
+            )  # fmt: skip
+
+
+def _as_ended(item: Item) -> tuple[_Name, ...]:
+    """An empty name means all; a UUID decides where both have one."""
+    kind = "key" if item.uuid else "any"
+    whose = ("", item.application_id)
+    by_key = tuple((kind, id_, key) for id_ in whose for key in ("", item.key))
+    return (*by_key, *(("uuid", id_, item.uuid) for id_ in whose)) if item.uuid else by_key
+
+
+def _taken_in(message: Message) -> Iterator[_Name]:
+    if isinstance(message, s.ProposeAllocations):
+        yield from ((uuid,) for it in message.proposals for uuid in taken(it))
+
+
+def _as_taken(item: Item) -> tuple[_Name, ...]:
+    return ((item.uuid,),)
+
+
+def _texts_in(message: Message) -> Iterator[_Name]:
+    return ((text,) for text in texts_in(message))
+
+
+def _as_application(item: Item) -> tuple[_Name, ...]:
+    return ((item.application_id,),)
+
+
+_Level = tuple[Callable[[Message], Iterator[_Name]], Callable[[Item], tuple[_Name, ...]]]
+_ASKS: _Level = (_asked_in, _as_asked)
+_ENDS: _Level = (_ended_in, _as_ended)
+_TAKES: _Level = (_taken_in, _as_taken)
+_OF_APPLICATION: _Level = (_texts_in, _as_application)
+_LEVELS: dict[Part, tuple[_Level, ...]] = {
+    Part.ASK: (_ASKS,),
+    Part.END: (_TAKES, _ENDS, _ASKS, _OF_APPLICATION),
+    Part.APPLICATION: (_OF_APPLICATION,),
+}
+"""How a message may be about an item, the surest first."""
+
+
+class Together(Sequence[Delivery]):
+    """Messages that were handled together."""
+
+    def __init__(self, deliveries: Iterable[Delivery]) -> None:
+        self._deliveries = tuple(deliveries)
+        self._found: dict[_Level, dict[_Name, int]] = {}
+        self._of_managers: dict[str, Together] = {}
+
+    @overload
+    def __getitem__(self, place: int) -> Delivery: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Delivery]: ...
+    def __getitem__(self, place: int | slice) -> Delivery | Sequence[Delivery]:
+        return self._deliveries[place]
+
+    def __len__(self) -> int:
+        return len(self._deliveries)
+
+    def of_manager(self, manager: str) -> "Together":
+        """Return those that may be of a resource manager; all, if none is."""
+        if manager not in self._of_managers:
+            own = [it for it in self if manager_in(it) in {"", manager}]
+            found = Together(own) if own and len(own) < len(self) else self
+            self._of_managers[manager] = found
+        return self._of_managers[manager]
+
+    @cached_property
+    def ends_anything(self) -> bool:
+        return bool(self._index(_ENDS))
+
+    def speaks_of(self, name: str) -> bool:
+        return (name,) in self._index(_OF_APPLICATION)
+
+    def that_ends(self, item: Item) -> Delivery | None:
+        """Return the last one that ends an item."""
+        return self._last(_ENDS, item)
+
+    def about(self, item: Item) -> Delivery | None:
+        """Return the last one that is about an item in the surest way."""
+        found = (self._last(level, item) for level in _LEVELS[item.part])
+        return next((it for it in found if it is not None), None)
+
+    def _last(self, level: _Level, item: Item) -> Delivery | None:
+        index = self._index(level)
+        found = max((index[name] for name in level[1](item) if name in index), default=None)
+        return None if found is None else self._deliveries[found]
+
+    def _index(self, level: _Level) -> dict[_Name, int]:
+        """Return the last place of each name."""
+        if level not in self._found:
+            names_in, _ = level
+            self._found[level] = {
+                name: place for place, it in enumerate(self) for name in names_in(it.message)
+            }
+        return self._found[level]

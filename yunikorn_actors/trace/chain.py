@@ -1,29 +1,20 @@
 """What led to a message, and what it led to.
 
-Every effect stands behind its cause in a recording. So one reading of the heads of records, which
-keeps a few numbers for each message, is enough to find all that came before one or of it. Payloads
-are read of those messages alone.
-
-A message with items is followed by one of them: see `origins`.
+A message with items is followed by them, from message to message: see `origins`. What a message led
+to are those whose items lead back to it, and what it set off.
 """
 
-from array import array
-from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 
-from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, Message
+from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.trace.alike import did_you_mean
-from yunikorn_actors.trace.items import Item, items_in
-from yunikorn_actors.trace.origins import origins
-from yunikorn_actors.trace.places import Places
-from yunikorn_actors.trace.read import TraceReader
-
-_STEP_BITS: Final = 40
-_STEP_MASK: Final = (1 << _STEP_BITS) - 1
-_NOBODY: Final = -1
+from yunikorn_actors.trace.heads import Heads, InFile
+from yunikorn_actors.trace.items import Item, item_of, items_in
+from yunikorn_actors.trace.origins import Origin, before, origins, within
+from yunikorn_actors.trace.recorded import PAIRING
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -47,183 +38,13 @@ class NotThere(LookupError):  # noqa: N818 - it says what is the matter
     """The recording has no such step, or the step is not about such an item; it says which."""
 
 
-class Heads:
-    """Who caused whom, which were handled together, and where they stand."""
-
-    def __init__(self, path: Path) -> None:
-        self._numbers: dict[str, int] = {}
-        self._names: list[str] = []
-        self._causes: list[array[int]] = []
-        """The causes of the steps of each mailbox."""
-        self._records: list[array[int]] = []
-        self._joined: list[bytearray] = []
-        self._mixed: list[bytearray] = []
-        """Whether it came, perhaps by others, of several that were handled together."""
-        self._first: list[int] = []
-        """The number of the first step of each mailbox that is in the recording."""
-        with TraceReader(path) as trace:
-            for head in trace.heads():
-                self._note(head.mailbox, head.step, head.cause, trace.number, joined=head.joined)
-
-    def _note(self, mailbox: str, step: int, cause: Cause, record: int, *, joined: bool) -> None:
-        number = self._number(mailbox)
-        causes = self._causes[number]
-        if not causes:
-            self._first[number] = step
-        # A caller's mailbox counts its answers from one again, and those lead nowhere.
-        if step == self._first[number] + len(causes):
-            causes.append(self._packed(cause))
-            self._records[number].append(record)
-            self._joined[number].append(joined)
-            self._mixed[number].append(self._mixes(cause))
-
-    def _number(self, mailbox: str) -> int:
-        number = self._numbers.setdefault(mailbox, len(self._names))
-        if number == len(self._names):
-            self._names.append(mailbox)
-            self._causes.append(array("q"))
-            self._records.append(array("q"))
-            self._joined.append(bytearray())
-            self._mixed.append(bytearray())
-            self._first.append(0)
-        return number
-
-    def _packed(self, cause: Cause) -> int:
-        return self._number(cause.mailbox) << _STEP_BITS | cause.step if cause.step else _NOBODY
-
-    def _at(self, step: Cause) -> tuple[int, int] | None:
-        number = self._numbers.get(step.mailbox)
-        if number is None:
-            return None
-        position = step.step - self._first[number]
-        return (number, position) if 0 <= position < len(self._causes[number]) else None
-
-    def _mixes(self, cause: Cause) -> bool:
-        """Whether what this step led to may have come of others too: then it was joined to them."""
-        at = self._at(cause)
-        return at is not None and bool(self._joined[at[0]][at[1]] or self._mixed[at[0]][at[1]])
-
-    def is_mixed(self, step: Cause) -> bool:
-        at = self._at(step)
-        return at is not None and bool(self._mixed[at[0]][at[1]])
-
-    def behind(self, step: Cause) -> int | None:
-        """Return the step of Context that led to a mixed one; None if it came of one message."""
-        if not self.is_mixed(step):
-            return None
-        at = self._cause(step)
-        while at is not None and at.mailbox != CONTEXT:
-            at = self._cause(at)
-        return 0 if at is None else at.step
-
-    def record(self, step: Cause) -> int | None:
-        """Return the number of the record of a step."""
-        at = self._at(step)
-        return None if at is None else self._records[at[0]][at[1]]
-
-    def records_with(self, step: Cause) -> list[int]:
-        """Return the records of what was handled together with a step, up to that."""
-        at = self._at(step)
-        if at is None:
-            return []
-        number, last = at
-        first = last
-        while self._joined[number][first] and first:
-            first -= 1
-        return list(self._records[number][first : last + 1])
-
-    def up(self, step: Cause) -> list[Cause]:
-        """Return the step and all before it by their causes, the first one first."""
-        found: list[Cause] = []
-        at: Cause | None = step
-        while at is not None:
-            found.append(at)
-            at = self._cause(at)
-        return found[::-1]
-
-    def _cause(self, step: Cause) -> Cause | None:
-        """Return what caused a step; None if it came from outside, or that is not recorded."""
-        at = self._at(step)
-        packed = _NOBODY if at is None else self._causes[at[0]][at[1]]
-        if packed == _NOBODY:
-            return None
-        cause = Cause(self._names[packed >> _STEP_BITS], packed & _STEP_MASK)
-        return None if self._at(cause) is None else cause
-
-    def down(self, step: Cause) -> list[int]:
-        """Return the records of a step and of all that it led to.
-
-        What several messages led to that were handled together, each of them may have led to.
-        """
-        at = self._at(step)
-        if at is None:
-            return []
-        begin = self._records[at[0]][at[1]]
-        reached = {self._key(step), self._key(self.last_with(step))}
-        found = [begin]
-        for record, own, cause in sorted(self._behind(begin)):
-            if cause in reached and own not in reached:
-                reached.add(own)
-                found.append(record)
-        return found
-
-    def last_with(self, step: Cause) -> Cause:
-        """Return the last step that was handled together with this one."""
-        at = self._at(step)
-        assert at is not None
-        number, last = at
-        while last + 1 < len(self._joined[number]) and self._joined[number][last + 1]:
-            last += 1
-        return Cause(step.mailbox, self._first[number] + last)
-
-    def _behind(self, begin: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the messages behind a record, each with its own number and that of its cause."""
-        for number, first in enumerate(self._first):
-            columns = zip(self._records[number], self._causes[number], strict=True)
-            for step, (record, cause) in enumerate(columns, first):
-                if record > begin:
-                    yield record, number << _STEP_BITS | step, cause
-
-    def _key(self, step: Cause) -> int:
-        return self._numbers[step.mailbox] << _STEP_BITS | step.step
-
-
-class _InFile:
-    """What the origins of items are found by, where the recording stays on the disk."""
-
-    def __init__(self, path: Path, heads: Heads) -> None:
-        self._heads = heads
-        self._places = Places(path)
-        self._known: dict[int, Delivery] = {}
-        self._naming: dict[frozenset[str], list[Delivery]] = {}
-
-    def at(self, step: Cause) -> Delivery | None:
-        record = self._heads.record(step)
-        found = [] if record is None else self.read([record])
-        return found[0] if found else None
-
-    def read(self, records: list[int]) -> list[Delivery]:
-        missing = [record for record in records if record not in self._known]
-        self._known.update(self._places.at(missing))
-        return [self._known[record] for record in records if record in self._known]
-
-    def joined_with(self, step: Cause) -> list[Delivery]:
-        return self.read(self._heads.records_with(step))
-
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        wanted = frozenset(names)
-        if wanted not in self._naming:
-            self._naming[wanted] = list(self._places.speaking_of(wanted))
-        return [it for it in self._naming[wanted] if it.mailbox.startswith(mailbox)]
-
-
 def upwards(step: Cause, path: Path, about: str = "") -> list[Link]:
     """Return what led to a step, from outside down to it; by the item that is named, or the first.
 
     A message without items is followed by causes.
     """
     heads = Heads(path)
-    recorded = _InFile(path, heads)
+    recorded = InFile(path, heads)
     last = recorded.at(step)
     if last is None:
         raise NotThere(f"there is no step {step.mailbox}/{step.step}")
@@ -237,7 +58,7 @@ def upwards(step: Cause, path: Path, about: str = "") -> list[Link]:
             depth=depth,
             delivery=it.delivery,
             is_wanted=it.delivery is last,
-            about=it.item.key or it.item.application_id,
+            about=it.item.name,
             others=len(items_in(it.delivery.message)) - 1,
             together=it.together,
             set_off_by=set_off_by,
@@ -262,10 +83,10 @@ def by_causes(step: Cause, path: Path) -> list[Link]:
     heads = Heads(path)
     if heads.record(step) is None:
         raise NotThere(f"there is no step {step.mailbox}/{step.step}")
-    return _by_causes(step, heads, _InFile(path, heads))
+    return _by_causes(step, heads, InFile(path, heads))
 
 
-def _by_causes(step: Cause, heads: Heads, recorded: _InFile) -> list[Link]:
+def _by_causes(step: Cause, heads: Heads, recorded: InFile) -> list[Link]:
     records = [heads.record(it) for it in heads.up(step)]
     found = recorded.read([record for record in records if record is not None])
     return [
@@ -274,46 +95,109 @@ def _by_causes(step: Cause, heads: Heads, recorded: _InFile) -> list[Link]:
     ]
 
 
-def downwards(step: Cause, path: Path) -> list[Link]:
-    """Return a step and all that it led to by causes, each behind what caused it.
+def downwards(step: Cause, path: Path, about: str = "") -> list[Link]:
+    """Return a step and all that it led to, each behind that of which it came.
 
-    Of what it was handled together with, that is left out which is about other items.
+    It is followed by the item that is named, or by all that it has. What it set off is there as
+    well, unless that may have been set off by others that were handled together with it.
     """
     heads = Heads(path)
-    records = heads.down(step)
-    if not records:
+    recorded = InFile(path, heads)
+    wanted = recorded.at(step)
+    if wanted is None:
         raise NotThere(f"there is no step {step.mailbox}/{step.step}")
-    last = heads.last_with(step)
-    read = Places(path).at(records)
-    wanted = read.pop(records[0])
-    mine = _Mine(items_in(wanted.message) if len(heads.records_with(last)) > 1 else [])
-    first = Link(depth=0, delivery=wanted, is_wanted=True)
-    known = {step: first, last: first}
-    below: dict[Cause, list[Link]] = {}
-    for delivery in read.values():
-        above = known.get(delivery.cause)
-        at = Cause(delivery.mailbox, delivery.step)
-        if above is None or not mine.takes(delivery.message):
-            continue
-        link = known[at] = Link(depth=above.depth + 1, delivery=delivery)
-        own = Cause(above.delivery.mailbox, above.delivery.step)
-        below.setdefault(own, []).append(link)
-    return _in_order(first, below)
+    item = _item(wanted, about) if about else None
+    return _Below(heads, recorded, wanted, [item] if item else items_in(wanted.message)).links()
 
 
-class _Mine:
-    """Whether a message is about one of these items, or about none at all."""
+class _Below:
+    """Goes through what may have come of a message, in the order of the recording."""
 
-    def __init__(self, items: list[Item]) -> None:
-        self._names = {name for it in items for name in it.names}
+    def __init__(self, heads: Heads, recorded: InFile, wanted: Delivery, items: list[Item]) -> None:
+        self._heads = heads
+        self._recorded = recorded
+        self._names = _related(recorded, {name for it in items for name in it.names})
+        self._first = Link(depth=0, delivery=wanted, is_wanted=True)
+        self._links: dict[Cause, Link] = {}
+        """By each step that leads on: those of what was handled together end with the last one."""
+        self._followed: dict[Cause, list[Item]] = {}
+        """By which items a message is followed."""
+        self._below: dict[Cause, list[Link]] = {}
+        begin = heads.record(_step(wanted)) or 0
+        self._seen = {begin}
+        named = map(heads.record, map(_step, recorded.speaking_of(self._names)))
+        self._rest = [it for it in named if it is not None and it > begin]
+        heapify(self._rest)
+        self._add(self._first, items)
 
-    def takes(self, message: Message) -> bool:
-        if not self._names:
-            return True
-        items = items_in(message)
-        return not items or any(
-            not self._names.isdisjoint((it.key, it.uuid, it.application_id)) for it in items
-        )
+    def links(self) -> list[Link]:
+        while self._rest:
+            record = heappop(self._rest)
+            if record not in self._seen:
+                self._seen.add(record)
+                for delivery in self._recorded.read([record]):
+                    self._take(delivery)
+        return _in_order(self._first, self._below)
+
+    def _take(self, delivery: Delivery) -> None:
+        items = items_in(delivery.message)
+        own = [it for it in items if not it.names.isdisjoint(self._names)]
+        came = [(it, found) for it in own if (found := self._by_item(delivery, it)) is not None]
+        if came:
+            _, first = came[0]
+            link = Link(
+                depth=self._links[_step(first.delivery)].depth + 1,
+                delivery=delivery,
+                set_off_by=first.set_off_by,
+            )
+            self._below.setdefault(_step(first.delivery), []).append(link)
+            self._add(link, [it for it, _ in came])
+            return
+        above = self._links.get(delivery.cause)
+        if above is not None and not (items and self._heads.is_mixed(_step(delivery))):
+            link = Link(depth=above.depth + 1, delivery=delivery)
+            self._below.setdefault(_step(above.delivery), []).append(link)
+            self._add(link, items)
+
+    def _by_item(self, delivery: Delivery, item: Item) -> Origin | None:
+        """Return from where an item came, if that is followed."""
+        found = before(within(self._recorded, delivery), Origin(delivery, item))
+        if found is None:
+            return None
+        followed = self._followed.get(_step(found.delivery), ())
+        return found if any(_is_of(found.item, it) for it in followed) else None
+
+    def _add(self, link: Link, items: list[Item]) -> None:
+        step = _step(link.delivery)
+        last = self._heads.last_with(step)
+        self._links[step] = link
+        self._links.setdefault(last, link)
+        self._followed[step] = items
+        for record in {*self._heads.led_by(step), *self._heads.led_by(last)}:
+            heappush(self._rest, record)
+
+
+def _step(delivery: Delivery) -> Cause:
+    return Cause(delivery.mailbox, delivery.step)
+
+
+def _is_of(item: Item, other: Item) -> bool:
+    """Whether an item is a part of another: that may be all of an application, or everything."""
+    if other.key or other.uuid:
+        return not item.names.isdisjoint(other.names)
+    return other.application_id in {"", item.application_id}
+
+
+def _related(recorded: InFile, names: set[str]) -> set[str]:
+    """Add what the facts say that these became, what goes for them, and what they go for."""
+    found: set[str] = set()
+    while new := names - found:
+        found |= new
+        facts = [fact for _, fact in recorded.written(new)]
+        items = [it for it in map(item_of, facts) if it is not None]
+        placeholders = {fact.placeholder for fact in facts if isinstance(fact, PAIRING)}
+        names = names.union(placeholders, *(it.names for it in items if it.key))
+    return found
 
 
 def _in_order(first: Link, below: dict[Cause, list[Link]]) -> list[Link]:

@@ -1,7 +1,7 @@
 """The items of a message: the asks, ends of allocations and applications that it is about."""
 
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from yunikorn_actors.messages.rm_calls import (
 from yunikorn_actors.trace.parts import facts_of
 
 
-class Part(Enum):
+class Part(IntEnum):
     """As what an item stands in a message."""
 
     ASK = auto()
@@ -36,6 +36,11 @@ class Item(NamedTuple):
     application_id: str
     key: str = ""
     uuid: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called where one name is enough."""
+        return self.key or self.uuid or self.application_id
 
     @property
     def names(self) -> set[str]:

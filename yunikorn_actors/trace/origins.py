@@ -11,8 +11,7 @@ of, a link names it as well.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.termination import ASKED_BACK
@@ -20,7 +19,6 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import (
     CONTEXT,
-    EVENT_PUBLISHER,
     RM_PROXY,
     TIMER,
     Cause,
@@ -30,38 +28,11 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
-from yunikorn_actors.trace.about import asks, ends, of_application, taken, takes
-from yunikorn_actors.trace.items import Item, Part, claimant, items_in, manager_in
-from yunikorn_actors.trace.parts import facts_of, texts_in
-from yunikorn_actors.trace.sliced import added, came_of, is_slice
-
-
-class Recorded(Protocol):
-    """What is asked of a recording."""
-
-    def joined_with(self, step: Cause) -> list[Delivery]:
-        """Return the messages that were handled together with this one, up to it."""
-
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        """Return the messages to mailboxes that begin so, in which one of the names stands."""
-
-
-class _OfManager:
-    """What concerns one resource manager: another may use the same ids."""
-
-    def __init__(self, recorded: Recorded, manager: str) -> None:
-        self._recorded = recorded
-        self._allowed = {"", manager}
-
-    def joined_with(self, step: Cause) -> list[Delivery]:
-        together = self._recorded.joined_with(step)
-        return self._own(together) or together
-
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        return self._own(self._recorded.naming(names, mailbox))
-
-    def _own(self, deliveries: list[Delivery]) -> list[Delivery]:
-        return [it for it in deliveries if manager_in(it) in self._allowed]
+from yunikorn_actors.trace.about import Together, asks, of_application, taken
+from yunikorn_actors.trace.items import Item, Part, claimant, manager_in
+from yunikorn_actors.trace.parts import facts_of
+from yunikorn_actors.trace.recorded import OfManager, Recorded
+from yunikorn_actors.trace.sliced import added, came_of, is_added, is_slice
 
 
 class Origin(NamedTuple):
@@ -82,29 +53,33 @@ def origins(recorded: Recorded, delivery: Delivery, item: Item) -> list[Origin]:
     """Follow an item back to the outside; return the way from there."""
     at: Origin | None = Origin(delivery, item)
     way: list[Origin] = []
-    manager = manager_in(delivery)
-    if manager:
-        recorded = _OfManager(recorded, manager)
+    recorded = within(recorded, delivery)
     met: set[Cause] = set()
     while at is not None and (step := _step(at.delivery)) not in met:
         way.append(at)
         met.add(step)
-        at = _before(recorded, at)
+        at = before(recorded, at)
     return way[::-1]
+
+
+def within(recorded: Recorded, delivery: Delivery) -> Recorded:
+    """Return what concerns the resource manager that a message concerns; all if it has none."""
+    manager = manager_in(delivery)
+    return OfManager(recorded, manager) if manager else recorded
 
 
 def _step(delivery: Delivery) -> Cause:
     return Cause(delivery.mailbox, delivery.step)
 
 
-def _before(recorded: Recorded, at: Origin) -> Origin | None:
+def before(recorded: Recorded, at: Origin) -> Origin | None:
     """Return the message from which an item came; None if the way begins here."""
     delivery, item = at.delivery, at.item
     if delivery.sender == TIMER and of_application(delivery.message, item):
         return None
     if is_outside(delivery.sender):
         return _asked_back(recorded, delivery, item)
-    together = recorded.joined_with(delivery.cause) if delivery.cause.step else []
+    together = recorded.joined_with(delivery.cause) if delivery.cause.step else None
     if not together:
         return None
     found = (find(recorded, delivery, item, together) for find in _WAYS)
@@ -112,7 +87,7 @@ def _before(recorded: Recorded, at: Origin) -> Origin | None:
 
 
 def _by_swap(
-    recorded: Recorded, delivery: Delivery, item: Item, together: list[Delivery]
+    recorded: Recorded, delivery: Delivery, item: Item, together: Together
 ) -> Origin | None:
     """The end of its placeholder brought a member to its place."""
     if delivery.cause.mailbox != CONTEXT or item.part is not Part.ASK:
@@ -120,18 +95,18 @@ def _by_swap(
     placeholder = _swapped(recorded, together, item)
     if placeholder is None:
         return None
-    enders = (it for it in reversed(together) if ends(it.message, placeholder))
-    found = next(enders, None)
+    found = together.that_ends(placeholder)
     return None if found is None else Origin(found, placeholder, len(together))
 
 
 def _by_name(
-    recorded: Recorded, delivery: Delivery, item: Item, together: list[Delivery]
+    recorded: Recorded, delivery: Delivery, item: Item, together: Together
 ) -> Origin | None:
     """Of what was handled together, one is about the item."""
-    found, there = named_in_any(together, item)
+    found = together.about(item)
     if found is None:
         return None
+    there = _there(found.message, item)
     if item.uuid and item.part is Part.ASK and delivery.cause.mailbox == CONTEXT:
         # The same key may have been asked for twice.
         addition = added(recorded, item, delivery.cause.step)
@@ -140,9 +115,7 @@ def _by_name(
     return Origin(found, there, len(together))
 
 
-def _by_turn(
-    recorded: Recorded, delivery: Delivery, item: Item, _: list[Delivery]
-) -> Origin | None:
+def _by_turn(recorded: Recorded, delivery: Delivery, item: Item, _: Together) -> Origin | None:
     """It waited at RmProxy for its turn or for a slice, and was sent on when that was done."""
     if delivery.cause.mailbox != RM_PROXY:
         return None
@@ -152,12 +125,14 @@ def _by_turn(
         for it in recorded.naming(item.names | {item.application_id} - {""}, RM_PROXY)
         if it.step <= delivery.cause.step and is_outside(it.sender) and isinstance(it.message, call)
     ]
-    found, there = named_in_any(calls, item)
-    return None if found is None else Origin(found, there, 1, delivery.cause)
+    found = Together(calls).about(item)
+    if found is None:
+        return None
+    return Origin(found, _there(found.message, item), 1, delivery.cause)
 
 
 def _by_slice(
-    recorded: Recorded, delivery: Delivery, item: Item, together: list[Delivery]
+    recorded: Recorded, delivery: Delivery, item: Item, together: Together
 ) -> Origin | None:
     """Context did it in slices, or it had to wait for what was done so."""
     if delivery.cause.mailbox != CONTEXT or not is_slice(together[-1].message):
@@ -166,9 +141,7 @@ def _by_slice(
     return None if found is None else Origin(found, item, 1, delivery.cause)
 
 
-def _by_plan(
-    recorded: Recorded, delivery: Delivery, item: Item, together: list[Delivery]
-) -> Origin:
+def _by_plan(recorded: Recorded, delivery: Delivery, item: Item, together: Together) -> Origin:
     """It came earlier, and something else set off what was decided about it."""
     last = together[-1]
     item = _decided(recorded, delivery.cause, item)
@@ -190,23 +163,6 @@ _WAYS = (_by_swap, _by_name, _by_turn, _by_slice, _by_plan)
 """How the message is found from which an item came, the surest first."""
 
 
-def named_in_any(together: Sequence[Delivery], item: Item) -> tuple[Delivery | None, Item]:
-    """Return the last one that is about an item, and what that is there."""
-    for is_meant in _LEVELS[item.part]:
-        for delivery in reversed(together):
-            if is_meant(delivery.message, item):
-                return delivery, _there(delivery.message, item)
-    return None, item
-
-
-_LEVELS: dict[Part, tuple[Callable[[Message, Item], bool], ...]] = {
-    Part.ASK: (asks,),
-    Part.END: (takes, ends, asks, of_application),
-    Part.APPLICATION: (of_application,),
-}
-"""How it may be about the item, the surest first."""
-
-
 def _there(message: Message, item: Item) -> Item:
     """Return what the item is in the message that led to it: a plan takes one thing for another."""
     if not isinstance(message, s.ProposeAllocations):
@@ -222,15 +178,13 @@ def _there(message: Message, item: Item) -> Item:
     return item
 
 
-def _swapped(recorded: Recorded, together: list[Delivery], item: Item) -> Item | None:
+def _swapped(recorded: Recorded, together: Together, item: Item) -> Item | None:
     """Return the placeholder whose end brought the member to its place; None if it is no swap."""
-    are_ends = (it.part is Part.END for one in together for it in items_in(one.message))
-    if not item.uuid or not any(are_ends):
+    if not item.uuid or not together.ends_anything:
         return None
-    for it in recorded.naming({item.uuid}, EVENT_PUBLISHER):
-        for fact in facts_of(it.message):
-            if isinstance(fact, f.SwapCompleted) and fact.uuid == item.uuid:
-                return Item(Part.END, fact.application_id, fact.placeholder_key, fact.placeholder)
+    for _, fact in recorded.written({item.uuid}):
+        if isinstance(fact, f.SwapCompleted) and fact.uuid == item.uuid:
+            return Item(Part.END, fact.application_id, fact.placeholder_key, fact.placeholder)
     return None
 
 
@@ -241,12 +195,10 @@ def _decided(recorded: Recorded, cause: Cause, item: Item) -> Item:
     """
     if item.part is Part.ASK or cause.mailbox != CONTEXT:
         return item
-    for it in recorded.naming(item.names, EVENT_PUBLISHER):
-        if it.cause == cause:
-            for fact in facts_of(it.message):
-                found = _for_whom(fact, item)
-                if found is not None:
-                    return found
+    for it, fact in recorded.written(item.names):
+        found = _for_whom(fact, item) if it.cause == cause else None
+        if found is not None:
+            return found
     return item
 
 
@@ -269,18 +221,16 @@ def _brought(recorded: Recorded, before: Delivery, item: Item) -> Delivery | Non
     """Return the message that brought an ask to whoever decided about it later."""
     last = before.step if before.mailbox == CONTEXT else sys.maxsize
     addition = added(recorded, item, last) if item.uuid else None
+    written = recorded.written({item.key})
+    additions = {it.cause for it, fact in written if is_added(fact, item)}
     for mailbox in dict.fromkeys((before.mailbox, CONTEXT)):
         if addition is not None and mailbox == CONTEXT:
             return addition.by
-        found = [
-            it
-            for it in recorded.naming({item.key}, mailbox)
-            if _is_before(it, before) and _brings(it.message, item)
-        ]
-        if addition is not None:
-            found = [it for it in found if it.cause == Cause(CONTEXT, addition.step)]
-        if found:
-            return found[-1]
+        for it in reversed(recorded.naming({item.key}, mailbox)):
+            if addition is not None and it.cause != Cause(CONTEXT, addition.step):
+                continue
+            if _is_before(it, before) and (it.cause in additions or _brings(it.message, item)):
+                return it
     return None
 
 
@@ -288,9 +238,7 @@ def _restored(recorded: Recorded, item: Item) -> Delivery | None:
     """Return the start of a core that went on with an earlier one's truth, if that has the item."""
     first = recorded.joined_with(Cause(CONTEXT, 1))
     is_it = first and isinstance(first[0].message, CoreRestored)
-    if not is_it or (item.key or item.application_id) not in texts_in(first[0].message):
-        return None
-    return first[0]
+    return first[0] if is_it and first.speaks_of(item.key or item.application_id) else None
 
 
 def _is_before(it: Delivery, other: Delivery) -> bool:
@@ -298,14 +246,9 @@ def _is_before(it: Delivery, other: Delivery) -> bool:
 
 
 def _brings(message: Message, item: Item) -> bool:
-    whose = (item.application_id, item.key)
     match message:
         case s.FactsAppended():
-            return any(
-                (fact.spec.application_id, fact.spec.key) == whose
-                for fact in facts_of(message)
-                if isinstance(fact, f.AskAdded | f.AskReplaced | f.AllocationRecovered)
-            )
+            return any(is_added(fact, item) for fact in facts_of(message))
         case rm.RMUpdateAllocation() | rm.RMUpdateNode():
             return asks(message, item)
     return False

@@ -6,17 +6,17 @@ brought it and that no earlier addition came of, and the first message that coul
 did. The facts tell in which slice it was, and so what had come by then.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, Message
+from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, Message
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.trace.about import asks, ends, of_application, takes
 from yunikorn_actors.trace.items import Item, Part, manager_in
-from yunikorn_actors.trace.parts import facts_of
+from yunikorn_actors.trace.recorded import Recorded
 
 _ADDED = (f.AskAdded, f.AskReplaced, f.AllocationRecovered)
 _BRINGING = (rm.RMUpdateAllocation, rm.RMUpdateNode)
@@ -25,16 +25,11 @@ _OF_ALL = (rm.RMUnregistered, rm.RMPartitionsRemove, rm.RMRegistration, rm.RMLos
 """Messages that end all of a resource manager."""
 
 
-class _Recorded(Protocol):
-    def joined_with(self, step: Cause) -> list[Delivery]: ...
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]: ...
-
-
 def is_slice(message: Message) -> bool:
     return isinstance(message, s.RunSlice)
 
 
-def came_of(recorded: _Recorded, delivery: Delivery, item: Item) -> Delivery | None:
+def came_of(recorded: Recorded, delivery: Delivery, item: Item) -> Delivery | None:
     """Return the message that Context was doing in the slice that led to an item."""
     last = delivery.cause.step
     if item.part is Part.ASK:
@@ -44,20 +39,20 @@ def came_of(recorded: _Recorded, delivery: Delivery, item: Item) -> Delivery | N
     return _naming(recorded, delivery, item, last)
 
 
-def _told(recorded: _Recorded, names: set[str], last: int) -> Iterator[tuple[int, f.Fact]]:
+def _told(recorded: Recorded, names: set[str], last: int) -> Iterator[tuple[int, f.Fact]]:
     """Yield the facts that name one of these, each with the step of Context that it is of."""
-    for it in recorded.naming(names, EVENT_PUBLISHER):
+    for it, fact in recorded.written(names):
         if it.cause.mailbox == CONTEXT and it.cause.step <= last:
-            yield from ((it.cause.step, fact) for fact in facts_of(it.message))
+            yield it.cause.step, fact
 
 
-def _arrived(recorded: _Recorded, names: set[str], last: int) -> list[Delivery]:
+def _arrived(recorded: Recorded, names: set[str], last: int) -> list[Delivery]:
     """Return what came to Context by then, what came first before the rest."""
     found = recorded.naming(names, CONTEXT)
     return [it for it in found if it.step <= last and not is_slice(it.message)]
 
 
-def _bringing(recorded: _Recorded, item: Item, last: int) -> Delivery | None:
+def _bringing(recorded: Recorded, item: Item, last: int) -> Delivery | None:
     found = added(recorded, item, last)
     if found is not None:
         return found.by
@@ -66,7 +61,7 @@ def _bringing(recorded: _Recorded, item: Item, last: int) -> Delivery | None:
     return brought[-1] if brought else None
 
 
-def _brought(recorded: _Recorded, item: Item, last: int) -> list[Delivery]:
+def _brought(recorded: Recorded, item: Item, last: int) -> list[Delivery]:
     """Return all that brought an ask of this key."""
     return [
         it
@@ -83,7 +78,7 @@ class Addition(NamedTuple):
     by: Delivery
 
 
-def added(recorded: _Recorded, item: Item, last: int) -> Addition | None:
+def added(recorded: Recorded, item: Item, last: int) -> Addition | None:
     """Go through the additions of the key, up to the placement, and what brought it side by side.
 
     None if the recording does not have its addition.
@@ -91,7 +86,7 @@ def added(recorded: _Recorded, item: Item, last: int) -> Addition | None:
     brought = _brought(recorded, item, last)
     found, at = -1, 0
     for step, fact in _told(recorded, {item.key, item.uuid} - {""}, last):
-        if _is_added(fact, item):
+        if is_added(fact, item):
             come = sum(it.step <= step for it in brought) - 1
             before = sum(it.step < _begin(recorded, step) for it in brought)
             found, at = min(max(found + 1, before), come), step
@@ -100,7 +95,7 @@ def added(recorded: _Recorded, item: Item, last: int) -> Addition | None:
     return Addition(at, brought[found]) if found >= 0 else None
 
 
-def _begin(recorded: _Recorded, step: int) -> int:
+def _begin(recorded: Recorded, step: int) -> int:
     """Return the step from which on lanes may have been busy: all that came before it was done."""
     at = Cause(CONTEXT, step)
     while (handled := recorded.joined_with(at)) and is_slice(handled[-1].message):
@@ -108,23 +103,22 @@ def _begin(recorded: _Recorded, step: int) -> int:
     return handled[0].step if handled else at.step
 
 
-def _is_in_slice(recorded: _Recorded, step: int) -> bool:
+def _is_in_slice(recorded: Recorded, step: int) -> bool:
     handled = recorded.joined_with(Cause(CONTEXT, step))
     return bool(handled) and is_slice(handled[-1].message)
 
 
-def _is_added(fact: f.Fact, item: Item) -> bool:
+def is_added(fact: f.Fact, item: Item) -> bool:
     if not isinstance(fact, _ADDED):
         return False
     return (fact.spec.application_id, fact.spec.key) == (item.application_id, item.key)
 
 
-def _ending(recorded: _Recorded, delivery: Delivery, item: Item, last: int) -> Delivery | None:
+def _ending(recorded: Recorded, delivery: Delivery, item: Item, last: int) -> Delivery | None:
     at, node_id = _end(recorded, item, last)
     if not _is_in_slice(recorded, at):
         handled = recorded.joined_with(Cause(CONTEXT, at))
-        named = [it for it in handled if ends(it.message, item)] or handled
-        return named[-1] if named else None
+        return handled.that_ends(item) or (handled[-1] if handled else None)
     addition = added(recorded, item, at)
     begin = 0 if addition is None else addition.by.step
     names = {item.key, item.uuid, item.application_id, node_id} - {""}
@@ -142,7 +136,7 @@ def _ending(recorded: _Recorded, delivery: Delivery, item: Item, last: int) -> D
     return perhaps[-1] if perhaps else None
 
 
-def _end(recorded: _Recorded, item: Item, last: int) -> tuple[int, str]:
+def _end(recorded: Recorded, item: Item, last: int) -> tuple[int, str]:
     """Return in which step the end became true, and the node on which it was."""
     at, node_id = last, ""
     for step, fact in _told(recorded, item.names, last):
@@ -176,7 +170,7 @@ def _may_end(message: Message, item: Item) -> bool:
     return takes(message, item) or (is_timer and of_application(message, item))
 
 
-def _naming(recorded: _Recorded, delivery: Delivery, item: Item, last: int) -> Delivery | None:
+def _naming(recorded: Recorded, delivery: Delivery, item: Item, last: int) -> Delivery | None:
     """What becomes of an application came of the latest message that names it."""
     come = _arrived(recorded, {item.application_id}, last)
     if isinstance(delivery.message, rm.RMApplicationUpdate) and not _is_update(

@@ -23,7 +23,7 @@ from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.alike import did_you_mean
-from yunikorn_actors.trace.chain import Heads
+from yunikorn_actors.trace.heads import Heads
 from yunikorn_actors.trace.items import Item, Part, item_of
 from yunikorn_actors.trace.news import keys_in, news_of
 from yunikorn_actors.trace.parts import texts_in

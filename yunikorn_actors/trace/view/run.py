@@ -15,15 +15,17 @@ from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
-from yunikorn_actors.trace.items import items_in
-from yunikorn_actors.trace.origins import named_in_any
+from yunikorn_actors.trace.heads import Heads, InFile
+from yunikorn_actors.trace.items import Item, items_in
 from yunikorn_actors.trace.read import TraceReader, silent
+from yunikorn_actors.trace.recorded import InMemory, Recorded
 from yunikorn_actors.trace.show import ending, origin, place, utc
 from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
 from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.view.fullness import Fullness
 from yunikorn_actors.trace.view.marks import marks_in
 from yunikorn_actors.trace.view.roles import role_of
+from yunikorn_actors.trace.view.ways import Ways, ways_of
 from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 NONE: Final = -1
@@ -50,12 +52,17 @@ class Columns(Struct, kw_only=True):
     stimulus: list[int] = []
     origin: list[int] = []
     cause: list[int] = []
-    """The message that led to it, if it is in the picture."""
+    """The message that was being handled when it was sent, if it is in the picture.
+
+    Of several that were handled together, it is the one about its first item.
+    """
     says: list[int] = []
     begin_ns: list[int] = []
     sent_ns: list[int] = []
     took_ns: list[int] = []
     joined: list[int] = []
+    mixed: list[int] = []
+    """Whether it came, perhaps by others, of several that were handled together."""
 
 
 class Series(Struct, kw_only=True):
@@ -84,6 +91,7 @@ class Run(Struct, kw_only=True):
     texts: list[str] = []
     lanes: list[str] = []
     messages: Columns = field(default_factory=Columns)
+    ways: Ways = field(default_factory=Ways)
     series: list[Series] = []
     marks: list[MarkedAt] = []
 
@@ -110,7 +118,7 @@ def counted(deliveries: Iterable[Delivery], tell: Tell, doing: str) -> Iterator[
 def drawn(shown: Shown, wanted: Wanted, tell: Tell = silent) -> Drawn:
     wanted = along_swaps(shown.path, wanted)
     with TraceReader(shown.path) as trace:
-        return _Drawing(trace, Sieve(wanted, trace), tell).drawn(shown.name)
+        return _Drawing(trace, Sieve(wanted, trace), tell).drawn(shown)
 
 
 class _Drawing:
@@ -124,21 +132,20 @@ class _Drawing:
         self._messages: dict[Cause, int] = {}
         self._last: dict[str, tuple[int, int]] = {}
         """Of each mailbox the step that was handled last, and its message or NONE."""
-        self._latest: dict[str, list[Delivery]] = {}
-        """What each mailbox handles together at last."""
-        self._joined: dict[Cause, list[Delivery]] = {}
+        self._mixing: set[Cause] = set()
+        """Steps of which what follows is mixed."""
         self._facts = FactsOnce()
         self._fullness = Fullness()
         self._series: dict[str, Series] = {}
         self._marks: list[MarkedAt] = []
         self._deliveries: list[Delivery] = []
 
-    def drawn(self, name: str) -> Drawn:
+    def drawn(self, shown: Shown) -> Drawn:
         trace, timeline = self._trace, Timeline(self._trace.header)
         for step in timeline.steps(trace, self._sieve):
             self._tell(step.number, "drawing ")
             self._end_former(step.delivery)
-            self._join(step.delivery)
+            self._mix(step.delivery)
             self._whole_run(step)
             if step.is_wanted:
                 self._message(step, timeline)
@@ -147,11 +154,12 @@ class _Drawing:
         for mailbox, took_ns in ({} if trace.footer is None else trace.footer.took_ns).items():
             self._took(mailbox, took_ns)
         self._sort_lanes()
+        ways = self._ways(shown.path)
         run = Run(
-            name=name, about=_about(trace), ending=ending(trace),
+            name=shown.name, about=_about(trace), ending=ending(trace),
             is_simulated=timeline.is_simulated, texts=self._texts.all(), lanes=self._lanes.all(),
-            messages=self._columns, series=[self._series[it] for it in sorted(self._series)],
-            marks=self._marks,
+            messages=self._columns, ways=ways, marks=self._marks,
+            series=[self._series[it] for it in sorted(self._series)],
         )  # fmt: skip
         payloads = [in_json(it.message) for it in self._deliveries]
         return Drawn(run=run, payloads=payloads, deliveries=self._deliveries)
@@ -166,32 +174,42 @@ class _Drawing:
         columns.role.append(text(role_of(it)))
         columns.stimulus.append(text(it.stimulus))
         columns.origin.append(text(origin(it)))
-        columns.cause.append(self._messages.get(self._led_by(it), NONE))
         columns.says.append(text(_says(it.message)))
         columns.begin_ns.append(step.begin_ns)
         columns.sent_ns.append(NONE if it.sent_ns is None else timeline.since_start(it.sent_ns))
         columns.took_ns.append(NONE)
         columns.joined.append(int(it.joined))
+        columns.mixed.append(int(it.cause in self._mixing))
         self._messages[at] = number
         self._last[it.mailbox] = (it.step, number)
         self._deliveries.append(it)
 
-    def _led_by(self, delivery: Delivery) -> Cause:
-        """Return which of the messages that were handled together led to this one's first item."""
-        together = self._joined.get(delivery.cause)
-        items = items_in(delivery.message) if together else []
-        found, _ = named_in_any(together, items[0]) if together and items else (None, None)
-        return delivery.cause if found is None else Cause(found.mailbox, found.step)
+    def _ways(self, path: Path) -> Ways:
+        """Find out what led to what; of the items that the filters are about, if they are."""
+        deliveries, wanted = self._deliveries, self._sieve.wanted
+        names = {*wanted.about, *wanted.along}
 
-    def _join(self, delivery: Delivery) -> None:
-        """Keep what is handled together, under its last step so far."""
-        if not delivery.joined:
-            self._latest[delivery.mailbox] = [delivery]
-            return
-        together = self._latest.setdefault(delivery.mailbox, [])
-        together.append(delivery)
-        self._joined.pop(Cause(delivery.mailbox, delivery.step - 1), None)
-        self._joined[Cause(delivery.mailbox, delivery.step)] = together
+        def takes(item: Item) -> bool:
+            return not names or not names.isdisjoint((item.application_id, item.key, item.uuid))
+
+        recorded: Recorded = InMemory(deliveries)
+        if len(deliveries) < self._trace.messages:
+            recorded = in_file = InFile(path, Heads(path))
+            items = filter(takes, (item for it in deliveries for item in items_in(it.message)))
+            in_file.hold({name for it in items for name in it.names})
+        self._columns.cause = [self._led_by(recorded, it) for it in deliveries]
+        return ways_of(recorded, deliveries, takes, self._texts.of)
+
+    def _led_by(self, recorded: Recorded, delivery: Delivery) -> int:
+        found = None
+        if delivery.cause.step and (items := items_in(delivery.message)):
+            found = recorded.joined_with(delivery.cause).about(items[0])
+        cause = delivery.cause if found is None else Cause(found.mailbox, found.step)
+        return self._messages.get(cause, NONE)
+
+    def _mix(self, delivery: Delivery) -> None:
+        if delivery.joined or delivery.cause in self._mixing:
+            self._mixing.add(Cause(delivery.mailbox, delivery.step))
 
     def _end_former(self, following: Delivery) -> None:
         """How long handling took is told with what the mailbox handles next."""

@@ -114,9 +114,10 @@ class App {
 
   // -- what is selected
 
-  selectMessage(run, message) {
-    this.selected = {run, message};
-    const chain = [...run.led(message), message, ...run.came(message).map((it) => it.message)];
+  selectMessage(run, message, stage = run.stages(message)[0]) {
+    this.selected = {run, message, stage};
+    const came = run.came(message, stage).map((it) => it.message);
+    const chain = [...run.led(message, stage), message, ...came];
     this.chain = chain.map((it) => ({run, message: it}));
     const partner = run.partner[message];
     if (partner !== NONE) this.chain.push({run: this.runs[1 - run.side], message: partner});
@@ -124,7 +125,7 @@ class App {
     this.cursor = this.axis.begin(run, message);
     this.moveCursor(this.cursor);
     this._tableFirst = this._pageOf(run, message) ?? this._tableFirst;
-    this._showDetail(messagePanel(this, run, message));
+    this._showDetail(messagePanel(this, run, message, stage));
     this._announce(messageLine(run, message));
   }
 
@@ -170,20 +171,27 @@ class App {
     this._flag();
   }
 
-  // Steps along the chain: to the cause, to the first effect, to those with the same cause.
+  // Steps along the chain: to what led to it, to the first that came of it, to those with the same cause.
   step(to) {
-    const {run, message} = this.selected ?? {};
+    const {run, message, stage} = this.selected ?? {};
     if (message === undefined) {
       const first = this._passing.find(Boolean);
       if (first) this.selectMessage(first.run, first.message);
       return;
     }
+    if (to === "cause" && stage !== undefined) {
+      const before = run.stageBefore(stage);
+      if (before !== NONE) this.selectMessage(run, run.ways.message[before], before);
+      return;
+    }
+    if (to === "effect") {
+      const [next] = run.came(message, stage);
+      if (next) this.selectMessage(run, next.message, next.stages[0]);
+      return;
+    }
     const beside = run.siblings(message);
     const place = beside.indexOf(message);
-    const found = {
-      cause: run.cause(message), effect: run.effects(message)[0],
-      before: beside[place - 1], after: beside[place + 1],
-    }[to];
+    const found = {cause: run.cause(message), before: beside[place - 1], after: beside[place + 1]}[to];
     if (found !== undefined && found !== NONE) this.selectMessage(run, found);
   }
 

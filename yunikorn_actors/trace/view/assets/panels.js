@@ -20,7 +20,7 @@ function messageLink(app, run, message) {
 const DIFFERENCES = ["", "◇ happened in both, and is different", "◆ happened only in this run"];
 const SIGNS = {refused: "×", timeout: "◷", lost: "■"};
 
-function messagePanel(app, run, message) {
+function messagePanel(app, run, message, stage) {
   const nodes = [
     el("h2", {}, id(run.place(message)), " ", run.kind(message)),
     el("p", {}, el("span", {className: `role ${run.role(message)}`}, run.role(message))),
@@ -30,7 +30,7 @@ function messagePanel(app, run, message) {
   if (run.difference[message])
     nodes.push(el("p", {}, badge("different", DIFFERENCES[run.difference[message]])));
   nodes.push(facts([...messageFacts(app, run, message)]));
-  nodes.push(...chainLists(app, run, message), ...payloadNodes(app, run, message));
+  nodes.push(...chainLists(app, run, message, stage), ...payloadNodes(app, run, message));
   return nodes;
 }
 
@@ -53,15 +53,32 @@ function* messageFacts(app, run, message) {
   yield ["says", id(run.says(message))];
 }
 
-function chainLists(app, run, message) {
-  const led = run.led(message).map((it, depth) => ({message: it, depth}));
-  const came = run.came(message);
+function chainLists(app, run, message, stage) {
+  const led = run.led(message, stage).map((it, depth) => ({message: it, depth}));
+  const came = run.came(message, stage);
   return [
+    ...itemNodes(app, run, message, stage),
     el("h3", {}, `What led to it (${led.length})`),
     chainList(app, run, led),
     el("h3", {}, `What came of it (${came.length})`),
     chainList(app, run, came),
   ];
+}
+
+// By which of its items the message is followed.
+function itemNodes(app, run, message, stage) {
+  const stages = run.stages(message);
+  if (stages.length < 2) return [];
+  const list = el("ul");
+  const followed = run.item(stage);
+  const item = (it) => {
+    const name = run.item(it);
+    return el("li", {}, name === followed ? el("strong", {}, id(name))
+      : link(name, () => app.selectMessage(run, message, it)));
+  };
+  list.append(...stages.slice(0, LISTED_MAX).map(item));
+  if (stages.length > LISTED_MAX) list.append(more(list, stages.slice(LISTED_MAX), item));
+  return [el("h3", {}, `Its items (${stages.length}): one is followed`), list];
 }
 
 function chainList(app, run, links) {

@@ -9,6 +9,21 @@ async function unpacked(id) {
   return new Response(stream).text();
 }
 
+// Of each number the first one that names it in a column, and the next one with the same.
+function linked(column) {
+  const [first, next] = [0, 1].map(() => new Int32Array(column.length).fill(NONE));
+  for (let it = column.length - 1; it >= 0; it--) {
+    if (column[it] === NONE) continue;
+    next[it] = first[column[it]];
+    first[column[it]] = it;
+  }
+  return [first, next];
+}
+
+function* linkedTo(number, first, next) {
+  for (let it = first[number]; it !== NONE; it = next[it]) yield it;
+}
+
 class Run {
   constructor({run, about}, payloads, side) {
     Object.assign(this, about);
@@ -20,11 +35,14 @@ class Run {
     this.series = run.series;
     this.marks = run.marks;
     this.columns = run.messages;
+    this.ways = run.ways;
     this.count = run.messages.record.length;
     this.side = side;
     this._texts = run.texts;
     this._payloads = payloads === "" ? [] : payloads.split("\n");
-    this._linkEffects();
+    [this._first, this._next] = linked(this.columns.cause);
+    [this._firstStage, this._nextStage] = linked(this.ways.before);
+    [this._firstPart, this._nextPart] = linked(this.ways.part_of);
     this.refused = new Set(this._marked("refused"));
     this._objectsByName();
     this.difference = new Array(this.count).fill(0);
@@ -62,42 +80,85 @@ class Run {
 
   // -- what led to what
 
-  _linkEffects() {
-    this._first = new Int32Array(this.count).fill(NONE);
-    this._next = new Int32Array(this.count).fill(NONE);
-    for (let message = this.count - 1; message >= 0; message--) {
-      const cause = this.cause(message);
-      if (cause !== NONE) {
-        this._next[message] = this._first[cause];
-        this._first[cause] = message;
-      }
-    }
-  }
-
   effects(message) {
-    const found = [];
-    for (let it = this._first[message]; it !== NONE; it = this._next[it]) found.push(it);
-    return found;
+    return [...linkedTo(message, this._first, this._next)];
   }
 
-  // All that led to a message, the first one first.
-  led(message) {
+  // The items of a message as stages of their ways: the first one is followed if none is chosen.
+  stages(message) {
+    const [from, to] = [this.ways.first[message], this.ways.first[message + 1]];
+    return Array.from({length: to - from}, (_, place) => from + place);
+  }
+
+  item(stage) { return this._texts[this.ways.item[stage]]; }
+
+  // The stage before another one that is in the picture.
+  stageBefore(stage) {
+    let it = this.ways.before[stage];
+    while (it !== NONE && this.ways.message[it] === NONE) it = this.ways.before[it];
+    return it;
+  }
+
+  // All that led to a message, the first one first: to its item, or by causes if it has none.
+  led(message, stage = this.stages(message)[0]) {
     const found = [];
-    for (let it = this.cause(message); it !== NONE; it = this.cause(it)) found.push(it);
+    if (stage === undefined) {
+      for (let it = this.cause(message); it !== NONE; it = this.cause(it)) found.push(it);
+      return found.reverse();
+    }
+    const met = new Set([message]);
+    for (let it = this.stageBefore(stage); it !== NONE; it = this.stageBefore(it)) {
+      const before = this.ways.message[it];
+      if (met.has(before)) break;
+      met.add(before);
+      found.push(before);
+    }
     return found.reverse();
   }
 
-  // All that came of it, each behind what caused it, with how many messages lead there.
-  came(message) {
+  // All that came of a message, each behind what it came of, with how many messages lead there: what
+  // came of its item, and what it has set off.
+  came(message, stage = this.stages(message)[0]) {
     const found = [];
-    const rest = this.effects(message).reverse().map((effect) => ({message: effect, depth: 1}));
+    const met = new Set([message]);
+    const rest = this._behind({message, stages: stage === undefined ? [] : [stage], depth: 0});
     while (rest.length) {
       const link = rest.pop();
+      if (met.has(link.message)) continue;
+      met.add(link.message);
       found.push(link);
-      for (const effect of this.effects(link.message).reverse())
-        rest.push({message: effect, depth: link.depth + 1});
+      rest.push(...this._behind(link));
     }
     return found;
+  }
+
+  // What is right behind a message, the last one first.
+  _behind({message, stages, depth}) {
+    const behind = new Map();
+    for (const stage of stages)
+      for (const part of this._partsWith(stage)) this._behindStage(part, behind);
+    for (const effect of this.effects(message)) {
+      const own = this.stages(effect);
+      // Others may have set off what came of several that were handled together.
+      if (!behind.has(effect) && !(own.length && this.columns.mixed[effect])) behind.set(effect, own);
+    }
+    return [...behind].sort(([one], [other]) => other - one)
+      .map(([it, some]) => ({message: it, stages: some, depth: depth + 1}));
+  }
+
+  // An ask stands in a message by its key alone, and later its placement leads back to it as well.
+  _partsWith(stage) {
+    const whole = this.ways.part_of[stage] === NONE ? stage : this.ways.part_of[stage];
+    return [whole, ...linkedTo(whole, this._firstPart, this._nextPart)];
+  }
+
+  // What the filters have left out leads on all the same.
+  _behindStage(stage, behind) {
+    for (const next of linkedTo(stage, this._firstStage, this._nextStage)) {
+      const message = this.ways.message[next];
+      if (message === NONE) this._behindStage(next, behind);
+      else behind.set(message, [...(behind.get(message) ?? []), next]);
+    }
   }
 
   // Those that have the same cause, in their order; without a cause, all that have none.

@@ -1,0 +1,147 @@
+"""The page follows an item all the way, as `trace chain` does, whatever it was handled together with."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from recorded_workloads import deliveries_of, recorded
+from recordings import in_service
+from viewed import data, texts
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.pages.document import SCRIPT, SHARED
+from yunikorn_actors.trace.chain import Link, downwards, upwards
+from yunikorn_actors.trace.items import Part, items_in
+from yunikorn_actors.trace.view.page import ASSETS
+
+SAMPLE = 40
+_ASK = """
+const [run] = JSON.parse(require("fs").readFileSync(process.argv[2]));
+const read = new Run(run, "", 0);
+const asked = JSON.parse(require("fs").readFileSync(process.argv[3]));
+const answers = asked.map(([message, place]) => {
+  const stage = read.stages(message)[place];
+  return {
+    led: read.led(message, stage), item: read.item(stage),
+    came: read.came(message, stage).map((it) => [it.message, it.depth]),
+  };
+});
+process.stdout.write(JSON.stringify(answers));
+"""
+
+
+@pytest.fixture(scope="module", params=["W5", "W6", "service"])
+def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("run") / "run.trace"
+    if request.param == "service":
+        return in_service(file)
+    return recorded(request.param, "proposing", file)
+
+
+def viewed(path: Path, *options: str) -> dict[str, Any]:
+    out = path.with_suffix(".html")
+    assert main(["trace", "view", str(path), "-o", str(out), "--why", "none", *options]) == 0
+    run: dict[str, Any] = data(out)["runs"][0]
+    return run
+
+
+def chosen(deliveries: list[Delivery]) -> list[tuple[int, int]]:
+    """Draw items of messages that one name tells from the others there."""
+    spoken = [
+        (number, place)
+        for number, it in enumerate(deliveries)
+        for items in [items_in(it.message)]
+        for place, item in enumerate(items)
+        if sum(not item.names.isdisjoint(other.names) for other in items) == 1
+    ]
+    return Random(1).sample(spoken, SAMPLE)  # noqa: S311 - a sample
+
+
+def places(links: list[Link]) -> Iterator[str]:
+    return (f"{it.delivery.mailbox}/{it.delivery.step}" for it in links)
+
+
+def whole(deliveries: list[Delivery], message: int, place: int) -> tuple[Cause, str]:
+    """Return a step, and a name by which this item alone is meant."""
+    it = deliveries[message]
+    item = items_in(it.message)[place]
+    name = item.uuid or (f"{item.application_id}/{item.key}" if item.key else item.application_id)
+    return Cause(it.mailbox, it.step), name
+
+
+def test_each_item_has_the_way_that_the_chain_has(path: Path) -> None:
+    run, deliveries = viewed(path)["run"], deliveries_of(path)
+    ways, at = run["ways"], texts(run, "place")
+    longest = 0
+    for message, place in chosen(deliveries):
+        step, name = whole(deliveries, message, place)
+        stage, way = ways["first"][message] + place, list[str]()
+        while stage >= 0:
+            way.append(at[ways["message"][stage]])
+            stage = ways["before"][stage]
+        assert list(places(upwards(step, path, name))) == way[::-1]
+        longest = max(longest, len(way))
+    assert longest > 2
+
+
+def test_the_page_shows_the_same_before_and_behind_a_message(path: Path) -> None:
+    """What its script makes of the ways; the lanes are tried in a browser."""
+    run, deliveries = viewed(path), deliveries_of(path)
+    at, questions = texts(run["run"], "place"), chosen(deliveries)
+    # The page has the way of what becomes of an application; it is in no chain of an ask.
+    of_applications = {
+        f"{it.mailbox}/{it.step}"
+        for it in deliveries
+        if {one.part for one in items_in(it.message)} == {Part.APPLICATION}
+    }
+    far = 0
+    for question, answer in zip(questions, asked(path, run, questions), strict=True):
+        step, name = whole(deliveries, *question)
+        assert [*places(upwards(step, path, name))][:-1] == [at[it] for it in answer["led"]]
+        links = downwards(step, path, name)[1:]
+        came = {at[it] for it, _ in answer["came"]} - of_applications
+        assert {*places(links)} - of_applications == came
+        far += len(links) > 3
+    assert far > 3, "vacuous: hardly anything came of them"
+
+
+def asked(path: Path, run: dict[str, Any], questions: list[tuple[int, int]]) -> list[Any]:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no Node.js here")
+    parts, own = (it.read_text("utf-8") for it in (SHARED / SCRIPT, ASSETS / "run.js"))
+    script, picture, wanted = (path.with_suffix(f".{it}") for it in ("js", "json", "wanted"))
+    script.write_text(f"{parts}\n{own}\n{_ASK}", "utf-8")
+    picture.write_text(json.dumps([run]), "utf-8")
+    wanted.write_text(json.dumps(questions), "utf-8")
+    command = [node, str(script), str(picture), str(wanted)]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
+
+
+def test_the_ways_of_what_a_filter_leaves_are_whole(path: Path) -> None:
+    """They lead on through messages that are not in the picture."""
+    deliveries = deliveries_of(path)
+    calls = [it for it in deliveries if isinstance(it.message, CallUpdateAllocation)]
+    call = calls[len(calls) // 2]
+    run = viewed(path, "--type", "CallUpdateAllocation", "--type", "AllocationsRequested")["run"]
+    ways, at = run["ways"], texts(run, "place")
+    message = at.index(f"{call.mailbox}/{call.step}")
+    for place, item in enumerate(items_in(call.message)[:5]):
+        step, name = whole([call], 0, place)
+        stage, way = ways["first"][message] + place, list[str]()
+        while stage >= 0:
+            if ways["message"][stage] >= 0:
+                way.append(at[ways["message"][stage]])
+            stage = ways["before"][stage]
+        wanted = [it for it in places(upwards(step, path, name)) if it in at]
+        assert wanted == way[::-1]
+        assert item.name in {run["texts"][it] for it in ways["item"]}

@@ -1,0 +1,119 @@
+"""What is asked of a recording to find out from where items came."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Delivery
+from yunikorn_actors.trace.about import Together
+from yunikorn_actors.trace.items import manager_in
+from yunikorn_actors.trace.parts import facts_of, texts_in
+
+Written = tuple[Delivery, Fact]
+"""A fact, and the message that brought it to the event publisher, which hears of all."""
+
+
+class Recorded(Protocol):
+    def joined_with(self, step: Cause) -> Together:
+        """Return the messages that were handled together with this one, up to it."""
+
+    def naming(self, names: Iterable[str], mailbox: str) -> Sequence[Delivery]:
+        """Return the messages to mailboxes that begin so, in which one of the names stands.
+
+        What the event publisher is told is asked for by `written`.
+        """
+
+    def written(self, names: Iterable[str]) -> Sequence[Written]:
+        """Return the facts that name one of these asks, allocations or applications, in order."""
+
+
+class OfManager:
+    """What concerns one resource manager: another may use the same ids."""
+
+    def __init__(self, recorded: Recorded, manager: str) -> None:
+        self._recorded = recorded
+        self._manager = manager
+        self._allowed = {"", manager}
+
+    def joined_with(self, step: Cause) -> Together:
+        return self._recorded.joined_with(step).of_manager(self._manager)
+
+    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
+        found = self._recorded.naming(names, mailbox)
+        return [it for it in found if manager_in(it) in self._allowed]
+
+    def written(self, names: Iterable[str]) -> list[Written]:
+        found = self._recorded.written(names)
+        return [it for it in found if manager_in(it[0]) in self._allowed]
+
+
+def written_in(deliveries: Iterable[Delivery], names: Iterable[str]) -> Iterator[Written]:
+    wanted = set(names)
+    for it in deliveries:
+        if it.mailbox == EVENT_PUBLISHER:
+            facts = facts_of(it.message)
+            yield from ((it, fact) for fact in facts if not wanted.isdisjoint(names_in(fact)))
+
+
+def names_in(fact: Fact) -> set[str]:
+    """Return the names of work in a fact: of what it is about, and of what goes for what."""
+    whom = (fact, getattr(fact, "spec", None), getattr(fact, "beneficiary", None))
+    found = {getattr(it, name, "") for it in whom for name in ("application_id", "key")}
+    found.add(getattr(fact, "uuid", ""))
+    if isinstance(fact, PAIRING):
+        found.add(fact.placeholder)
+    return found - {""}
+
+
+PAIRING: Final = (f.AskParked, f.AskUnparked, f.PlaceholderCancelled, f.SwapCompleted)
+"""Facts of a member that name its placeholder."""
+
+
+class InMemory:
+    """A recording of which all messages are held."""
+
+    def __init__(self, deliveries: Iterable[Delivery]) -> None:
+        self._steps: dict[Cause, Delivery] = {}
+        self._together: dict[Cause, Together] = {}
+        self._naming: dict[str, list[Delivery]] = {}
+        self._written: dict[str, list[tuple[int, Written]]] = {}
+        facts = 0
+        for it in deliveries:
+            # A caller's mailbox counts its answers from one again, and those lead nowhere.
+            self._steps.setdefault(Cause(it.mailbox, it.step), it)
+            if it.mailbox != EVENT_PUBLISHER:
+                for text in set(texts_in(it.message)):
+                    self._naming.setdefault(text, []).append(it)
+                continue
+            for fact in facts_of(it.message):
+                facts += 1
+                for name in names_in(fact):
+                    self._written.setdefault(name, []).append((facts, (it, fact)))
+
+    def joined_with(self, step: Cause) -> Together:
+        if step not in self._together:
+            self._together[step] = Together(self._joined(step))
+        return self._together[step]
+
+    def _joined(self, step: Cause) -> list[Delivery]:
+        found: list[Delivery] = []
+        at = self._steps.get(step)
+        while at is not None:
+            found.append(at)
+            before = Cause(at.mailbox, at.step - 1)
+            at = self._steps.get(before) if at.joined else None
+        return found[::-1]
+
+    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
+        found = {
+            Cause(it.mailbox, it.step): it
+            for name in names
+            for it in self._naming.get(name, ())
+            if it.mailbox.startswith(mailbox)
+        }
+        return [found[step] for step in sorted(found)]
+
+    def written(self, names: Iterable[str]) -> list[Written]:
+        found = {number: it for name in names for number, it in self._written.get(name, ())}
+        return [found[number] for number in sorted(found)]

@@ -1,0 +1,102 @@
+"""The ways of all items in a picture: of each, from which message it came, and as what.
+
+A way is that of `trace chain`. Ways of many messages come together, so each stage is there once.
+What the filters have left out of the picture is a stage all the same, and has no message.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.trace.items import Item, items_in, manager_in
+from yunikorn_actors.trace.origins import Origin, before, within
+from yunikorn_actors.trace.recorded import Recorded
+
+NOWHERE: Final = -1
+
+
+class Ways(Struct, kw_only=True):
+    """An entry of each list but `first` is about a stage: an item, as it stands in a message."""
+
+    message: list[int] = []
+    """NOWHERE if the message is not in the picture."""
+    item: list[int] = []
+    """What it is called there, a number of `texts`."""
+    before: list[int] = []
+    """The stage of which it came; NOWHERE if the way begins here."""
+    part_of: list[int] = []
+    """The stage of the same message that it is a part of: that may be all of an application."""
+    first: list[int] = []
+    """Of each message the first of its own stages; they go up to the first one of the next."""
+
+
+_Stage = tuple[Cause, Item, str]
+
+
+def ways_of(
+    recorded: Recorded,
+    deliveries: Sequence[Delivery],
+    takes: Callable[[Item], bool],
+    number_of: Callable[[str], int],
+) -> Ways:
+    """Follow the items that are taken of each message."""
+    numbers = {Cause(it.mailbox, it.step): place for place, it in enumerate(deliveries)}
+    return _Following(recorded, numbers, number_of).ways(deliveries, takes)
+
+
+class _Following:
+    def __init__(
+        self, recorded: Recorded, numbers: Mapping[Cause, int], number_of: Callable[[str], int]
+    ) -> None:
+        self._recorded = recorded
+        self._numbers = numbers
+        self._number_of = number_of
+        self._within: dict[str, Recorded] = {}
+        self._stages: dict[_Stage, int] = {}
+        self._rest: list[tuple[Delivery, Item, str]] = []
+        self._own: dict[tuple[Cause, str, str], int] = {}
+        """The items of each message by their names; one without a key means all."""
+        self._ways = Ways()
+
+    def ways(self, deliveries: Sequence[Delivery], takes: Callable[[Item], bool]) -> Ways:
+        ways = self._ways
+        for it in deliveries:
+            ways.first.append(len(self._rest))
+            items = items_in(it.message)
+            if items:
+                manager = manager_in(it)
+                if manager not in self._within:
+                    self._within[manager] = within(self._recorded, it)
+                at = Cause(it.mailbox, it.step)
+                for item in filter(takes, items):
+                    stage = self._stage(it, item, manager)
+                    for name in _own_names(item):
+                        self._own.setdefault((at, *name), stage)
+        ways.first.append(len(self._rest))
+        # Each one may add the stage before it, behind all that are there already.
+        for delivery, item, manager in self._rest:
+            found = before(self._within[manager], Origin(delivery, item))
+            ways.before.append(
+                NOWHERE if found is None else self._stage(found.delivery, found.item, manager)
+            )
+        return ways
+
+    def _stage(self, delivery: Delivery, item: Item, manager: str) -> int:
+        at = Cause(delivery.mailbox, delivery.step)
+        number = self._stages.setdefault((at, item, manager), len(self._rest))
+        if number == len(self._rest):
+            self._rest.append((delivery, item, manager))
+            self._ways.message.append(self._numbers.get(at, NOWHERE))
+            self._ways.item.append(self._number_of(item.name))
+            names = (*_own_names(item), (item.application_id, ""), ("", ""))
+            found = (self._own[at, *name] for name in names if (at, *name) in self._own)
+            self._ways.part_of.append(next(found, NOWHERE))
+        return number
+
+
+def _own_names(item: Item) -> list[tuple[str, str]]:
+    by_uuid = [("", item.uuid)] if item.uuid else []
+    by_key = [(item.application_id, item.key)] if item.key or not item.uuid else []
+    return by_uuid + by_key
