@@ -9,21 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from yunikorn_actors.cli import fanning, mistake
+from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.draw import RUNS_MAX
 from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.fan_out import FanOut
+from yunikorn_actors.lab.swarm.guided import Corpus, Guided
 from yunikorn_actors.lab.swarm.parts import PARTS, Wanted
 from yunikorn_actors.lab.swarm.runs import (
     FannedOut,
     Finding,
     Plan,
+    Planned,
     Played,
     Player,
     Report,
     Swarm,
     one_by_one,
 )
+
+
+class Misused(CoreError, ValueError):  # noqa: N818 - it is named like InvalidOptions
+    """Options that do not go together."""
 
 
 def add_arguments(
@@ -62,6 +69,11 @@ def add_arguments(
         help="keep what is wrong here: scenario files, and the tapes that are played on them",
     )  # fmt: skip
     parser.add_argument(
+        "--corpus", type=Path, metavar="DIR",
+        help="keep runs that reach something new here, change them in later runs, and go on from "
+        "those that are there",
+    )  # fmt: skip
+    parser.add_argument(
         "--coverage", type=whole, metavar="N",
         help="tell what was reached, and N of each that never was",
     )  # fmt: skip
@@ -86,10 +98,10 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             print(_finding_text(finding, kept[-1]), flush=True)
 
-    with _player(options) as player:
+    with _planned(plan, options) as (planned, player, first):
         swarm = Swarm(
-            plan, budget, player,
-            first=options.first, shrink_seconds=options.shrink_seconds, found=found,
+            planned, budget, player,
+            first=first, shrink_seconds=options.shrink_seconds, found=found,
         )  # fmt: skip
         try:
             report = swarm.run()
@@ -101,6 +113,22 @@ def run(options: argparse.Namespace) -> int:
         for line in coverage_lines(report.coverage, options.coverage):
             print(f"      {line}")
     return status
+
+
+@contextmanager
+def _planned(plan: Plan, options: argparse.Namespace) -> Iterator[tuple[Planned, Player, int]]:
+    """Say what is played, by whom, and from which number on."""
+    if options.corpus is None:
+        with _player(options) as player:
+            yield plan, player, options.first
+        return
+    if options.jobs > 1 or options.executor is not None:
+        raise Misused(
+            "a run that is guided depends on those before it: leave --jobs and --executor out, or "
+            "give each process a seed and a corpus of its own"
+        )
+    guided = Guided(plan, Corpus(options.corpus))
+    yield guided, _shown(guided.play), max(options.first, guided.first)
 
 
 @contextmanager
@@ -118,7 +146,7 @@ def _shown(player: Player) -> Player:
     if not sys.stderr.isatty():
         return player
 
-    def play(plan: Plan, numbers: range) -> Iterator[Played]:
+    def play(plan: Planned, numbers: range) -> Iterator[Played]:
         return fanning.shown(player(plan, numbers), lambda one: f"{one.run.number} runs so far")
 
     return play

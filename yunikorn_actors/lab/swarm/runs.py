@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -37,6 +37,14 @@ class Plan(Struct, frozen=True, kw_only=True):
         return drawn(self.seed, number, self.wanted)
 
 
+class Planned(Protocol):
+    """What says which run has a number."""
+
+    def drawn(self, number: int) -> Drawn: ...
+
+    def is_judged(self, run: Drawn) -> bool: ...
+
+
 class Played(Struct, frozen=True, kw_only=True):
     """What came of one run; it can be handed from one process to another."""
 
@@ -47,7 +55,7 @@ class Played(Struct, frozen=True, kw_only=True):
     is_judged: bool
 
 
-def played(plan: Plan, number: int) -> Played:
+def played(plan: Planned, number: int) -> Played:
     run = plan.drawn(number)
     passed = Passed(run.case.scenario.settings)
     outcome = explore(run.case, run.schedule(), (*run.checkers(), passed))
@@ -59,10 +67,10 @@ def played(plan: Plan, number: int) -> Played:
     )
 
 
-Player = Callable[[Plan, range], Iterator[Played]]
+Player = Callable[[Planned, range], Iterator[Played]]
 
 
-def one_by_one(plan: Plan, numbers: range) -> Iterator[Played]:
+def one_by_one(plan: Planned, numbers: range) -> Iterator[Played]:
     return (played(plan, number) for number in numbers)
 
 
@@ -85,7 +93,8 @@ class FannedOut:
     def __init__(self, fan_out: FanOut) -> None:
         self._fan_out = fan_out
 
-    def __call__(self, plan: Plan, numbers: range) -> Iterator[Played]:
+    def __call__(self, plan: Planned, numbers: range) -> Iterator[Played]:
+        assert isinstance(plan, Plan), "a guided search stays in its process"
         shares = (
             Share(plan, numbers[first : first + RUNS_IN_SHARE])
             for first in range(0, len(numbers), RUNS_IN_SHARE)
@@ -140,7 +149,7 @@ class Swarm:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Planned,
         budget: Budget,
         player: Player = one_by_one,
         *,
