@@ -119,9 +119,9 @@ def test_what_was_never_reached_is_listed() -> None:
     case = parse_case(CLUSTER, "x.yaml")
     coverage = Coverage()
     tried = tried_in(play(case, case.tape()).deliveries, Settings())
-    assert coverage.is_new(tried)
+    assert coverage.has_new_features(tried)
     coverage.add(tried)
-    assert not coverage.is_new(tried)
+    assert not coverage.has_new_features(tried)
     lines = list(coverage_lines(coverage, 2))
     assert (
         "  preemption: 0 of 6; never guarantee decided, required node decided and 4 more" in lines

@@ -134,11 +134,9 @@ class Coverage:
         """Return how much was reached of each group."""
         return {group: len(self.reached(group)) for group in (BATCHES, *UNIVERSE)}
 
-    def is_new(self, tried: Tried) -> bool:
-        """Whether a run tried or reached what none has so far."""
-        return any(pair not in self._runs_with for pair in tried.pairs) or any(
-            feature not in self._reached for feature in tried.features
-        )
+    def has_new_features(self, tried: Tried) -> bool:
+        """Whether a run reached what none has so far, orders aside."""
+        return any(feature not in self._reached for feature in tried.features)
 
     def by_mailbox(self) -> dict[str, tuple[int, int]]:
         """Return for each mailbox the pairs that were tried, and those that are possible."""

@@ -1,8 +1,8 @@
 """Guides the swarm by what runs reach: a run that reached something new is kept, and changed.
 
 A corpus is a folder of scenario files. A remark at the top of each says in which order it is played
-and with which faults, so the file is a run. Half of the runs are drawn afresh; the others are kept
-ones with a few changes: steps, amounts, settings, the order, or the end of another one.
+and with which faults, so the file is a run. Most runs are drawn afresh; the others are kept ones
+with a few changes: steps, amounts, settings, the order, or the end of a fresh one.
 """
 
 import hashlib
@@ -22,8 +22,10 @@ from yunikorn_actors.lab.swarm.drawn import Drawn
 from yunikorn_actors.lab.swarm.runs import Plan, Planned, Played, played
 from yunikorn_actors.scenario.document import ScenarioError
 
-FRESH: Final = 0.5
-"""The share of runs that are drawn afresh."""
+FRESH: Final = 0.7
+"""The share of runs that are drawn afresh: with fewer of them less was reached."""
+_RECENT: Final = 20
+"""So many of those that were kept last are changed: what all runs reach was kept first."""
 _CHANGES_MAX: Final = 3
 _TRIES: Final = 20
 """So many changed worlds are tried out until one is a scenario."""
@@ -113,7 +115,8 @@ class Guided:
     def play(self, _: Planned, numbers: range) -> Iterator[Played]:
         for number in numbers:
             one = played(self, number)
-            if self._coverage.is_new(one.run.tried):
+            # Of orders there is always one more, and then all runs would be kept.
+            if self._coverage.has_new_features(one.run.tried):
                 self._coverage.add(one.run.tried)
                 self._corpus.add(self.drawn(number))
             yield one
@@ -122,7 +125,7 @@ class Guided:
         draw, runs = Draw(self._plan.seed + _MUTATION, number), self._corpus.runs
         if not runs or draw.chance(self._fresh):
             return self._plan.drawn(number)
-        run = changed(draw.one_of(runs), draw.one_of(runs), draw)
+        run = changed(draw.one_of(runs[-_RECENT:]), self._plan.drawn(number), draw)
         return replace(run, seed=self._plan.seed, number=number)
 
 
