@@ -97,7 +97,7 @@ class Guided:
         self._coverage = Coverage()
         self._at: Drawn | None = None
         for run in corpus.runs:
-            self._coverage.add(played(_Only(plan, run), run.number).run.tried)
+            self._coverage.add(played(_Only(run), run.number).run.tried)
 
     @property
     def first(self) -> int:
@@ -108,9 +108,6 @@ class Guided:
         if self._at is None or self._at.number != number:
             self._at = self._chosen(number)
         return self._at
-
-    def is_judged(self, run: Drawn) -> bool:
-        return self._plan.is_judged(run)
 
     def play(self, _: Planned, numbers: range) -> Iterator[Played]:
         for number in numbers:
@@ -132,14 +129,11 @@ class Guided:
 class _Only:
     """A plan of one run."""
 
-    def __init__(self, plan: Plan, run: Drawn) -> None:
-        self._plan, self._run = plan, run
+    def __init__(self, run: Drawn) -> None:
+        self._run = run
 
     def drawn(self, _: int) -> Drawn:
         return self._run
-
-    def is_judged(self, run: Drawn) -> bool:
-        return self._plan.is_judged(run)
 
 
 def changed(run: Drawn, other: Drawn, draw: Draw) -> Drawn:

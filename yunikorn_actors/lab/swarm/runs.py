@@ -42,8 +42,6 @@ class Planned(Protocol):
 
     def drawn(self, number: int) -> Drawn: ...
 
-    def is_judged(self, run: Drawn) -> bool: ...
-
 
 class Played(Struct, frozen=True, kw_only=True):
     """What came of one run; it can be handed from one process to another."""
