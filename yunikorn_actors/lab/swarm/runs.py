@@ -171,6 +171,8 @@ class Swarm:
         self._parts = Counter[str]()
         self._coverage = Coverage()
         self._findings: list[Finding] = []
+        self._is_interrupted = False
+        """Whether ctrl-C came while something was made small: it is kept as small as it was."""
         self._begun = time.perf_counter()
 
     def run(self) -> Report:
@@ -195,6 +197,8 @@ class Swarm:
             if self._violations[run.violation.kind] == 1:
                 self._findings.append(self._finding(run.number, run.violation))
                 self._found(self._findings[-1])
+                if self._is_interrupted:
+                    raise KeyboardInterrupt
 
     def _finding(self, number: int, violation: Violation) -> Finding:
         """Write down what was played, and make it small."""
@@ -202,7 +206,11 @@ class Swarm:
         found = Failing(run.case, write(run.case, run.schedule(), run.checkers()))
         effort = Effort(SHRINK_PLAYS_MAX, self._shrink_seconds)
         shrinker = CaseShrinker(found, violation.kind, run.checkers, effort)
-        small = shrinker.shrink() if self._shrinks else found
+        try:
+            small = shrinker.shrink() if self._shrinks else found
+        except KeyboardInterrupt:
+            self._is_interrupted = True
+            small = shrinker.best
         outcome = shrinker.play(small)
         assert outcome.violation is not None, "the tape gives another run than was explored"
         return Finding(

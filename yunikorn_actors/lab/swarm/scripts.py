@@ -178,6 +178,8 @@ class Writer:
         self.leaves = leaves
         self.manual = manual
         """Whether releases wait for a step that confirms them."""
+        self.prefix = "app"
+        """What the names of applications begin with."""
         self.apps: dict[str, bool] = {}
         """With whether each is a gang."""
         self.keys: list[tuple[str, str]] = []
@@ -198,7 +200,7 @@ class Writer:
 
     def app(self, *among: tuple[str, str]) -> None:
         """An application comes, in one of these leaves if any are named."""
-        draw, name = self.draw, f"app-{len(self.apps) + 1}"
+        draw, name = self.draw, f"{self.prefix}-{len(self.apps) + 1}"
         leaf, policy = draw.one_of(among or self.leaves)
         fields: dict[str, Any] = {
             "id": name, "queue": leaf, "user": draw.one_of(USERS), "groups": draw.one_of(GROUPS),

@@ -252,10 +252,15 @@ class PartitionWriter(Writer):
         configs, leaves = drawn_queues(theme, number, 3 if several else 1)
         drawn = tuple(_with_parts(config, parts, name) for config in configs)
         super().__init__(draw, theme, drawn, leaves, manual="manual-confirmations" in parts)
+        if name != PARTITIONS[0]:
+            # What is notified names no partition, so one resource manager needs names of its own.
+            self.prefix = name
         # The same names below the same parents, as the rules want it, and other properties.
         self.config = self.configs[PARTITIONS.index(name) % len(self.configs)]
         self._sent: dict[str, list[dict[str, Any]]] = {}
         """The steps that were written, by their words."""
+        self._places: dict[tuple[str, str], str] = {}
+        """Where work was reported to run: the application, the key, and the node."""
 
     def begin(self) -> None:
         draw = self.draw
@@ -344,7 +349,7 @@ class PartitionWriter(Writer):
 
     def gang(self) -> None:
         """A gang comes, and asks for all of it at once."""
-        draw, name = self.draw, f"app-{len(self.apps) + 1}"
+        draw, name = self.draw, f"{self.prefix}-{len(self.apps) + 1}"
         leaves = [path for path, policy in self.leaves if policy != "fair"]
         if leaves:
             self.apps[name] = True
@@ -353,7 +358,9 @@ class PartitionWriter(Writer):
 
     def reject_app(self) -> None:
         """An application comes whose queue is not there."""
-        self.add("add_app", {"id": f"no-{self.draw.whole(1, 3)}", "queue": "root.nowhere"})
+        self.add(
+            "add_app", {"id": f"no-{self.prefix}-{self.draw.whole(1, 3)}", "queue": "root.nowhere"}
+        )
 
     def reject_ask(self) -> None:
         """An ask comes whose application is not there, or which asks for nothing sound."""
@@ -409,10 +416,10 @@ class PartitionWriter(Writer):
             self.apps.setdefault(app["id"], "placeholder_ask" in app)
 
     def bind_again(self) -> None:
-        """Report known work with another size or on another node."""
-        if self.keys and self.nodes:
-            app, key = self.draw.one_of(self.keys)
-            where, size = self.draw.one_of(self.nodes), self.draw.one_of(SIZES)
+        """Report work with another size that was reported before."""
+        if self._places:
+            (app, key), where = self.draw.one_of(tuple(self._places.items()))
+            size = self.draw.one_of(SIZES)
             self.add("bind", {"app": app, "key": key, "node": where, "resource": size})
 
     def foreign(self) -> None:
@@ -433,7 +440,13 @@ class PartitionWriter(Writer):
 
     def _create_again(self, node: dict[str, Any]) -> None:
         draw = self.draw
+        if "count" in node:
+            # Each of them would run the same.
+            self.add("create_node", node)
+            return
         work = [draw.one_of(self.keys) for _ in range(draw.whole(0, 3)) if self.keys]
+        # Work that is reported twice under its name runs where it was reported first.
+        work = [it for it in work if self._places.setdefault(it, node["id"]) == node["id"]]
         running = [
             {"key": key, "app": app, "resource": draw.one_of(SIZES[:5])}
             for app, key in dict.fromkeys(work)
