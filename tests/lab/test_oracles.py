@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from yunikorn_actors.lab.case import Case, case_of, read_case
+from yunikorn_actors.lab.case import Case, case_of, parse_case, read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.oracles import Records, Rest, Zero, oracles
 from yunikorn_actors.lab.play import Outcome, play
 from yunikorn_actors.lab.tape import parse_tape
 from yunikorn_actors.lab.world import Oracle, World
 from yunikorn_actors.machines.topology import TOPOLOGIES
-from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.messages.rm_calls import CallUpdateAllocation, CallUpdateApplication
 from yunikorn_actors.scenario.document import parse_scenario
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -257,3 +257,22 @@ def test_what_was_ended_before_it_was_heard_of_again_is_not_believed_to_run() ->
         for new in delivery.message.response.new
     ]
     assert 2 == heard.count("ph-a-recovered")
+
+
+CLOSED_BETWEEN = """
+name: an application is removed and submitted again, to a queue that is closed by then
+steps:
+- add_app: {id: app, queue: root.default}
+- config: {partitions: [{name: default, queues: [{name: root, queues: [{name: default}]}]}]}
+- remove_app: app
+- add_app: {id: app, queue: root.default}
+"""
+
+
+def test_an_application_that_was_removed_is_gone_when_it_is_rejected() -> None:
+    case = parse_case(CLOSED_BETWEEN, "closed.yaml")
+    outcome = play(case, case.tape(), oracles())
+    assert outcome.ok, outcome.violation
+    messages = (it.message for it in outcome.deliveries)
+    answers = [it.response for it in messages if isinstance(it, CallUpdateApplication)]
+    assert [True, False] == [bool(it.accepted) for it in answers if it.accepted or it.rejected]

@@ -99,7 +99,10 @@ class _Requested:
 
 
 class _Application:
-    __slots__ = ("accepted", "is_gone", "partitions", "queue", "rejected", "requested", "state")
+    __slots__ = (
+        "accepted", "is_gone", "partitions", "queue", "rejected", "requested", "state",
+        "was_removed",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.requested = self.accepted = self.rejected = 0
@@ -109,6 +112,8 @@ class _Application:
         """Of which it was notified last."""
         self.is_gone = False
         """The resource manager has removed it, or was notified of its end."""
+        self.was_removed = False
+        """It was removed since it was accepted last: then a rejection says that it stays away."""
 
 
 class _Node:
@@ -221,7 +226,8 @@ class RmRecord:
             partition = partition_name(self.rm_id, old.partition_name)
             self._want_no_more(partition, id_, "")
             if id_ in self._applications:
-                self._application(id_).is_gone = True
+                app = self._application(id_)
+                app.is_gone = app.was_removed = True
 
     def _request_nodes(self, request: si.NodeRequest) -> None:
         for info in request.nodes:
@@ -549,9 +555,11 @@ class RmRecord:
         app = self._application(notice.application_id)
         if isinstance(notice, ApplicationAccepted):
             app.accepted += 1
+            app.was_removed = False
             app.queue, app.state = notice.queue, ApplicationState.NEW.value
         else:
             app.rejected += 1
+            app.is_gone = app.is_gone or app.was_removed
         answered = app.accepted + app.rejected
         if answered > app.requested:
             wrong = f"it was asked for {app.requested} times and answered {answered}"
