@@ -60,6 +60,17 @@ class _Ask:
         self.reservations: list[str] = []
 
 
+def _names_no_partition(notice: Notice) -> bool:
+    """Whether it rejects an application of a partition that is not there, and so has no facts."""
+    return isinstance(notice, ApplicationRefused) and notice.reason.startswith(_NO_PARTITION)
+
+
+def _place_of(notice: Notice, queue: deque[tuple[int, Notice]]) -> int:
+    """Find the first of this kind behind what is owed first; 0 if there is none."""
+    kind = type(notice)
+    return next((place for place, (_, it) in enumerate(queue) if type(it) is kind), 0)
+
+
 class Owed:
     """What one registration is to be notified of, and was not yet."""
 
@@ -92,14 +103,20 @@ class Owed:
         """Strike off what the resource manager is notified of now; return what is wrong with it."""
         thing = notice.thing
         queue = self._queues.get(thing)
-        if queue is None:
+        if queue is None or _names_no_partition(notice):
             return self._unowed(notice)
         turn, expected = queue[0]
-        if type(expected) is not type(notice):
-            if thing in self._maybe or not any(type(it) is type(notice) for _, it in queue):
+        if type(expected) is type(notice):
+            queue.popleft()
+        else:
+            place = _place_of(notice, queue)
+            if thing in self._maybe or not place:
                 return self._unowed(notice)
-            return [f"G27: {self._rm_id} was notified of {notice.what} before {expected.what}"]
-        queue.popleft()
+            if queue[place][0] != turn:
+                return [f"G27: {self._rm_id} was notified of {notice.what} before {expected.what}"]
+            # What one request brings and ends is answered in the order of the interface.
+            _, expected = queue[place]
+            del queue[place]
         if not queue:
             del self._queues[thing]
         faults: list[str] = []
@@ -127,7 +144,7 @@ class Owed:
             if not wrong:
                 return []
             return [f"{notice.invariant}: {self._rm_id} was notified of {notice.what}: {wrong}"]
-        if isinstance(notice, ApplicationRefused) and notice.reason.startswith(_NO_PARTITION):
+        if _names_no_partition(notice):
             return []
         owner = self._record.owner_of(notice.thing)
         wrong = f"is owed to {owner}" if owner else "it is not owed"

@@ -178,6 +178,8 @@ class RmRecord:
 
         The core ends all of that name, also what is still on its way here.
         """
+        self._ended_first: dict[str, None] = {}
+        """What one request has reported and ended: its end comes before its announcement."""
         self._unsure: dict[str, None] = {}
         """UUIDs that such a release may have meant, and of whose end it is not notified."""
         self._touched: dict[str, None] = {}
@@ -450,7 +452,9 @@ class RmRecord:
             faults.append(self._fault("G16", notice, f"node {notice.node_id} is none of its own"))
         self._wanted.pop(name, None)
         self._touched[uuid] = self._touched_asks[name] = None
-        if uuid not in self._given_back:
+        if uuid in self._ended_first:
+            del self._ended_first[uuid]
+        elif uuid not in self._given_back:
             self.running[uuid] = notice
             if any(self._is_of(it, notice) for it in self._ended_by_name):
                 self._unsure[uuid] = None
@@ -473,6 +477,8 @@ class RmRecord:
                 faults.append(self._fault("G16", notice, f"it was announced as {was}"))
         if type_ is _T.STOPPED_BY_RM:
             self.running.pop(uuid, None)
+            if ends.count(_T.STOPPED_BY_RM) > self._placed.get(uuid, 0):
+                self._ended_first[uuid] = None
             partition = partition_name(self.rm_id, notice.partition)
             self._wanted.pop((partition, notice.application_id, notice.key), None)
         self._touched[uuid] = None
@@ -740,7 +746,14 @@ class RmRecord:
 
     def _is_wanted(self, name: Name) -> bool:
         asked = self._asks[name]
-        return name in self._wanted or asked.was_placed or asked.by_list or asked.by_node
+        return (
+            name in self._wanted
+            or asked.was_placed
+            or asked.by_list
+            or asked.by_node
+            # Asked for again, and only that was rejected.
+            or asked.main + asked.later > asked.rejected_main + asked.rejected_later
+        )
 
     def _compare_application(self, states: States, id_: str) -> Iterator[str]:
         known = self._applications[id_]

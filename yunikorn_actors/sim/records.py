@@ -127,7 +127,7 @@ class RecordChecker:
 
     def _on_registration(self, message: RegistrationRequested) -> None:
         rm_id, address = message.request.rm_id, message.callback
-        self._awaited[message.reply_to] = f"the registration of {rm_id}"
+        self._await(message.reply_to, f"the registration of {rm_id}")
         self._registrations.setdefault(rm_id, []).append(address)
         self._meanwhile[address] = []
         was_restored = rm_id in self._restored
@@ -140,7 +140,12 @@ class RecordChecker:
         )
 
     def _on_configuration(self, message: ConfigurationRequested) -> None:
-        self._awaited[message.reply_to] = f"the configuration of {message.request.rm_id}"
+        self._await(message.reply_to, f"the configuration of {message.request.rm_id}")
+
+    def _await(self, reply_to: str, what: str) -> None:
+        """Some send a request and wait for nothing."""
+        if is_reply(reply_to):
+            self._awaited[reply_to] = what
 
     def _on_registered(self, message: RMRegistered) -> None:
         """Its former registrations are over."""

@@ -105,11 +105,6 @@ class Answers:
         if not answers:
             return
         self.by_kind = defaultdict(list)
-        for part in _in_order(answers):
-            self._append(part)
-
-    def _append(self, answers: _Batch) -> None:
-        """Put the answers to a request into the last batch, or begin another."""
         ranks = [_RANKS[kind] for kind in answers]
         # What is told behind all before it turns nothing round, whatever it is about: so it is in
         # a burst of one kind.
@@ -142,45 +137,10 @@ class Answers:
         return _of(self.by_kind, kind)
 
     def messages(self, rm_id: str) -> list[Message]:
-        if not self._batches and not _crosses(self.by_kind):
+        if not self._batches:
             return _messages(rm_id, self.by_kind) if self.by_kind else []
         self.end_request()
         return [message for batch in self._batches for message in _messages(rm_id, batch)]
-
-
-def _crosses(answers: _Batch) -> bool:
-    """Whether a request brought allocations and ended some: perhaps the same."""
-    return rm.AnnouncedRelease in answers and rm.AnnouncedAllocation in answers
-
-
-def _in_order(answers: _Batch) -> Iterator[_Batch]:
-    """Take the answers to a request apart if it brought an allocation and ended the same.
-
-    Its end comes behind it, and the states of applications behind that (G27).
-    """
-    ended: list[Any] = []
-    if _crosses(answers):
-        new = dict.fromkeys(_uuids(answers[rm.AnnouncedAllocation]))
-        ended = [it for it in answers[rm.AnnouncedRelease] if it.uuid in new]
-    if not ended:
-        yield answers
-        return
-    answers[rm.AnnouncedRelease] = [it for it in answers[rm.AnnouncedRelease] if it.uuid not in new]
-    behind: _Batch = defaultdict(list, {rm.AnnouncedRelease: ended})
-    if rm.ApplicationUpdate in answers:
-        behind[rm.ApplicationUpdate] = answers.pop(rm.ApplicationUpdate)
-    if not answers[rm.AnnouncedRelease]:
-        del answers[rm.AnnouncedRelease]
-    yield answers
-    yield behind
-
-
-def _uuids(new: list[rm.AnnouncedAllocation | rm.AnnouncedRun]) -> Iterator[str]:
-    for it in new:
-        if isinstance(it, rm.AnnouncedRun):
-            yield from it.uuids
-        else:
-            yield it.uuid
 
 
 def _messages(rm_id: str, batch: _Batch) -> list[Message]:
