@@ -31,6 +31,8 @@ from yunikorn_actors.domain.termination import TerminationType
 
 _T = TerminationType
 _NO_PARTITION = "Failed to add application"
+_USED_UP = "allocated"
+"""So begins the reason of a reservation that ends because its ask is placed."""
 _ENDS_UNASKED = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM})
 """In a fact: a node or an application is gone, or the resource manager ended it by its wish."""
 
@@ -50,7 +52,9 @@ class Record(Protocol):
 class _Ask:
     """An ask for as long as something of it waits, is parked or runs."""
 
-    __slots__ = ("parked", "remaining", "reported", "reservations", "running", "spec", "taken")
+    __slots__ = (
+        "is_used_up", "parked", "remaining", "reported", "reservations", "running", "spec", "taken",
+    )  # fmt: skip
 
     def __init__(self, spec: AskSpec, remaining: int) -> None:
         self.spec = spec
@@ -58,6 +62,8 @@ class _Ask:
         self.parked = self.running = self.taken = 0
         self.reported = WaitingState.UNREPORTED
         self.reservations: list[str] = []
+        self.is_used_up = False
+        """Its last reservation ends because the next fact places it."""
 
 
 def _names_no_partition(notice: Notice) -> bool:
@@ -231,6 +237,7 @@ class Owed:
         ask.reservations.remove(fact.node_id)
         if ask.reported is WaitingState.RESERVED and not ask.reservations:
             ask.reported = WaitingState.UNREPORTED
+            ask.is_used_up = fact.reason.startswith(_USED_UP)
 
     def _ask_is(self, ask: _Ask, state: WaitingState, reason: str = "") -> None:
         """Container states are sent on change only."""
@@ -286,12 +293,12 @@ class Owed:
             self._add(notice)
         if is_recovered or ask.reported is WaitingState.SCHEDULED:
             return
-        if is_announced or ask.reported is not WaitingState.UNREPORTED:
+        if is_announced or ask.reported is not WaitingState.UNREPORTED or ask.is_used_up:
             self._ask_is(ask, WaitingState.SCHEDULED)
         elif is_announced is None and self._takes_states:
             state_notice = AskIs(spec.application_id, spec.key, WaitingState.SCHEDULED.value, "")
             self._maybe[state_notice.thing] = state_notice
-        ask.reported = WaitingState.SCHEDULED
+        ask.reported, ask.is_used_up = WaitingState.SCHEDULED, False
 
     def _place(
         self, partition: str, ask: _Ask, uuid: str, node_id: str, resource: dict[str, int]
@@ -299,6 +306,7 @@ class Owed:
         self._runs(ask, uuid)
         self._add(placed_by(partition, uuid, ask.spec, node_id, resource))
         self._ask_is(ask, WaitingState.SCHEDULED)
+        ask.is_used_up = False
 
     def _runs(self, ask: _Ask, uuid: str) -> None:
         ask.taken += 1

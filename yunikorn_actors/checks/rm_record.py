@@ -13,6 +13,7 @@ A rule that is broken is described by its invariant, the resource manager, the t
 values.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -100,8 +101,8 @@ class _Requested:
 
 class _Application:
     __slots__ = (
-        "accepted", "is_gone", "partitions", "queue", "rejected", "requested", "state",
-        "was_removed",
+        "accepted", "is_there", "partitions", "queue", "rejected", "requested", "state",
+        "unanswered",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -110,10 +111,32 @@ class _Application:
         self.queue = ""
         self.state = ApplicationState.NEW.value
         """Of which it was notified last."""
-        self.is_gone = False
-        """The resource manager has removed it, or was notified of its end."""
-        self.was_removed = False
-        """It was removed since it was accepted last: then a rejection says that it stays away."""
+        self.is_there = False
+        """After what was answered: accepted, and not removed since."""
+        self.unanswered: deque[bool] = deque()
+        """Whether it was added or removed, from the first addition that is not answered yet."""
+
+    @property
+    def is_gone(self) -> bool:
+        return not (self.is_there or self.unanswered)
+
+    def request(self, *, is_added: bool) -> None:
+        self.requested += is_added
+        if is_added or self.unanswered:
+            self.unanswered.append(is_added)
+        else:
+            self.is_there = False
+
+    def answer(self, *, is_accepted: bool) -> None:
+        """Answers come in the order of the additions; a removal counts behind those before it."""
+        self.accepted += is_accepted
+        self.rejected += not is_accepted
+        if self.unanswered:
+            self.unanswered.popleft()
+        self.is_there |= is_accepted
+        while self.unanswered and not self.unanswered[0]:
+            self.unanswered.popleft()
+            self.is_there = False
 
 
 class _Node:
@@ -220,16 +243,14 @@ class RmRecord:
     def _request_applications(self, request: si.ApplicationRequest) -> None:
         for new in request.new:
             app = self._application(new.application_id)
-            app.requested += 1
+            app.request(is_added=True)
             app.partitions[partition_name(self.rm_id, new.partition_name)] = None
-            app.is_gone = False
         for old in request.remove:
             id_ = old.application_id
             partition = partition_name(self.rm_id, old.partition_name)
             self._want_no_more(partition, id_, "")
             if id_ in self._applications:
-                app = self._application(id_)
-                app.is_gone = app.was_removed = True
+                self._application(id_).request(is_added=False)
 
     def _request_nodes(self, request: si.NodeRequest) -> None:
         for info in request.nodes:
@@ -333,6 +354,7 @@ class RmRecord:
             if not by_wish:
                 mine = (it for it, item in self.running.items() if self._is_of(name, item))
                 self._unsure.update(dict.fromkeys(mine))
+                self._reported_ended(partition, end.application_id, key)
             return
         running = self.running.get(end.uuid)
         if running is not None and not self._is_of((partition, end.application_id, ""), running):
@@ -344,13 +366,17 @@ class RmRecord:
             # If it was asked for again while it ran, that changed nothing.
             self._wanted.pop((partition, running.application_id, running.key), None)
 
+    def _reported_ended(self, partition: str, application_id: str, key: str) -> None:
+        """Asks that were reported to run may have ended: of neither is anything heard."""
+        for name in tuple(self._wanted):
+            asked = self._asks[name]
+            if (asked.by_node or asked.by_list) and _means((partition, application_id, key), name):
+                del self._wanted[name]
+
     def _is_of(self, name: Name, item: Placed) -> bool:
         """Whether an allocation is one of those that a request means; it need not name all."""
-        partition, application_id, key = name
-        return (
-            partition_name(self.rm_id, item.partition) == partition
-            and application_id in {"", item.application_id}
-            and key in {"", item.key}
+        return _means(
+            name, (partition_name(self.rm_id, item.partition), item.application_id, item.key)
         )
 
     def _want_no_more(self, partition: str, application_id: str, key: str) -> None:
@@ -358,12 +384,7 @@ class RmRecord:
             self._wanted.pop((partition, application_id, key), None)
             return
         for name in tuple(self._wanted):
-            its_partition, its_application, its_key = name
-            if (
-                its_partition == partition
-                and application_id in {"", its_application}
-                and key in {"", its_key}
-            ):
+            if _means((partition, application_id, key), name):
                 del self._wanted[name]
 
     def _asked(self, name: Name) -> _Requested:
@@ -559,13 +580,9 @@ class RmRecord:
     def _application_answered(self, notice: ApplicationAccepted | ApplicationRefused) -> list[str]:
         faults = [] if self.owed is None else self.owed.take(notice)
         app = self._application(notice.application_id)
+        app.answer(is_accepted=isinstance(notice, ApplicationAccepted))
         if isinstance(notice, ApplicationAccepted):
-            app.accepted += 1
-            app.was_removed = False
             app.queue, app.state = notice.queue, ApplicationState.NEW.value
-        else:
-            app.rejected += 1
-            app.is_gone = app.is_gone or app.was_removed
         answered = app.accepted + app.rejected
         if answered > app.requested:
             wrong = f"it was asked for {app.requested} times and answered {answered}"
@@ -805,6 +822,12 @@ class RmRecord:
             return
         if known.partition in states:
             yield f"G25: {self.rm_id} was notified of node {id_}, and the core does not have it"
+
+
+def _means(request: Name, name: Name) -> bool:
+    """Whether a request means this; it need not name the application and the key."""
+    partition, application_id, key = request
+    return name[0] == partition and application_id in {"", name[1]} and key in {"", name[2]}
 
 
 def _find(states: States, uuid: str) -> tuple[str, Allocation] | None:

@@ -1,8 +1,8 @@
 """The checker of what resource managers are notified of: it keeps a record for each registration.
 
 Requests are noted when RmProxy takes them, notifications when they come to the callback, facts
-when Context has recorded them. A registration ends when the resource manager registers again, is
-lost or leaves; its last requests may stay unanswered.
+when Context has recorded them. A registration ends when RmProxy stops its callback, because the
+resource manager registered again, is lost or leaves; its last requests may stay unanswered.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 
 from yunikorn_actors.checks.rm_record import RmRecord
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.machine import InvariantViolation, Send
+from yunikorn_actors.machines.machine import InvariantViolation, Send, StopMachine
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
@@ -75,6 +75,9 @@ class RecordChecker:
             note = _NOTES.get(type(delivery.message))
             if note is not None:
                 note(self, delivery.message)
+            for effect in simulator.effects:
+                if isinstance(effect, StopMachine):
+                    self._records.pop(effect.address, None)
         elif is_manager(mailbox):
             faults = self._notified(mailbox, delivery.message)
         elif is_reply(mailbox):
@@ -152,7 +155,7 @@ class RecordChecker:
         self._meanwhile.pop(message.callback, None)
         addresses = self._registrations.get(message.rm_id, [])
         while addresses and addresses[0] != message.callback:
-            self._records.pop(addresses.pop(0), None)
+            addresses.pop(0)
 
     def _on_registration_rejected(self, message: RMRegistrationRejected) -> None:
         """The former registration goes on; the requests sent in the meantime belong to it."""
@@ -166,9 +169,8 @@ class RecordChecker:
                 self._records[addresses[-1]].requested(request)
 
     def _on_gone(self, message: RMLost | RMUnregistered) -> None:
-        self._at_context.pop(message.rm_id, None)
+        """What it requests from now on counts no more; RmProxy may have to do other work first."""
         for address in self._registrations.pop(message.rm_id, []):
-            self._records.pop(address, None)
             self._meanwhile.pop(address, None)
 
     def _on_request(

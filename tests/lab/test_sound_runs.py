@@ -1,0 +1,125 @@
+"""Runs of a sound core in which it looked to an oracle as if something were wrong."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.play import Outcome, play
+from yunikorn_actors.lab.tape import THE_END, Entry
+from yunikorn_actors.messages.base import RM_PROXY, Message, is_manager
+from yunikorn_actors.messages.rm_calls import (
+    CallUpdateAllocation,
+    CallUpdateApplication,
+    CallUpdateContainerSchedulingState,
+)
+from yunikorn_actors.messages.rm_events import RMLost
+
+
+class Sound(NamedTuple):
+    text: str
+    happened: Callable[[list[tuple[str, Message]]], bool]
+    """Whether a run has what it is about."""
+    held: str = ""
+    """What is delivered last."""
+
+
+def _notified_after_loss(messages: list[tuple[str, Message]]) -> bool:
+    lost = next(i for i, (to, it) in enumerate(messages) if to == RM_PROXY and type(it) is RMLost)
+    return any(type(it) is CallUpdateAllocation for _, it in messages[lost:])
+
+
+def _states(messages: list[tuple[str, Message]], key: str) -> list[str]:
+    return [
+        request.state.name
+        for to, it in messages
+        if is_manager(to) and isinstance(it, CallUpdateContainerSchedulingState)
+        for request in it.requests
+        if request.allocation_key == key
+    ]
+
+
+def _reserved_then_scheduled(messages: list[tuple[str, Message]]) -> bool:
+    return _states(messages, "k-3")[-2:] == ["RESERVED", "SCHEDULED"]
+
+
+def _nothing_announced_of(key: str) -> Callable[[list[tuple[str, Message]]], bool]:
+    def happened(messages: list[tuple[str, Message]]) -> bool:
+        calls = [it for _, it in messages if isinstance(it, CallUpdateAllocation)]
+        named = {new.allocation_key for call in calls for new in call.response.new}
+        return bool(named) and key not in named
+
+    return happened
+
+
+def _accepted_and_rejected(messages: list[tuple[str, Message]]) -> bool:
+    answers = [it.response for _, it in messages if isinstance(it, CallUpdateApplication)]
+    rejected = [i for i, it in enumerate(answers) if it.rejected]
+    accepted = [i for i, it in enumerate(answers) if it.accepted]
+    return bool(rejected) and bool(accepted) and rejected[0] < accepted[0]
+
+
+SOUND = {
+    "a resource manager is lost behind its own long request": Sound(
+        """
+name: a resource manager is lost behind its own long request
+settings: {slice_max: 1}
+steps:
+- create_node: {id: n1, capacity: {vcore: 1000}}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: first}
+- ask: {app: app-1, key: run, count: 100}
+- lose_rm: rm-1
+""",
+        _notified_after_loss,
+        "AllocationsRequested(ask first) from gateway to rm_proxy",
+    ),
+    "reported work ends by a release that is not answered": Sound(
+        """
+name: reported work ends by a release that is not answered
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: k, resource: {vcore: 1}, count: 3}
+- create_node: {id: n2, allocations: [{key: k-2, app: app-1, resource: {vcore: 1}}]}
+- release: {key: k-2, type: PLACEHOLDER_REPLACED}
+""",
+        _nothing_announced_of("k-2"),
+    ),
+    "an ask with a reservation is reported to run elsewhere": Sound(
+        """
+name: an ask with a reservation is reported to run elsewhere
+steps:
+- create_node: {id: n2, capacity: {vcore: 1000}}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: k, resource: {vcore: 1000}, count: 4, required_node: n2}
+- create_node: {id: n3, allocations: [{key: k-3, app: app-1, resource: {vcore: 1000}}]}
+""",
+        _reserved_then_scheduled,
+    ),
+    "an application is rejected, removed and added again": Sound(
+        """
+name: an application is rejected, removed and added again
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: b}]}]}]}
+steps:
+- add_app: {id: app-4}
+- remove_app: {id: app-4}
+- add_app: {id: app-4, queue: root.b}
+""",
+        _accepted_and_rejected,
+        "CallUpdateApplication(rejected app-4) from rm_proxy to rm-1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_it_is_sound(name: str) -> None:
+    sound = SOUND[name]
+    case = parse_case(sound.text, "sound.yaml")
+    late = (Entry("hold", sound.held, THE_END),) if sound.held else ()
+    outcome: Outcome = play(case, case.tape(*late), oracles())
+    assert outcome.ok, outcome.violation
+    messages = [(it.mailbox, it.message) for it in outcome.deliveries]
+    assert sound.happened(messages), "vacuous"
