@@ -13,18 +13,26 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.domain.config import parse_config, warnings_in
 from yunikorn_actors.domain.facts import AllocationCommitted, AllocationsCommitted
 from yunikorn_actors.domain.snapshot import DUMP_FORMAT
+from yunikorn_actors.lab.tape import TAPE_FORMAT
 from yunikorn_actors.messages.codec import FORMAT_VERSION
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.scenario.document import SCENARIO_FORMAT
 from yunikorn_actors.trace.read import TraceReader
 
 KEPT = Path(__file__).parent
-ENDINGS = {"trace": "msgpack", "dump": "json", "scenario": "yaml", "configuration": "yaml"}
+ENDINGS = {
+    "trace": "msgpack",
+    "dump": "json",
+    "scenario": "yaml",
+    "configuration": "yaml",
+    "tapes": "json",
+}
 NUMBERS = {
     "trace": FORMAT_VERSION,
     "dump": DUMP_FORMAT,
     "scenario": SCENARIO_FORMAT,
     "configuration": 1,
+    "tapes": TAPE_FORMAT,
 }
 FILES = {
     f"{kind}-{number}": KEPT / f"{kind}-{number}.{ENDINGS[kind]}"

@@ -71,7 +71,7 @@ def test_faults_are_named_one_by_one(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.usefixtures("small")
 def test_a_folder_of_tapes_is_replayed(capsys: pytest.CaptureFixture[str]) -> None:
     Path("tapes").mkdir()
-    tape = "tape 1 of ../small.yaml sha256 0123456789ab on fused"
+    tape = "tape 2 of ../small.yaml sha256 0123456789ab on fused"
     Path("tapes/a.tape").write_text(f"# once it failed\n{tape}\ndo step 4 after step 3\n")
     Path("tapes/b.tape").write_text(f"{tape}\n")
     status, told, _ = lab(capsys, "replay", "tapes")
@@ -110,8 +110,8 @@ def test_a_tape_that_cannot_be_read_does_not_stop_the_others(
 ) -> None:
     Path("tapes").mkdir()
     Path("tapes/a.tape").write_bytes(b"\xff")
-    Path("tapes/b.tape").write_text("tape 1 of gone.yaml sha256 0123456789ab on fused")
-    Path("tapes/c.tape").write_text(f"tape 1 of {small} sha256 0123456789ab on fused")
+    Path("tapes/b.tape").write_text("tape 2 of gone.yaml sha256 0123456789ab on fused")
+    Path("tapes/c.tape").write_text(f"tape 2 of {small} sha256 0123456789ab on fused")
     status, told, complained = lab(capsys, "replay", "tapes")
     assert 2 == status
     assert told.startswith("ok    tapes/c.tape:")
@@ -126,7 +126,7 @@ def test_a_tape_of_a_mutant_is_played_wherever_the_package_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = json.loads(lab(capsys, "mutants", "M01", "--json")[1])
-    assert found["tape"].startswith("tape 1 of lab/cases/")
+    assert found["tape"].startswith("tape 2 of lab/cases/")
     status, told, _ = lab(capsys, "replay", found["tape"], "--mutant", "M01", "--json")
     assert (1, found["violation"]) == (status, json.loads(told)["violation"])
 
@@ -254,11 +254,11 @@ def test_a_file_that_is_not_understood_does_not_stop_the_others(
 def test_a_tape_that_is_not_understood_does_not_stop_the_others(
     small: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tape = f"tape 1 of {small} sha256 0123456789ab on fused"
-    status, told, complained = lab(capsys, "replay", tape.replace("1 of", "2 of"), tape)
+    tape = f"tape 2 of {small} sha256 0123456789ab on fused"
+    status, told, complained = lab(capsys, "replay", tape.replace("2 of", "3 of"), tape)
     assert 2 == status
     assert told.startswith("ok    tape:")
-    assert "tape:1: the tape is of format 2" in complained
+    assert "tape:1: the tape is of format 3" in complained
 
 
 # -- checks, and interruptions

@@ -99,7 +99,7 @@ steps:
   - advance: 5s
 """
 HELD = """
-tape 1 of unanswered.yaml sha256 000000000000 on fused, steps 0-5
+tape 2 of unanswered.yaml sha256 000000000000 on fused, steps 0-5
 hold PredicatesAnswered(step 4) from rm-1 to rm_proxy until after the end
 """
 
@@ -239,7 +239,7 @@ def test_at_the_end_all_is_compared(change: Callable[[World], object], words: st
 
 
 TWICE = """
-tape 1 of 019-placeholder-resized.yaml sha256 691b6975c08f on proposing, steps 0-2 5 7
+tape 2 of 019-placeholder-resized.yaml sha256 691b6975c08f on proposing, steps 0-2 5 7
 bounce application gang after FactsAppended(AskAdded real-a) from context to scheduler
 repeat step 5 after RMReleaseAllocation(released ph-a PLACEHOLDER_REPLACED) from context to rm_proxy
 """

@@ -16,7 +16,7 @@ from yunikorn_actors.lab.world import Schedule
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
-HEADER = "tape 1 of a.yaml sha256 0123456789ab on proposing"
+HEADER = "tape 2 of a.yaml sha256 0123456789ab on proposing"
 CONFIRM = "RMUpdateAllocation(confirm ph-a) from rm_proxy to context"
 ENTRIES = (
     f"hold {CONFIRM} until after step 9",
@@ -24,6 +24,9 @@ ENTRIES = (
     f"hold {CONFIRM} until after step 8 waits",
     f"hold {CONFIRM} until after due EventPushDue(step 0) to event_publisher #2",
     "do step 5.2 after the start",
+    "do step cancel job-1 #2 after step ask job-1",
+    "do step return after step pass 2s #3",
+    "hold RunCycle(step ask a) from scheduler to scheduler until after step ask a waits",
     f"repeat step 7 after {CONFIRM}",
     "fire ApplicationTimerDue(gang placeholder) to context after step 3",
     "confirm ph-a twice",
@@ -67,8 +70,8 @@ def test_any_file_name_survives() -> None:
     ("text", "said"),
     [
         ("", "the tape is empty"),
-        ("hold it", ":1: 'hold it' is no header: write 'tape 1 of FILE"),
-        (HEADER.replace("tape 1", "tape 2"), ":1: the tape is of format 2, this version plays"),
+        ("hold it", ":1: 'hold it' is no header: write 'tape 2 of FILE"),
+        (HEADER.replace("tape 2", "tape 3"), ":1: the tape is of format 3, this version plays"),
         (
             HEADER.replace("proposing", "flat"),
             ":1: unknown topology 'flat': choose one of proposing, fused",
@@ -78,7 +81,7 @@ def test_any_file_name_survives() -> None:
         (f"{HEADER}\n\nhodl {CONFIRM}", ":3: unknown word 'hodl': write one of hold, do,"),
         (f"{HEADER}\nhold {CONFIRM}", ":2: 'hold RMUpdate"),
         (f"{HEADER}\nhold {CONFIRM} until after breakfast", ":2: 'breakfast' is no event"),
-        (f"{HEADER}\ndo step five after step 4", "write do step N after EVENT"),
+        (f"{HEADER}\ndo step five after step 4", "write do step STEP after EVENT"),
         (f"{HEADER}; freeze after step 4", "write freeze MAILBOX after EVENT"),
         (f"{HEADER}; propose to place a-0 after step 4", "write propose to place KEY of APP on"),
         ("x" * 1_000_001, "more than 1000000 characters"),

@@ -87,7 +87,7 @@ KINDS: dict[str, tuple[Callable[[Path], bytes], str]] = {
         "a scenario; `yunikorn-actors scenario run`",
     ),
     "tape": (
-        lambda _: b"# found\ntape 1 of a.yaml sha256 01 on fused\n",
+        lambda _: b"# found\ntape 2 of a.yaml sha256 01 on fused\n",
         "a tape; `yunikorn-actors lab replay`",
     ),
     "YAML": (lambda _: CONFIG.encode(), f"YAML; {WRITE_ONE}"),

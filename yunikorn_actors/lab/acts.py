@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from yunikorn_actors.lab.case import EVENTS_MAX, Case, CaseStep
+from yunikorn_actors.lab.case import EVENTS_MAX, CaseStep
 from yunikorn_actors.lab.proposing import propose
 from yunikorn_actors.lab.tape import Verb
 from yunikorn_actors.lab.world import World
@@ -19,14 +19,14 @@ _S = TypeVar("_S", bound=w.Step)
 Act = Callable[[World, str], None]
 
 
-def last_of(case: Case, kind: type[_S], id_: str) -> _S | None:
+def last_of(world: World, kind: type[_S], id_: str) -> _S | None:
     """Return the last step of this kind about a node, an application or a resource manager."""
-    found = [step for step in of_kind(case, kind) if id_ in ids_of(step)]
+    found = [step for step in of_kind(world, kind) if id_ in ids_of(step)]
     return found[-1] if found else None
 
 
-def of_kind(case: Case, kind: type[_S]) -> Iterator[_S]:
-    return (step.step for step in case.steps if isinstance(step.step, kind))
+def of_kind(world: World, kind: type[_S]) -> Iterator[_S]:
+    return (step.step for step in world.steps if isinstance(step.step, kind))
 
 
 def ids_of(step: w.Step) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def _about_node(verb: str, make: Callable[[Any, str], tuple[w.Step, ...]]) -> Ac
 
     def act(world: World, what: str) -> None:
         id_ = _node(what)
-        created = last_of(world.case, w.CreateNode, id_)
+        created = last_of(world, w.CreateNode, id_)
         if created is not None:
             _perform(world, f"{verb} {what}", *make(created, id_))
 
@@ -91,7 +91,7 @@ def _open(created: w.CreateNode, id_: str) -> tuple[w.Step, ...]:
 
 def _bounce(world: World, what: str) -> None:
     """Remove an application and add it again at once, under its name."""
-    added = last_of(world.case, w.AddApp, what.removeprefix("application "))
+    added = last_of(world, w.AddApp, what.removeprefix("application "))
     if added is not None:
         gone = w.RemoveApp(id=added.id, rm=added.rm, partition=added.partition)
         _perform(world, f"bounce {what}", gone, added)
@@ -130,8 +130,8 @@ def _fail(world: World, what: str) -> None:
 
 
 ACTS: Final[dict[Verb, Act]] = {
-    "do": World.do,
-    "repeat": World.again,
+    "do": lambda world, what: world.do(what),
+    "repeat": lambda world, what: world.again(what),
     "fire": World.fire,
     "confirm": World.confirm_now,
     "flap": _about_node("flap", _flap),

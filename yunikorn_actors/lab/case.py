@@ -26,20 +26,24 @@ DIGITS: Final = 12
 
 
 class CaseStep(Struct, frozen=True):
-    number: str
-    """`7`, or `7.2` for the second step of a `together`."""
+    label: str
+    """In a file its number: `7`, or `7.2` for the second step of a `together`. In a program what it
+    does: `ask job-1`, and `ask job-1 #2` when it does that again.
+    """
     written: WrittenStep
 
     @property
     def name(self) -> str:
-        return f"step {self.number}"
+        return f"step {self.label}"
 
     @property
     def step(self) -> Step:
         return self.written.step
 
     def explained(self) -> str:
-        """Name it and say what it does."""
+        """Name it and say what it does, where the name does not."""
+        if not self.label[:1].isdigit():
+            return self.name
         about = " ".join(
             str(value)
             for field in ("id", "key", "app", "node")
@@ -72,30 +76,28 @@ class Case(Struct, frozen=True, kw_only=True):
     def on(self, topology: TopologyName, schedulers: int = 1) -> "Case":
         return replace(self, topology=topology, schedulers=schedulers)
 
-    def tape(self, *entries: Entry, steps: tuple[str, ...] | None = None) -> Tape:
+    def tape(self, *entries: Entry) -> Tape:
         return Tape(
             scenario=self.scenario.file,
             digest=self.digest,
             topology=self.topology,
             schedulers=self.schedulers,
-            steps=steps,
             entries=entries,
         )
 
     def left(self, tape: Tape) -> tuple[CaseStep, ...]:
         """Return the steps that the tape leaves; raise TapeError if it names others."""
-        known = {step.number: step for step in self.steps}
-        named = [*(tape.steps or ()), *_steps_named(tape)]
-        for number in named:
-            if number not in known:
+        known = {step.label: step for step in self.steps}
+        for label in (*(tape.steps or ()), *_steps_named(tape)):
+            if label not in known:
                 raise TapeError(
-                    f"tape of {tape.scenario}: there is no step {number} to play: the steps of "
+                    f"tape of {tape.scenario}: there is no step {label} to play: the steps of "
                     f"{self.scenario.file} are {', '.join(known)}"
                 )
         if tape.steps is None:
             return self.steps
         kept = dict.fromkeys(tape.steps)
-        return tuple(step for step in self.steps if step.number in kept)
+        return tuple(step for step in self.steps if step.label in kept)
 
     def explained(self, tape: Tape) -> Tape:
         """Return the tape with what its steps do, in brackets."""
@@ -112,7 +114,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 def _steps_named(tape: Tape) -> Iterator[str]:
-    """Yield the numbers of the steps that the entries do; an event may be one that is left out."""
+    """Yield the steps that the entries do; an event may be one that is left out."""
     for entry in tape.entries:
         if entry.what.startswith("step "):
             yield entry.what.removeprefix("step ")

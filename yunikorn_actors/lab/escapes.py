@@ -117,8 +117,7 @@ class Guard:
         if place is None:
             return
         escape = Escape(
-            f"{_shown(place.f_code.co_filename)}:{place.f_lineno}: {place.f_code.co_qualname} "
-            f"reaches {what}, and the run can't be repeated: {remedy}"
+            f"{place_of(place)} reaches {what}, and the run can't be repeated: {remedy}"
         )
         self.first = self.first or escape
         raise escape
@@ -134,6 +133,24 @@ def _blamed(frame: FrameType | None) -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def place_of(frame: FrameType) -> str:
+    """Say where the user's code is in a stack: in the last call that is of neither ours."""
+    place: FrameType | None = frame
+    while place is not None and place.f_code.co_filename.startswith((*_STDLIB, "<frozen", _HERE)):
+        place = place.f_back
+    at = place or frame
+    return f"{_shown(at.f_code.co_filename)}:{at.f_lineno}: {at.f_code.co_qualname}"
+
+
+def is_debugged(frame: FrameType | None) -> bool:
+    """Whether a debugger waits for its user."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "bdb":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _shown(file: str) -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import Outcome, run, world_of
+from yunikorn_actors.lab.play import STUCK, Outcome, run, world_of
 from yunikorn_actors.lab.playing import Listening, TapePlayer
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Entry, Tape
@@ -36,8 +36,9 @@ POINTS: Final = 8
 """So many prefixes make the curve, and those around the point of no return."""
 
 MESSAGE: Final = re.compile(r"(?P<what>\w+\(.*\)) from (?P<sender>\S.*) to (?P<to>\S.*?)(?: #\d+)?")
-_MACHINES: Final = frozenset({CONTEXT, EVENT_PUBLISHER, RM_PROXY, "scheduler", "caller"})
-"""Mailboxes that are no callback."""
+_MACHINES: Final = frozenset({CONTEXT, EVENT_PUBLISHER, RM_PROXY, "caller"})
+"""Mailboxes that are no callback; those of Schedulers are neither."""
+_WAITS: Final = re.compile(r" waits(?: #\d+)?$")
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -97,12 +98,15 @@ class Explainer:
         """Play the tape, its prefixes and its neighbours."""
         outcome, events = self._played(self._tape)
         self._kind = "" if outcome.violation is None else outcome.violation.kind
-        no_return = self._no_return(len(events))
+        if self._kind == STUCK:
+            self._suffixes = 0
+        no_return = self._no_return(len(events)) if self._suffixes else None
+        curve = self._curve(len(events), no_return) if self._suffixes else ()
         turning = events[no_return - 1] if no_return else ""
         divergence, race = self._compared(events, turning)
         return Explanation(
             case=self._case, tape=self._tape, outcome=outcome, events=events,
-            curve=self._curve(len(events), no_return), no_return=no_return,
+            curve=curve, no_return=no_return,
             divergence=divergence, race=race,
         )  # fmt: skip
 
@@ -112,8 +116,7 @@ class Explainer:
         return outcome, (*listening.events, *listening.fatal)
 
     def _run(self, tape: Tape, schedule: Schedule) -> Outcome:
-        case = self._case.on(tape.topology, tape.schedulers)
-        return run(world_of(case, schedule, self._case.left(tape), self._checkers()))
+        return run(world_of(self._case, schedule, tape, self._checkers()))
 
     # -- the point of no return
 
@@ -186,14 +189,19 @@ def race_of(
     *,
     steps: bool = False,
 ) -> Race | None:
-    """Find two events of one mailbox in opposite orders; rather suspects, then the earliest."""
-    places = {name: index for index, name in enumerate(passing)}
+    """Find two events of one mailbox in opposite orders; rather suspects, then the earliest.
+
+    Steps of a program are compared by their place among the steps: it may do something else there.
+    """
+    same = dict(zip(_steps_in(failing), _steps_in(passing), strict=False)) if steps else {}
     found: list[tuple[int, int, int, Race]] = []
     for mailbox, names in _by_mailbox(failing, steps=steps).items():
-        known = [(index, name) for index, name in names if name in places]
-        for at, (second_index, second) in enumerate(known):
-            for first_index, first in known[:at]:
-                if places[first] > places[second]:
+        index_of = {name: index for index, name in enumerate(passing)}
+        places = {name: index_of.get(same.get(name, name)) for _, name in names}
+        known = [(index, name, at) for index, name in names if (at := places[name]) is not None]
+        for number, (second_index, second, second_at) in enumerate(known):
+            for first_index, first, first_at in known[:number]:
+                if first_at > second_at:
                     race = Race(mailbox=mailbox, first=first, second=second)
                     others = sum(1 for suspect in suspects if suspect not in {first, second})
                     found.append((others, second_index, -first_index, race))
@@ -208,11 +216,20 @@ def _by_mailbox(events: tuple[str, ...], *, steps: bool) -> dict[str, list[tuple
         if found is not None:
             boxes.setdefault(found["to"], []).append((index, name))
     if steps:
-        done = [(index, name) for index, name in enumerate(events) if name.startswith("step ")]
+        steps_in = dict.fromkeys(_steps_in(events))
+        done = [(index, name) for index, name in enumerate(events) if name in steps_in]
         for mailbox, names in boxes.items():
-            if mailbox.partition(".")[0] not in _MACHINES:
+            if not _is_machine(mailbox):
                 names[:] = sorted((*names, *done))
     return boxes
+
+
+def _steps_in(events: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in events if name.startswith("step ") and not _WAITS.search(name))
+
+
+def _is_machine(mailbox: str) -> bool:
+    return mailbox.startswith("scheduler") or mailbox in _MACHINES
 
 
 class _Prefix:
@@ -264,6 +281,8 @@ def explanation_lines(it: Explanation) -> Iterator[str]:
 
 
 def _no_return_lines(it: Explanation, shown: Callable[[str], str]) -> Iterator[str]:
+    if not it.curve:
+        return
     if it.no_return is None:
         yield "the point of no return: the last message; before it some continuation passes"
     elif it.no_return == 0:

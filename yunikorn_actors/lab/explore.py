@@ -16,10 +16,10 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.coverage import Coverage, Tried, tried_in
 from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.effort import Effort
+from yunikorn_actors.lab.effort import PLAYS_MAX, PLAYS_STUCK_MAX, Effort
 from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import Outcome, Violation, compare, explore, play, write
+from yunikorn_actors.lab.play import STUCK, Outcome, Violation, compare, explore, play, write
 from yunikorn_actors.lab.shrink import Shrinker
 from yunikorn_actors.lab.strategies import (
     EXHAUSTIVE,
@@ -297,7 +297,8 @@ class Search:
         """Write down what was played, and make it small; the small tape is played once more."""
         assert run.violation is not None
         found = run.tape or self._runs.tape(run.number)
-        effort = Effort(seconds=self._options.shrink_seconds)
+        plays = PLAYS_STUCK_MAX if run.violation.kind == STUCK else PLAYS_MAX
+        effort = Effort(plays, self._options.shrink_seconds)
         shrinker = Shrinker(self.case, run.violation.kind, self._options.checkers, effort)
         if shrinks:
             self._shrinker = shrinker

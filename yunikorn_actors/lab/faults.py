@@ -44,7 +44,7 @@ def _applications(world: World) -> Iterable[str]:
 
 
 def _managers(world: World) -> tuple[str, ...]:
-    named = (step.rm or DEFAULT_RM for step in of_kind(world.case, w.Register))
+    named = (step.rm or DEFAULT_RM for step in of_kind(world, w.Register))
     return tuple(dict.fromkeys(named))
 
 

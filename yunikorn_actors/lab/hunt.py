@@ -16,6 +16,7 @@ from yunikorn_actors.lab.escapes import Escape
 from yunikorn_actors.lab.explain import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search, run_of
 from yunikorn_actors.lab.kept import keep, kept, read_tape
+from yunikorn_actors.lab.numbered import is_numbered, with_names
 from yunikorn_actors.lab.play import compare, play, run
 from yunikorn_actors.lab.playing import TapePlayer
 from yunikorn_actors.lab.story import told
@@ -27,6 +28,10 @@ from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario
 
 FAIR_FAULTS: Final = ("flap", "drain", "shrink", "reload", "freeze", "fire", "join", "fail")
 """Faults that no resource manager makes itself: it has to bear them as the core does."""
+
+EVENTS_MIN: Final = 2_000
+LONGER_MAX: Final = 50
+"""A run that is so many times as long as the undisturbed one counts as one that never ends."""
 
 
 class RaceFound(AssertionError):  # noqa: N818 - it names what happened
@@ -100,11 +105,13 @@ class Lab:
             scenario=scenario, digest=_digest(function), topology=topology, steps=(),
             workload=function,
         )  # fmt: skip
-        world = TrialWorld(case, TapePlayer(case.tape()), (), ACTS)
+        world = TrialWorld(case, TapePlayer(case.tape()), frozenset(), ACTS)
         violation = run(world).violation
         if violation is not None and violation.kind == Escape.__name__:
             raise Escape(violation.text)
-        case = replace(case, steps=tuple(world.made))
+        length = world.turns if world.turns < case.events_max else 0
+        events_max = min(case.events_max, max(EVENTS_MIN, LONGER_MAX * length))
+        case = replace(case, steps=tuple(world.made), events_max=events_max)
         compare(world.deliveries, play(case, case.tape()).deliveries)
         return case
 
@@ -116,6 +123,8 @@ class Lab:
             tape = read_tape(name)
             if name != wanted and tape.scenario != self.name:
                 continue
+            if is_numbered(tape):
+                tape = with_names(case, tape)
             outcome = play(case, tape, Options().checkers())
             if outcome.violation is not None:
                 raise RaceFound(told(case, tape, outcome))
@@ -125,7 +134,6 @@ class Lab:
     def _fail(self, case: Case, finding: Finding) -> None:
         __tracebackhide__ = True  # what pytest leaves out: a finding is long, and is told already
         tape = finding.tape
-        case = _as_played(case, tape)
         why = explanation_lines(Explainer(case, tape).explain())
         how = f"found in run {finding.run}; to repeat it:"
         command = f"pytest {quote(self.name)} --lab-tape"
@@ -142,15 +150,6 @@ class Lab:
         except OSError as error:
             no_file = f"(--lab-save {folder}: the tape cannot be kept there: {error.strerror})"
             return f"{command} {quote(tape.line())}", no_file
-
-
-def _as_played(case: Case, tape: Tape) -> Case:
-    """Return the case with its steps as they are on this tape: code may make other calls then."""
-    world = TrialWorld(
-        case.on(tape.topology, tape.schedulers), TapePlayer(tape), case.left(tape), ACTS
-    )
-    run(world)
-    return replace(case, steps=(*world.made, *case.steps[len(world.made) :]))
 
 
 def _digest(function: Callable[[Trial], None]) -> str:

@@ -25,6 +25,14 @@ START: Final = "the start"
 """What has happened before everything else."""
 NAMES_MAX: Final = 4096
 """So many names are kept written: a run has few, and each comes with most messages."""
+RETURN: Final = "return"
+"""The last step of a program: it makes no more calls."""
+STEP_VERBS: Final = (
+    "register", "ask", "report", "cancel", "release", "confirm", "add", "remove",
+    *(action.name.lower() for action in si.ActionFromRM), "request", "configure", "lose",
+    "unregister", "advance", "pass",
+)  # fmt: skip
+"""What the steps of programs do; `pass` is the second step of `advance`: its time has passed."""
 FIRST_SCHEDULER: Final = "scheduler:[rm-1]default#1"
 
 
@@ -76,6 +84,16 @@ def _about(message: Message) -> Iterable[str]:
 def _id(text: str) -> str:
     """Write an id as one word."""
     return quote(text, safe="-_.:/@#[]+=,*$!~")
+
+
+def step_label(verb: str, id_: str) -> str:
+    """Say what a step of a program does, so that a tape can name it."""
+    return f"{verb} {quote(id_, safe='-_.:/@[]+=*$!~') or 'nothing'}"
+
+
+def request_label(message: Message) -> str:
+    """Label a request by the first thing that it is about."""
+    return subject(message).replace("#", "%23").replace(",", "%2C") or "request nothing"
 
 
 # -- requests, and what becomes of them

@@ -3,22 +3,24 @@
 import hashlib
 import re
 import traceback
+from collections import deque
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.acts import ACTS
-from yunikorn_actors.lab.case import Case, CaseStep
+from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.model.judge import Difference
 from yunikorn_actors.lab.names import mailbox_name, topics
 from yunikorn_actors.lab.playing import Listening, TapePlayer, TapeWriter
 from yunikorn_actors.lab.promises import Broken
-from yunikorn_actors.lab.tape import Tape
-from yunikorn_actors.lab.trial import TrialWorld
+from yunikorn_actors.lab.tape import Entry, Tape
+from yunikorn_actors.lab.trial import Exits, Looping, TrialWorld
 from yunikorn_actors.lab.world import Schedule, World
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Delivery
@@ -26,6 +28,8 @@ from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.messages.scheduling import ProposalRejected, ProposeAllocations
 from yunikorn_actors.sim.simulator import Checker
 
+STUCK: Final = "stuck"
+"""The kind of failure of a program that has no end: each run that fails so takes long."""
 _ID: Final = re.compile(r"\bG\d\d\b")
 _NUMBER: Final = re.compile(r"\d+")
 """Of one kind are violations that differ in how many, as those of a small case and a large one."""
@@ -87,41 +91,71 @@ def play(case: Case, tape: Tape, checkers: tuple[Checker, ...] = ()) -> Outcome:
 
     What the checkers get to see is this one run, so they have to be new.
     """
-    return run(
-        world_of(
-            case.on(tape.topology, tape.schedulers), TapePlayer(tape), case.left(tape), checkers
-        )
-    )
+    return run(world_of(case, TapePlayer(tape), tape, checkers))
 
 
 def explore(case: Case, schedule: Schedule, checkers: tuple[Checker, ...] = ()) -> Outcome:
     """Let a schedule choose."""
-    return run(world_of(case, schedule, case.steps, checkers))
+    return run(world_of(case, schedule, case.tape(), checkers))
 
 
 def write(case: Case, schedule: Schedule, checkers: tuple[Checker, ...] = ()) -> Tape:
     """Let a schedule choose, and write down what it chose."""
     writer = TapeWriter(schedule)
-    run(world_of(case, writer, case.steps, checkers))
-    return case.tape(*writer.written())
+    world = world_of(case, writer, case.tape(), checkers)
+    run(world)
+    return case.tape(*as_begun(writer.written(), world))
 
 
 def events_in(case: Case, tape: Tape) -> list[str]:
     """Name all that happens when a tape is played, in its order."""
     listening = Listening(TapePlayer(tape))
-    run(world_of(case.on(tape.topology, tape.schedulers), listening, case.left(tape)))
+    run(world_of(case, listening, tape))
     return listening.events
 
 
 def world_of(
-    case: Case,
-    schedule: Schedule,
-    steps: tuple[CaseStep, ...],
-    checkers: tuple[Checker, ...] = (),
+    case: Case, schedule: Schedule, tape: Tape, checkers: tuple[Checker, ...] = ()
 ) -> World:
-    """Make the world in which the case goes on: by its steps, or by a function."""
-    kind = World if case.workload is None else TrialWorld
-    return kind(case, schedule, steps, ACTS, checkers)
+    """Make the world in which the case goes on: by what the tape leaves of it."""
+    case = case.on(tape.topology, tape.schedulers)
+    if case.workload is None:
+        return World(case, schedule, case.left(tape), ACTS, checkers)
+    return TrialWorld(case, schedule, frozenset(tape.without), ACTS, checkers)
+
+
+def steps_of(case: Case, tape: Tape) -> tuple[str, ...]:
+    """Return the steps that the tape leaves; those of a program show only when it runs."""
+    world = world_of(case, TapePlayer(tape), tape)
+    if isinstance(world, TrialWorld):
+        run(world)
+        return tuple(step.label for step in world.done())
+    return tuple(step.label for step in case.left(tape))
+
+
+def as_played(case: Case, tape: Tape) -> Tape:
+    """Name the steps of a program as they come, and leave out only those that would come."""
+    world = world_of(case, TapePlayer(tape), tape)
+    if not isinstance(world, TrialWorld):
+        return tape
+    run(world)
+    without = tuple(step.label for step in world.made if step.label in tape.without)
+    return replace(tape, entries=as_begun(tape.entries, world), without=without)
+
+
+def as_begun(entries: tuple[Entry, ...], world: World) -> tuple[Entry, ...]:
+    """Name the steps that entries begin by what the program did then: it shows only in the run."""
+    if not isinstance(world, TrialWorld):
+        return entries
+    begun: dict[str, deque[str]] = {}
+    for wanted, name in world.begun:
+        begun.setdefault(wanted, deque()).append(name)
+    return tuple(
+        replace(entry, what=begun[entry.what].popleft())
+        if entry.verb == "do" and begun.get(entry.what)
+        else entry
+        for entry in entries
+    )
 
 
 def run(world: World) -> Outcome:
@@ -143,6 +177,8 @@ def run(world: World) -> Outcome:
 
 def violation_of(error: Exception) -> Violation:
     """Name an error; one that the core did not expect also by where it was raised."""
+    if isinstance(error, Exits):
+        return _raised(error.__cause__ or error)
     if isinstance(error, Broken):
         return Violation(text=str(error), kind=error.promise)
     if isinstance(error, Difference):
@@ -153,6 +189,12 @@ def violation_of(error: Exception) -> Violation:
         return Violation(text=str(error), kind=kind)
     if isinstance(error, CoreError):
         return Violation(text=str(error), kind=type(error).__name__)
+    if isinstance(error, Looping):
+        return Violation(text=str(error), kind=STUCK)
+    return _raised(error)
+
+
+def _raised(error: BaseException) -> Violation:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{type(error).__name__} in {frame.name}"
     place = f"{Path(frame.filename).name}:{frame.lineno}"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.effort import Effort
-from yunikorn_actors.lab.play import Outcome, events_in, play
+from yunikorn_actors.lab.play import Outcome, as_played, events_in, play, steps_of
 from yunikorn_actors.lab.promises import EVENTUALLY
 from yunikorn_actors.lab.shrink_document import minimal
 from yunikorn_actors.lab.tape import THE_END, Entry, Tape
@@ -36,9 +36,7 @@ class Shrinker:
 
     def shrink(self, tape: Tape) -> Tape:
         """Return a smaller tape that fails alike, and cannot be made smaller by one part."""
-        steps = tuple(step.number for step in self._case.left(tape))
-        tape = replace(tape, steps=steps)
-        self.best = self._whole(tape)
+        self.best = tape
         self._needs_deviation = self._misses_steps and not self._fails(replace(tape, entries=()))
         before = None
         while before != tape:
@@ -47,20 +45,18 @@ class Shrinker:
             tape = self._with_fewer_steps(tape)
             tape = self._with_plainer_entries(tape)
             tape = self._with_other_moments(tape)
-        return self._whole(tape)
-
-    def _whole(self, tape: Tape) -> Tape:
-        """Leave out the steps where they are all of them."""
-        is_whole = tape.steps == tuple(step.number for step in self._case.steps)
-        return replace(tape, steps=None) if is_whole else tape
+        return as_played(self._case, tape)
 
     def fails(self, tape: Tape) -> bool:
         """Whether the tape fails as the first one did, and not for want of a step."""
+        if self._needs_deviation and not self._effort.allows(2):
+            # Without a play left for the second question its answer would be no.
+            return False
         if not self._fails(tape):
             return False
         if self._needs_deviation and self._fails(replace(tape, entries=())):
             return False
-        self.best = self._whole(tape)
+        self.best = tape
         return True
 
     @property
@@ -82,18 +78,9 @@ class Shrinker:
         return replace(tape, entries=entries)
 
     def _with_fewer_steps(self, tape: Tape) -> Tape:
-        assert tape.steps is not None
-        named = {entry.what.removeprefix("step ") for entry in tape.entries}
-        kept = tuple(step for step in tape.steps if step in named)
-
-        def fails(left: tuple[str, ...]) -> bool:
-            both = set(left) | set(kept)
-            steps = tuple(step for step in tape.steps or () if step in both)
-            return self.fails(replace(tape, steps=steps))
-
-        left = minimal(tuple(step for step in tape.steps if step not in named), fails)
-        both = set(left) | set(kept)
-        return replace(tape, steps=tuple(step for step in tape.steps if step in both))
+        steps = steps_of(self._case, tape)
+        left = minimal(steps, lambda left: self.fails(with_steps(self._case, tape, steps, left)))
+        return with_steps(self._case, tape, steps, left)
 
     def _with_plainer_entries(self, tape: Tape) -> Tape:
         """Hold to the end what may be held that long: it says that no event is meant."""
@@ -115,6 +102,16 @@ class Shrinker:
                 if self.fails(replace(tape, entries=moved)):
                     return replace(tape, entries=moved)
         return tape
+
+
+def with_steps(case: Case, tape: Tape, steps: tuple[str, ...], left: tuple[str, ...]) -> Tape:
+    """Leave out all but some of the steps, and what the tape does with those that are left out."""
+    gone = dict.fromkeys(step for step in steps if step not in left)
+    entries = tuple(it for it in tape.entries if it.what.removeprefix("step ") not in gone)
+    if case.workload is not None:
+        return replace(tape, entries=entries, without=(*tape.without, *gone))
+    whole = left == tuple(step.label for step in case.steps)
+    return replace(tape, entries=entries, steps=None if whole else left)
 
 
 def _at_other_moments(

@@ -89,6 +89,9 @@ class CaseShrinker:
 
     def _fails_alike(self, failing: Failing) -> bool:
         """Whether it fails as the first one did, and not for want of a step."""
+        if self._needs_deviation and not self.effort.allows(2):
+            # Without a play left for the second question its answer would be no.
+            return False
         if not self._fails(failing):
             return False
         return not (self._needs_deviation and self._fails(_undisturbed(failing)))
@@ -167,7 +170,7 @@ def _numbered(failing: Failing, document: Document, numbers: Mapping[str, str]) 
     file = failing.case.scenario.file
     case = parse_case(written(document), file, failing.case.topology)
     case = replace(case, schedulers=failing.case.schedulers, events_max=failing.case.events_max)
-    left = {step.number for step in case.steps}
+    left = {step.label for step in case.steps}
     named = {**numbers, **dict.fromkeys(left & {"0"}, "0")}
     entries = (_entry(entry, named) for entry in failing.tape.entries)
     steps = failing.tape.steps

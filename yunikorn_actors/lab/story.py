@@ -60,5 +60,15 @@ def _line(delivery: Delivery) -> Iterator[str]:
     elif sender == TIMER:
         yield f"a timer of {mailbox_name(delivery.mailbox)} is due: {about}"
     elif isinstance(message, _SAID) and delivery.mailbox == RM_PROXY:
-        who = mailbox_name(sender) if is_callback(sender) else delivery.stimulus
-        yield f"the core hears from {who}: {about}"
+        yield f"the core hears from {_sender(delivery, about)}"
+
+
+def _sender(delivery: Delivery, about: str) -> str:
+    """Name a program by what it does; that is also the first thing that the message is about."""
+    if is_callback(delivery.sender):
+        return f"{mailbox_name(delivery.sender)}: {about}"
+    label = delivery.stimulus.removeprefix("step ")
+    if label == delivery.stimulus or label[:1].isdigit():
+        return f"{delivery.stimulus}: {about}"
+    _, _, others = about.partition(", ")
+    return f"the program: {label}{', ' if others else ''}{others}"

@@ -18,7 +18,7 @@ from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.play import Outcome, explore
 from yunikorn_actors.lab.strategies import Forgetful
 from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.world import Schedule, World
+from yunikorn_actors.lab.world import Redundant, Schedule, World
 from yunikorn_actors.messages.base import is_reply
 from yunikorn_actors.sim.choosers import Channel
 from yunikorn_actors.sim.simulator import Checker
@@ -27,10 +27,6 @@ _CASE: Final[Channel] = ("", "the case")
 """Who goes on with the case: it takes part like a channel."""
 _OUTSIDE: Final = ""
 """The mailbox of all that is no machine."""
-
-
-class Redundant(BaseException):
-    """Whatever may follow was played in another order; code that is played must not catch it."""
 
 
 class _Moment:

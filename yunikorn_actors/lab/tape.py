@@ -17,11 +17,13 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.names import START
+from yunikorn_actors.lab.names import RETURN, START, STEP_VERBS
 from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName, check_topology
 
-TAPE_FORMAT: Final = 1
+TAPE_FORMAT: Final = 2
+FORMATS_READ: Final = (1, 2)
+"""The first one numbers the steps of programs, too."""
 TAPE_BYTES_MAX: Final = 1_000_000
 ENTRIES_MAX: Final = 20_000
 
@@ -66,7 +68,9 @@ def _form(what: str, has_after: bool | None, usage: str) -> _Form:
 
 
 _MESSAGE: Final = r"\w+\(.*\) from \S.* to \S.*?(?: #\d+)?"
-_STEP: Final = r"step \d+(?:\.\d+)?"
+_LABEL: Final = rf"(?:{'|'.join(STEP_VERBS)}) [^\s,;#()]+(?: #\d+)?"
+"""What a step of a program does: `ask job-1 #2`."""
+_STEP: Final = rf"step (?:\d+(?:\.\d+)?|{_LABEL}|{RETURN})"
 _TIMER: Final = r"\w+\(.*\) to \S.*"
 _NODE: Final = r"node \S+"
 _MAILBOX: Final = r"\S.*"
@@ -76,8 +80,8 @@ _WISH: Final = (
 )
 _FORMS: Final[dict[str, _Form]] = {
     "hold": _form(_MESSAGE, True, "hold MESSAGE until after EVENT"),
-    "do": _form(_STEP, True, "do step N after EVENT"),
-    "repeat": _form(_STEP, True, "repeat step N after EVENT"),
+    "do": _form(_STEP, True, "do step STEP after EVENT"),
+    "repeat": _form(_STEP, True, "repeat step STEP after EVENT"),
     "fire": _form(_TIMER, True, "fire TIMER to MAILBOX after EVENT"),
     "confirm": _form(
         r"\S+(?: #\d+)?(?: (?:twice|never|as [A-Z_]+))?", None,
@@ -118,11 +122,15 @@ class Tape(Struct, frozen=True, kw_only=True):
     topology: TopologyName = "proposing"
     schedulers: int = 1
     steps: tuple[str, ...] | None = None
-    """The numbers of the steps that are left of the case; None for all of them."""
+    """The numbers of the steps that are left of a scenario file; None for all of them."""
+    without: tuple[str, ...] = ()
+    """The steps that are left out of a program. Which steps it has shows only when it runs."""
     entries: tuple[Entry, ...] = ()
 
     def header(self) -> str:
         steps = "" if self.steps is None else f", steps {_ranges(self.steps)}"
+        if self.without:
+            steps += f", without {', '.join(self.without)}"
         file = quote(self.scenario, safe="-_./+=@~")
         several = f" with {self.schedulers} schedulers" if self.schedulers > 1 else ""
         where = f"{self.topology}{several}{steps}"
@@ -175,7 +183,7 @@ def _steps(text: str, place: str) -> Iterator[str]:
 _HEADER: Final = re.compile(
     r"tape (?P<format>\d+) of (?P<file>\S+) sha256 (?P<digest>[0-9a-f]{8,64}) "
     r"on (?P<topology>\w+)(?: with (?P<schedulers>\d{1,6}) schedulers)?"
-    r"(?:, steps (?P<steps>[^;]*))?"
+    rf"(?:, steps (?P<steps>[^;,]*))?(?:, without (?P<without>{_LABEL}(?:, {_LABEL})*))?"
 )
 
 
@@ -192,12 +200,13 @@ def parse_tape(text: str, source: str = "tape") -> Tape:
     if header is None:
         raise TapeError(
             f"{place}: {first!r:.80} is no header: write 'tape {TAPE_FORMAT} of FILE sha256 DIGITS "
-            f"on {'|'.join(TOPOLOGIES)}', and ', steps 1-4 6' behind it if steps are left out"
+            f"on {'|'.join(TOPOLOGIES)}', and ', steps 1-4 6' behind it if steps are left out of a "
+            "file, or ', without ask a, cancel b' if they are of a program"
         )
-    if header["format"] != str(TAPE_FORMAT):
+    if header["format"] not in map(str, FORMATS_READ):
         raise TapeError(
-            f"{place}: the tape is of format {header['format']}, this version plays format "
-            f"{TAPE_FORMAT}: play it with the version that made it"
+            f"{place}: the tape is of format {header['format']}, this version plays the formats "
+            f"{' and '.join(map(str, FORMATS_READ))}: play it with the version that made it"
         )
     schedulers = int(header["schedulers"] or 1)
     try:
@@ -213,6 +222,7 @@ def parse_tape(text: str, source: str = "tape") -> Tape:
         topology="fused" if header["topology"] == "fused" else "proposing",
         schedulers=schedulers,
         steps=None if steps is None else tuple(_steps(steps, place)),
+        without=() if header["without"] is None else tuple(header["without"].split(", ")),
         entries=tuple(_entry(phrase, f"{source}:{line}") for line, phrase in phrases[1:]),
     )
 
@@ -238,8 +248,8 @@ def _entry(phrase: str, place: str) -> Entry:
     if after and not _is_event(after):
         raise TapeError(
             f"{place}: {after!r:.100} is no event: write a message as TYPE(ABOUT) from MAILBOX to "
-            f"MAILBOX, a step as 'step N' or 'step N waits', 'due TIMER to MAILBOX', '{START}', or "
-            f"'{THE_END}'"
+            f"MAILBOX, a step as 'step STEP' or 'step STEP waits', 'due TIMER to MAILBOX', "
+            f"'{START}', or '{THE_END}'"
         )
     return Entry(verb, what, after)  # type: ignore[arg-type]  # its form was found
 

@@ -5,29 +5,39 @@ only when the schedule begins the next step: left alone, when all is quiet. Call
 makes go out at once, as everywhere.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from yunikorn_actors import si
 from yunikorn_actors.domain.why import Why
+from yunikorn_actors.errors import WouldBlock
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.escapes import inside
-from yunikorn_actors.lab.names import subject
+from yunikorn_actors.lab.names import RETURN, numbered, request_label, step_label
 from yunikorn_actors.lab.promises import Believed, Holds
 from yunikorn_actors.lab.tape import Verb
-from yunikorn_actors.lab.world import Endless, Schedule, StageDriver, World
+from yunikorn_actors.lab.watchdog import Stuck, Watchdog
+from yunikorn_actors.lab.world import Redundant, Schedule, StageDriver, World
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.scenario import written as w
 from yunikorn_actors.scenario.document import Scenario
 from yunikorn_actors.scenario.expected import Difference
 from yunikorn_actors.scenario.stage import Stage
+from yunikorn_actors.scenario.written import Advance
 from yunikorn_actors.sim.simulator import Checker
 
 _T = TypeVar("_T")
+
+
+class Looping(Exception):  # noqa: N818 - it names what happened
+    """A program computes, waits or makes calls for ever."""
+
+
+class Exits(Exception):  # noqa: N818 - it names what happened
+    """A program raises what would end the whole process; that is its cause."""
 
 
 class Trial:
@@ -47,8 +57,7 @@ class Trial:
         """Let time pass, from timer to timer."""
         if not 0 <= seconds < inf:
             raise ValueError(f"time does not pass by {seconds} s: give a number from 0 on")
-        step = w.Advance(duration_ns=round(seconds * SECOND))
-        self._world.make(f"let {seconds:g} s pass", step, None)
+        self._world.advance(Advance(duration_ns=round(seconds * SECOND)))
 
     def compare(self, believed: Believed, rm_id: str = "") -> None:
         """At rest, compare what a resource manager believes to run with what the core knows.
@@ -89,43 +98,47 @@ class TrialCore:
             return response
 
         step = w.Register(rm=request.rm_id, config=request.config)
-        made = self._world.make(f"register {request.rm_id}", step, register)
+        made = self._world.make(step_label("register", request.rm_id), step, register)
         return made or si.RegisterResourceManagerResponse()
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
-        about = subject(rm.AllocationsRequested(request=request))
         self._world.make(
-            about or "ask nothing",
+            request_label(rm.AllocationsRequested(request=request)),
             w.Raw(call="update_allocation", request=b""),
             lambda: self._core.update_allocation(request),
         )
 
     def update_application(self, request: si.ApplicationRequest) -> None:
-        about = subject(rm.ApplicationsRequested(request=request))
         self._world.make(
-            *_application(request, about),
+            request_label(rm.ApplicationsRequested(request=request)),
+            _application(request),
             lambda: self._core.update_application(request),
         )  # fmt: skip
 
     def update_node(self, request: si.NodeRequest) -> None:
-        about = subject(rm.NodesRequested(request=request))
-        self._world.make(*_node(request, about), lambda: self._core.update_node(request))
+        self._world.make(
+            request_label(rm.NodesRequested(request=request)),
+            _node(request),
+            lambda: self._core.update_node(request),
+        )
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         self._world.make(
-            "change the queues",
+            step_label("configure", request.rm_id),
             w.Config(rm=request.rm_id, queues=request.config),
             lambda: self._core.update_configuration(request),
         )
 
     def resource_manager_lost(self, rm_id: str) -> None:
         self._world.make(
-            f"lose {rm_id}", w.LoseRm(id=rm_id), lambda: self._core.resource_manager_lost(rm_id)
+            step_label("lose", rm_id),
+            w.LoseRm(id=rm_id),
+            lambda: self._core.resource_manager_lost(rm_id),
         )
 
     def unregister_resource_manager(self, rm_id: str) -> None:
         self._world.make(
-            f"unregister {rm_id}",
+            step_label("unregister", rm_id),
             w.Unregister(id=rm_id),
             lambda: self._core.unregister_resource_manager(rm_id),
         )
@@ -137,11 +150,11 @@ class TrialCore:
         return self._core.explain(application_id, key, partition=partition)
 
 
-def _node(request: si.NodeRequest, about: str) -> tuple[str, w.Step]:
+def _node(request: si.NodeRequest) -> w.Step:
     """Write down a new node as a step of a scenario, so that faults know what may happen to it."""
     for info in request.nodes:
         if info.action is si.ActionFromRM.CREATE and info.schedulable_resource is not None:
-            return "create node", w.CreateNode(
+            return w.CreateNode(
                 rm=request.rm_id,
                 partition=info.attributes.get(si.constants.NODE_PARTITION, ""),
                 id=info.node_id,
@@ -149,15 +162,13 @@ def _node(request: si.NodeRequest, about: str) -> tuple[str, w.Step]:
                 capacity=info.schedulable_resource.amounts(),
                 attributes=info.attributes,
             )
-    return f"node: {about}", w.Raw(call="update_node", request=b"")
+    return w.Raw(call="update_node", request=b"")
 
 
-def _application(request: si.ApplicationRequest, about: str) -> tuple[str, w.Step]:
+def _application(request: si.ApplicationRequest) -> w.Step:
     for new in request.new:
-        return "add application", w.AddApp(
-            rm=request.rm_id, id=new.application_id, partition=new.partition_name
-        )
-    return f"application: {about}", w.Raw(call="update_application", request=b"")
+        return w.AddApp(rm=request.rm_id, id=new.application_id, partition=new.partition_name)
+    return w.Raw(call="update_application", request=b"")
 
 
 class _Begin(w.Step, frozen=True):
@@ -165,69 +176,131 @@ class _Begin(w.Step, frozen=True):
 
 
 class TrialWorld(World):
-    """A world whose case is a function: it stops before each of its calls until that may begin."""
+    """A world whose case is a program: it stops before each of its calls until that may begin.
+
+    A call that the tape leaves out takes no time: the program goes on as if it were not written.
+    """
 
     def __init__(
         self,
         case: Case,
         schedule: Schedule,
-        steps: tuple[CaseStep, ...],
+        left_out: frozenset[str],
         acts: Mapping[Verb, Callable[[World, str], None]],
         checkers: tuple[Checker, ...] = (),
     ) -> None:
         super().__init__(case, schedule, (), acts, checkers)
         self.made: list[CaseStep] = []
+        """The calls of the program in their order, those that are left out as well."""
+        self.begun: list[tuple[str, str]] = []
+        """The steps that were to begin, each with the one that the program began."""
         self.callbacks: dict[str, si.ResourceManagerCallback] = {}
         self.stage: _TrialStage = _TrialStage(case.scenario, self)
-        kept = {step.number for step in steps}
-        self._left_out = {step.number for step in case.steps if step.number not in kept}
+        self._left_out = left_out
+        self._counts: Counter[str] = Counter()
+        self._wanted = ""
+        """The step that is to begin now; the program may begin another one."""
 
     def run(self) -> None:
-        workload = self.case.workload
-        assert workload is not None
-        with inside(watches_c=not self.case.steps) as guard:
+        watchdog = Watchdog(lambda: self.turns)
+        with watchdog.watching(), inside(watches_c=not self.case.steps) as guard:
             try:
-                self._reach()
-                workload(Trial(self))
-                super().run()
+                self._run()
+            except Stuck:
+                raise Looping(f"{watchdog.place} does not go on, and makes no call") from None
+            except BaseException as error:
+                if watchdog.is_interrupted or not _is_failure(error):
+                    raise
+                raise Exits from error
             finally:
+                self._note(f"step {RETURN}")
                 first = self.simulator.failure or guard.first
                 if first is not None:
                     raise first
 
-    def _reach(self) -> None:
-        """Wait until the next step may begin; only the function knows what it will be."""
-        number = len(self.made) + 1
-        written = w.WrittenStep(number=number, line=0, name="return", step=_Begin())
-        self.made.append(CaseStep(str(number), written))
-        self._play(self.made[-1])
+    def _run(self) -> None:
+        workload = self.case.workload
+        assert workload is not None
+        self._wait()
+        workload(Trial(self))
+        self._begin(f"step {RETURN}")
+        super().run()
+
+    def _wait(self) -> None:
+        """Wait until the program may go on; what it does then shows only then."""
+        label = str(len(self.made) + 1)
+        self._play(CaseStep(label, w.WrittenStep(number=0, line=0, name=label, step=_Begin())))
 
     def _play(self, step: CaseStep) -> None:
         self.script.append(step)
-        for _ in range(self.case.events_max):
-            if not self.script:
-                return
+        while self.script:
+            if self.turns >= self.case.events_max:
+                last = f": the last step is {self.made[-1].label}" if self.made else ""
+                raise Looping(f"the program is not over after {self.turns} events{last}")
             self.turn()
-        raise Endless(f"{step.name} does not end after {self.case.events_max} events")
 
-    def make(self, about: str, step: w.Step, call: Callable[[], _T] | None) -> _T | None:
+    def do(self, name: str) -> None:
+        """Have the program go on, or its time pass, whatever the name: there is no other step."""
+        if not self.script:
+            return
+        self._wanted = name
+        step = self.script[0]
+        if isinstance(step.step, Advance):
+            self._note(step.name)
+            super().do(step.name)
+        else:
+            self.script.clear()
+
+    def _begin(self, name: str) -> None:
+        self._note(name)
+        self._schedule.happened(name)
+
+    def _note(self, name: str) -> None:
+        if self._wanted:
+            self.begun.append((self._wanted, name))
+            self._wanted = ""
+
+    def make(self, about: str, step: w.Step, call: Callable[[], _T]) -> _T | None:
         """Make a call as a step of the case; one from inside of the core is made at once."""
-        if self.is_inside and call is not None:
+        if self.is_inside:
             return call()
-        begun = self.made[-1]
-        self.made[-1] = replace(begun, written=replace(begun.written, name=about, step=step))
-        returned = self._make(self.made[-1], call) if begun.number not in self._left_out else None
-        self._reach()
-        return returned
-
-    def _make(self, step: CaseStep, call: Callable[[], _T] | None) -> _T | None:
-        if call is None:
-            self._play(step)
+        made = self._made(about, step)
+        if made.label in self._left_out:
             return None
+        self._begin(made.name)
         returned: list[_T] = []
-        self.stage.calls[step.written.number] = lambda: returned.append(call())
-        self.perform(step, step.name)
+        self.stage.calls[made.label] = lambda: returned.append(call())
+        self.perform(made, made.name)
+        self._wait()
         return returned[0]
+
+    def advance(self, step: Advance) -> None:
+        if self.is_inside:
+            raise WouldBlock("time passes between the calls of a program, not in a callback")
+        seconds = f"{step.duration_ns / SECOND:g}s"
+        made = self._made(f"advance {seconds}", step)
+        if made.label in self._left_out:
+            return
+        self._begin(made.name)
+        passing = numbered(f"pass {seconds}", self._counts[f"advance {seconds}"])
+        self._play(CaseStep(passing, made.written))
+        self._wait()
+
+    def _made(self, about: str, step: w.Step) -> CaseStep:
+        self._counts[about] += 1
+        label = numbered(about, self._counts[about])
+        written = w.WrittenStep(number=len(self.made) + 1, line=0, name=label, step=step)
+        self.made.append(CaseStep(label, written))
+        return self.made[-1]
+
+    def again(self, name: str) -> None:
+        if any(step.name == name for step in self.done()):
+            super().again(name)
+
+    @property
+    def steps(self) -> tuple[CaseStep, ...]:
+        """Those of the first run, and those that have come in this one."""
+        return tuple({step.label: step for step in (*self.case.steps, *self.made)}.values())
 
     @property
     def is_inside(self) -> bool:
@@ -235,10 +308,18 @@ class TrialWorld(World):
         return self._blocked > 0 or self.simulator.is_handling
 
     def done(self) -> tuple[CaseStep, ...]:
-        return tuple(step for step in self.made[:-1] if step.number not in self._left_out)
+        return tuple(step for step in self.made if step.label not in self._left_out)
 
     def _drain(self) -> None:
         """Leave everything as it is: a resource manager may not like its work to be removed."""
+
+
+def _is_failure(error: BaseException) -> bool:
+    """Whether it is the fault of a program that it raises this, and nobody's wish to end a test."""
+    if any(kind.__name__ == "OutcomeException" for kind in type(error).__mro__):
+        # Of pytest, which need not be there.
+        return type(error).__name__ == "Failed"
+    return not isinstance(error, Exception | Redundant)
 
 
 class _TrialStage(Stage):
@@ -246,15 +327,15 @@ class _TrialStage(Stage):
 
     def __init__(self, scenario: Scenario, world: TrialWorld) -> None:
         super().__init__(scenario, StageDriver(world.simulator), None)
-        self.calls: dict[int, Callable[[], None]] = {}
+        self.calls: dict[str, Callable[[], None]] = {}
         self._world = world
 
     def act(self, written: w.WrittenStep) -> tuple[Difference, ...]:
-        call = self.calls.get(written.number)
+        call = self.calls.get(written.name)
         if call is not None:
             call()
             return ()
-        return () if isinstance(written.step, _Begin) else super().act(written)
+        return super().act(written)
 
     def manager(self, rm_id: str) -> si.ResourceManagerCallback | None:
         return self._world.callbacks.get(rm_id)

@@ -50,6 +50,10 @@ class Endless(Exception):  # noqa: N818 - it names what happened
     """The run does not come to an end."""
 
 
+class Redundant(BaseException):
+    """Whatever may follow was played in another order; code that is played must not catch it."""
+
+
 class Schedule(Protocol):
     """Decides what happens next. The same world must always get the same answers."""
 
@@ -100,6 +104,8 @@ class World:
         self.case = case
         self._acts = acts
         self.deliveries: list[Delivery] = []
+        self.turns = 0
+        """How often the schedule was asked, or a program went on."""
         self.stimuli = 0
         """Calls, answers and timers: what came to the core from outside until the case was over."""
         self.is_closing = False
@@ -146,6 +152,7 @@ class World:
 
     def turn(self) -> bool:
         """Let one thing happen; False if nothing is left, or all that is left has to wait."""
+        self.turns += 1
         if self._unsaid:
             self._say_waiting()
         choice = self._schedule.choose(self)
@@ -240,14 +247,19 @@ class World:
 
     def again(self, name: str) -> None:
         """Do a step once more; time does not pass twice."""
-        for step in self.case.steps:
+        for step in self.steps:
             if step.name == name and not isinstance(step.step, Advance):
                 self.perform(step, name)
 
+    @property
+    def steps(self) -> tuple[CaseStep, ...]:
+        """The steps of the case, as far as they are known by now."""
+        return self.case.steps
+
     def done(self) -> tuple[CaseStep, ...]:
         """Return the steps that were done."""
-        left = {step.number for step in self.script}
-        return tuple(step for step in self.case.steps if step.number not in left)
+        left = {step.label for step in self.script}
+        return tuple(step for step in self.case.steps if step.label not in left)
 
     def queues_of(self, rm_id: str) -> str:
         """Return the configuration that a resource manager sent last."""

@@ -14,7 +14,7 @@ class Bursts:
         self._following = frozenset(
             step.name
             for before, step in zip(case.steps, case.steps[1:], strict=False)
-            if "." in step.number and step.number.split(".")[0] == before.number.split(".")[0]
+            if "." in step.label and step.label.split(".")[0] == before.label.split(".")[0]
         )
         self.watched = schedule.watched
 
