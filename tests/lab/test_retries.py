@@ -144,7 +144,7 @@ def waits_for_itself(_: Trial) -> None:
 def test_a_program_that_is_stuck_is_ended_with_its_place(
     act: Callable[[Trial], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "STUCK_S", 1.0)
+    monkeypatch.setattr(watchdog, "STUCK_S", 2.0)
     told = found(ends(act))
     first = act.__code__.co_firstlineno
     line = re.match(
@@ -154,6 +154,20 @@ def test_a_program_that_is_stuck_is_ended_with_its_place(
     assert first < int(line[1]) <= first + 6
     assert "the tape, 1 deviation (" in told
     assert "\nthe race, at " in told or "the nearest passing run" in told
+
+
+def test_another_thread_explores_and_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Main, another, main: what another thread does leaves the signals of the main one alone."""
+    monkeypatch.setattr(watchdog, "STUCK_S", 2.0)
+    usual = signal.getsignal(signal.SIGINT)
+    told: list[str] = []
+    assert "loops does not go on, and makes no call" in found(ends(loops))
+    thread = threading.Thread(target=lambda: told.append(found(retries)), daemon=True)
+    thread.start()
+    thread.join()
+    assert "loops does not go on, and makes no call" in found(ends(loops))
+    assert signal.getsignal(signal.SIGINT) is usual
+    assert "job.0 runs on n1 for the core alone" in told[0]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +199,10 @@ def interrupted() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def test_calls_without_end_are_a_finding() -> None:
+def test_calls_without_end_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hunt, "EVENTS_MIN", 500)
+    monkeypatch.setattr(hunt, "LONGER_MAX", 10)
+
     def act(trial: Trial) -> None:
         while True:
             trial.advance(1)

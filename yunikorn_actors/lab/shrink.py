@@ -36,6 +36,8 @@ class Shrinker:
 
     def shrink(self, tape: Tape) -> Tape:
         """Return a smaller tape that fails alike, and cannot be made smaller by one part."""
+        if tape.steps is not None:
+            tape = replace(tape, steps=_unless_all(self._case, tape.steps))
         self.best = tape
         self._needs_deviation = self._misses_steps and not self._fails(replace(tape, entries=()))
         before = None
@@ -110,8 +112,12 @@ def with_steps(case: Case, tape: Tape, steps: tuple[str, ...], left: tuple[str, 
     entries = tuple(it for it in tape.entries if it.what.removeprefix("step ") not in gone)
     if case.workload is not None:
         return replace(tape, entries=entries, without=(*tape.without, *gone))
-    whole = left == tuple(step.label for step in case.steps)
-    return replace(tape, entries=entries, steps=None if whole else left)
+    return replace(tape, entries=entries, steps=_unless_all(case, left))
+
+
+def _unless_all(case: Case, steps: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the steps; None for all of them."""
+    return None if steps == tuple(step.label for step in case.steps) else steps
 
 
 def _at_other_moments(

@@ -2,9 +2,12 @@
 
 Real time is looked at here alone, and by another thread: how fast a machine is must not change a
 run, so the limit is far above what a program computes between two events.
+
+Only the main thread is watched, where pytest runs its tests: a signal reaches no other one, and
+`PyThreadState_SetAsyncExc` neither ends the waiting for a lock nor, while a profile function is
+set, can be taken back without the interpreter spinning for ever (CPython 3.11).
 """
 
-import ctypes
 import signal
 import sys
 import threading
@@ -28,7 +31,7 @@ class Stuck(BaseException):
 
 
 class Watchdog:
-    """Watches the run of one program at a time, in the thread that runs it."""
+    """Watches the run of one program at a time, in the main thread."""
 
     def __init__(self, events: Callable[[], int]) -> None:
         self.is_interrupted = False
@@ -45,8 +48,10 @@ class Watchdog:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        if self._is_main:
-            self._usual = signal.signal(signal.SIGINT, self._on_interrupt)
+        if not self._is_main:
+            yield
+            return
+        self._usual = signal.signal(signal.SIGINT, self._on_interrupt)
         self._watcher.start()
         try:
             yield
@@ -58,10 +63,7 @@ class Watchdog:
     def _stop(self) -> None:
         self._over.set()
         self._watcher.join()
-        if self._is_main:
-            signal.signal(signal.SIGINT, self._usual)
-        else:
-            self._raise(None)
+        signal.signal(signal.SIGINT, self._usual)
 
     def _watch(self) -> None:
         seen, looks = self._events(), 0
@@ -81,15 +83,8 @@ class Watchdog:
         """Raise Stuck in the program; again and again, as it may catch everything."""
         self.place = self.place or place
         _known[self.place] = None
-        if self._is_main:
-            # A signal also ends the waiting for a lock.
-            signal.pthread_kill(self._thread, signal.SIGINT)
-        else:
-            self._raise(ctypes.py_object(Stuck))
-
-    def _raise(self, kind: "ctypes.py_object[type[Stuck]] | None") -> None:
-        """Raise it in the thread at its next step; None takes back what was not raised yet."""
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), kind)
+        # A signal also ends the waiting for a lock.
+        signal.pthread_kill(self._thread, signal.SIGINT)
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         if self.place:
