@@ -17,6 +17,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain.liveness import stuck
 from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning.parts import measuring
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.refusals import Refusals
 from yunikorn_actors.sim.checkers import could_run
@@ -145,6 +146,16 @@ class Script:
 @pytest.mark.parametrize(("topology", "schedulers"), CORES)
 def test_no_ask_waits_that_could_run(topology: TopologyName, schedulers: int, seeds: range) -> None:
     """The checkers of the lab look on: nothing is void and in flight, or proposed in vain."""
+    for seed in seeds:
+        Script(seed, topology, schedulers).play()
+
+
+@ranges.seeds(500, usual=10)
+@pytest.mark.parametrize(("topology", "schedulers"), CORES)
+def test_no_ask_waits_where_measuring_takes_several_plans(
+    topology: TopologyName, schedulers: int, seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "STEPS_IN_ONE", 3)
     for seed in seeds:
         Script(seed, topology, schedulers).play()
 

@@ -86,7 +86,10 @@ class Planner:
         """Those for which a time may come; it never does for the others."""
         self._planned_ns = 0
         self.stages = self._in_order()
-        self._steps = tuple(step for steps in self.stages.values() for step in steps)
+        steps = tuple(step for steps in self.stages.values() for step in steps)
+        behind = 1 + steps.index(self.measurer.plan)
+        self._rounds = steps[:behind], steps[behind:]
+        """The steps up to the measuring, and those that need its end."""
 
     # -- deciding
 
@@ -140,11 +143,14 @@ class Planner:
         # Nothing is decided for a partition that is suspended or half changed.
         if not self.state.is_held and limit > 0:
             room = limit
-            for step in self._steps:
-                # Most steps have nothing to do in most plans.
-                if made := step(now_ns, room):
-                    proposals.extend(made)
-                    room -= len(made)
+            for steps in self._rounds:
+                for step in steps:
+                    # Most steps have nothing to do in most plans.
+                    if made := step(now_ns, room):
+                        proposals.extend(made)
+                        room -= len(made)
+                if self.wakes.measures.is_stale:
+                    break
         made = self._without_refused(proposals) if self._refusals.refused else proposals
         self._refusals.note_made(made)
         return made

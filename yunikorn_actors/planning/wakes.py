@@ -19,7 +19,9 @@ Owed = tuple[AppView, str]
 
 class MeasureMarks(Struct, eq=False):
     is_stale: bool = False
-    """The cluster or the configuration changed since the last plan."""
+    """The cluster or the configuration changed, and not everything has been measured since."""
+    is_under_way: bool = False
+    """A plan has begun to measure, and nothing has changed since."""
     leaves: dict[QueueView, None] = {}
     """Leaves whose amounts have changed: their rank is worked out once, before planning."""
 
@@ -96,10 +98,10 @@ class Wakes:
 
     def cluster_changed(self) -> None:
         """Its size, or the configuration: quotas and shares are measured anew."""
-        self.measures.is_stale = True
+        self.measures.is_stale, self.measures.is_under_way = True, False
 
     def measured(self, entitled: Iterable[QueueView]) -> None:
-        self.measures.is_stale = False
+        self.measures.is_stale = self.measures.is_under_way = False
         self.gangs.room_has_changed = True
         preempting = self.preempting
         preempting.was_measured = True
@@ -227,7 +229,8 @@ class Wakes:
         self.reserving.is_stale = True
 
     def everything_is_new(self) -> None:
-        self.measures.is_stale = self.reserving.is_stale = self.preempting.is_stale = True
+        self.cluster_changed()
+        self.reserving.is_stale = self.preempting.is_stale = True
 
     def time_came(self) -> None:
         """A delay has ended; each part finds out by itself whether it is its own."""

@@ -6,7 +6,7 @@ root sees open lanes only, so an ask that cannot run costs nothing until then.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
@@ -176,21 +176,24 @@ class Tree:
                 if lane.is_open:
                     self.open_lane(lane)
 
-    def measure(self, capacity: Resource) -> None:
+    def measure(self, capacity: Resource) -> Iterator[None]:
         """The cluster or the configuration changed: limits and shares have new measures.
 
-        Rare, so everything is measured again; what waits for a queue is asked again.
+        Rare, so everything is measured again; what waits for a queue is asked again. Yields after
+        each step, so that facts may come in between; nothing is planned before the last.
         """
+
+        def measure(view: QueueView) -> None:
+            view.measure(capacity)
+
+        views = tuple(self.queues.values())
         # Pass by pass: the place of a queue follows from the measures and priorities of all others.
         # Parents stand before their children here, and a child measures by its parent.
-        for view in self.queues.values():
-            view.measure(capacity)
-        for view in self.queues.values():
-            self.wake_waiters(view)
-        for view in self.queues.values():
-            export_priority(view)
-        for view in self.queues.values():
-            rekey(view)
+        for step in (measure, self.wake_waiters, export_priority, rekey):
+            for view in views:
+                if self.queues.get(view.queue.path) is view:
+                    step(view)
+                yield
 
     # -- asks
 
