@@ -56,6 +56,14 @@ class ArmedTimers:
         for key, (_, envelope) in self._armed.items():
             yield key, envelope
 
+    def dues(self, address: str) -> dict[str, int]:
+        """Return when the timers of an address are due, by name."""
+        return {
+            key[1]: due_ns
+            for due_ns, number, key in self._heap
+            if key[0] == address and self._counts((due_ns, number, key))
+        }
+
     def get(self, key: Key) -> Envelope | None:
         """Return what an armed timer would send."""
         armed = self._armed.get(key)

@@ -4,8 +4,6 @@ Random workloads are followed entry by entry, each with a tally. Now and then th
 a snapshot, as bytes, and the entries go on from there.
 """
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -50,7 +48,7 @@ class Followed:
         )
         self._truth.begin_with(told)
         simulator._checkers = (*simulator._checkers, self)
-        self._kept: kept.Kept | None = None
+        self._of: kept.Entries | None = None
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         # Of those that were handled as one, the last brings the effects of all.
@@ -58,20 +56,20 @@ class Followed:
             return
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
-        if self._kept is None:
-            journal: Any = self
-            self._kept = kept.Kept(context, journal)
-        before = self.entries
-        self._kept._keep([delivery.message], list(simulator.effects), delivery.at_ns)
-        if self.entries > before and self.entries % EVERY == 0:
-            self._compare(context)
+        if self._of is None:
+            self._of = kept.Entries(context)
+        entry = self._of.of(simulator.taken, simulator.effects, delivery.at_ns)
+        if entry is not None:
+            self._append(entry)
+            if self.entries % EVERY == 0:
+                self._compare(context)
 
-    def append(self, entry: Entry) -> None:
+    def _append(self, entry: Entry) -> None:
         self._truth.take(stored_entry(memoryview(encode(entry))))
         self.entries += 1
 
     def _compare(self, context: Context) -> None:
-        made = {name: state for (name, _), state in self._truth._states.items()}
+        made = {name: state for (name, _), state in self._truth.states.items()}
         for name, partition in context.partitions.items():
             assert snapshot(partition.state) == snapshot(made[name])
         told = msgpack.decode(msgpack.encode(self._truth.told()), type=CoreRestored)

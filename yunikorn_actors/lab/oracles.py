@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from yunikorn_actors import si
 from yunikorn_actors.domain.liveness import Refuses, stuck
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.sides import sides
 from yunikorn_actors.lab.world import Oracle, World
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
@@ -20,11 +22,11 @@ from yunikorn_actors.sim.records import RecordChecker
 from yunikorn_actors.sim.simulator import Checker
 
 
-def oracles() -> tuple[Checker, ...]:
+def oracles(draw: Draw | None = None) -> tuple[Checker, ...]:
     """Return all of them, for one run: those of single messages and those of whole runs."""
     checkers = default_checkers()
     (records,) = (it for it in checkers if isinstance(it, RecordChecker))
-    return (*checkers, Rest(), Records(records), Zero())
+    return (*checkers, Rest(), Records(records), Zero(), *sides(Draw(0) if draw is None else draw))
 
 
 def _fail(when: str, faults: Iterable[str]) -> None:

@@ -178,6 +178,19 @@ class Simulator(Gateway):
         """The message handled last: of those that were handled as one, the one that ended it."""
         return self._in_hand[-1]
 
+    @property
+    def taken(self) -> list[Message]:
+        """The messages that were handled as one."""
+        return [it.message for it in self._in_hand]
+
+    def armed(self, address: str) -> dict[str, int]:
+        """Return when the timers of a mailbox are due, by name."""
+        return self._timers.dues(address)
+
+    def first_machines(self) -> dict[str, Machine]:
+        """Make those with which another core like this one begins."""
+        return self._topology.first_machines()
+
     def in_transit(self) -> list[Envelope]:
         """Messages that were sent and not delivered yet."""
         return [envelope for queue in self._channels.values() for _, envelope in queue]

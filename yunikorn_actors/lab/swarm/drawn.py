@@ -49,7 +49,8 @@ class Drawn(Struct, frozen=True, kw_only=True):
 
     def checkers(self) -> tuple[Checker, ...]:
         """Make what judges one run of it: the oracles, and the model if it can."""
-        return (*oracles(), followed_by_model(self.case)) if self.is_judged else oracles()
+        judges = oracles(Draw(self.number, self.order))
+        return (*judges, followed_by_model(self.case)) if self.is_judged else judges
 
     def schedule(self) -> Schedule:
         """Make the schedule; it serves one run."""

@@ -40,13 +40,51 @@ TALLY_EVERY: Final = 256
 """So many entries are between two in which it is noted what there is."""
 
 
-class Kept(Joining):
-    def __init__(self, context: Context, journal: Journal) -> None:
+class Entries:
+    """What is written of each handler of Context; it knows no file."""
+
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._journal = journal
         self._until_tally = 0
         self._known = 0
         """How many changes of what is registered have been noted."""
+
+    def of(self, taken: list[Message], effects: list[Effect], now_ns: int) -> Entry | None:
+        """Note what a handler took and issued; None where the next core needs nothing of it."""
+        issued = [
+            (type(it.message).__name__, it.message)
+            for it in effects
+            if type(it) is Send and it.to == EVENT_PUBLISHER and type(it.message) not in _UNKEPT
+        ]
+        requests = [(type(it).__name__, it) for it in taken if type(it) in _REQUESTS]
+        if not issued and not requests:
+            return None
+        # Long work goes on in messages that say nothing of what it is.
+        changes = self._known != self._context.changes
+        changes = changes or any(type(it) in _REGISTRATIONS for it in taken)
+        self._known = self._context.changes
+        return Entry(
+            at_ns=now_ns,
+            requests=tuple(requests),
+            issued=tuple(issued),
+            registered=self._context.registered if changes else None,
+            tallies=self._tallies(),
+        )
+
+    def _tallies(self) -> dict[str, Tally]:
+        if self._until_tally:
+            self._until_tally -= 1
+            return {}
+        self._until_tally = TALLY_EVERY
+        partitions = self._context.partitions.items()
+        return {name: tally_of(it.state, it.epoch) for name, it in partitions}
+
+
+class Kept(Joining):
+    def __init__(self, context: Context, journal: Journal) -> None:
+        self._context = context
+        self._entries = Entries(context)
+        self._journal = journal
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         effects = self._context.handle(message, now_ns)
@@ -70,34 +108,9 @@ class Kept(Joining):
         return self._context.canonical_state()
 
     def _keep(self, taken: list[Message], effects: list[Effect], now_ns: int) -> None:
-        issued = [
-            (type(it.message).__name__, it.message)
-            for it in effects
-            if type(it) is Send and it.to == EVENT_PUBLISHER and type(it.message) not in _UNKEPT
-        ]
-        requests = [(type(it).__name__, it) for it in taken if type(it) in _REQUESTS]
-        if not issued and not requests:
-            return
-        # Long work goes on in messages that say nothing of what it is.
-        changes = self._known != self._context.changes
-        changes = changes or any(type(it) in _REGISTRATIONS for it in taken)
-        self._known = self._context.changes
-        entry = Entry(
-            at_ns=now_ns,
-            requests=tuple(requests),
-            issued=tuple(issued),
-            registered=self._context.registered if changes else None,
-            tallies=self._tallies(),
-        )
-        self._journal.append(entry)
-
-    def _tallies(self) -> dict[str, Tally]:
-        if self._until_tally:
-            self._until_tally -= 1
-            return {}
-        self._until_tally = TALLY_EVERY
-        partitions = self._context.partitions.items()
-        return {name: tally_of(it.state, it.epoch) for name, it in partitions}
+        entry = self._entries.of(taken, effects, now_ns)
+        if entry is not None:
+            self._journal.append(entry)
 
 
 def _noted(messages: Iterator[Message], taken: list[Message]) -> Iterator[Message]:

@@ -125,28 +125,29 @@ def stored_entry(payload: memoryview) -> StoredEntry:
 
 class Truth:
     def __init__(self) -> None:
-        self._registered = Registered()
-        self._states: dict[tuple[str, int], PartitionState] = {}
-        self._publisher = EventPublisher(settings=Settings())
+        self.registered = Registered()
+        self.states: dict[tuple[str, int], PartitionState] = {}
+        """By full name and epoch."""
+        self.publisher = EventPublisher(settings=Settings())
 
     def begin_with(self, told: CoreRestored) -> None:
-        self._registered = told.registered
+        self.registered = told.registered
         for known in told.registered.managers:
             # Which records there are depends on it.
             rm_id, extra = known.registration.rm_id, known.registration.extra
-            self._publisher.handle(EventsConfigured(rm_id=rm_id, extra=extra), 0)
+            self.publisher.handle(EventsConfigured(rm_id=rm_id, extra=extra), 0)
             for name, epoch in known.epochs.items():
                 restore(self._state(name, epoch), told.images[name])
-        self._publisher.handle(told.events, 0)
+        self.publisher.handle(told.events, 0)
 
     def take(self, entry: StoredEntry) -> None:
         """Do again what one handler did, and compare, where its Context noted what it had."""
         try:
             issued = [_decoders[name].decode(data) for name, data in entry.issued]
-            self._registered = entry.registered or self._registered
+            self.registered = entry.registered or self.registered
             for message in issued:
                 self._compare_revision(message)
-                self._publisher.handle(message, entry.at_ns)
+                self.publisher.handle(message, entry.at_ns)
                 self._apply(message)
         except WrongReplay:
             raise
@@ -175,16 +176,16 @@ class Truth:
                 for fact in message.facts:
                     apply(state, fact)
             case PartitionClosed(partition=name, epoch=epoch):
-                self._states.pop((name, epoch), None)
+                self.states.pop((name, epoch), None)
             case _:
                 pass
 
     def _state(self, name: str, epoch: int) -> PartitionState:
-        return self._states.setdefault((name, epoch), PartitionState(name))
+        return self.states.setdefault((name, epoch), PartitionState(name))
 
     def forget(self, bytes_max: int) -> None:
         """Forget the oldest of the applications that have ended, beyond so many bytes."""
-        for state in self._states.values():
+        for state in self.states.values():
             newest_first = [*reversed(state.finished.items())]
             sizes = accumulate(len(encode(app)) for _, app in newest_first)
             for (serial, _), size in zip(newest_first, sizes, strict=True):
@@ -195,16 +196,16 @@ class Truth:
         """Of all that a core goes on with; of the records, how many there were."""
         return state_digest(
             {
-                "registered": self._registered,
-                "partitions": {name: snapshot(it) for (name, _), it in self._states.items()},
-                "records": self._publisher.ring.next_id,
+                "registered": self.registered,
+                "partitions": {name: snapshot(it) for (name, _), it in self.states.items()},
+                "records": self.publisher.ring.next_id,
             }
         )
 
     def told(self) -> CoreRestored:
         """Give all of it, for a core to go on with."""
         return CoreRestored(
-            registered=self._registered,
-            images={name: image_of(state) for (name, _), state in self._states.items()},
-            events=self._publisher.remembered(),
+            registered=self.registered,
+            images={name: image_of(state) for (name, _), state in self.states.items()},
+            events=self.publisher.remembered(),
         )

@@ -1,0 +1,186 @@
+"""The journal of a run: kept in memory, read as the next core reads it, compared with the truth.
+
+Entries are noted, encoded and framed as on a disk. To read them makes the state again, and now and
+then that goes through a snapshot. A core that is killed leaves what stands there at that moment, so
+each moment between two messages is one at which it may be compared.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import msgpack
+from msgspec.structs import replace
+
+from yunikorn_actors.domain.alike import are_alike
+from yunikorn_actors.domain.image import image_of
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.sides.differing import differing
+from yunikorn_actors.lab.world import Oracle, World
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.events import EventPublisher
+from yunikorn_actors.machines.machine import InvariantViolation, Machine, SetTimer
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
+from yunikorn_actors.messages.codec import encode
+from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.runtime.journal.frames import check_of, framed, frames_in
+from yunikorn_actors.runtime.journal.kept import Entries
+from yunikorn_actors.runtime.journal.truth import (
+    Truth,
+    WrongReplay,
+    follows,
+    stored_entry,
+    tally_of,
+)
+from yunikorn_actors.sim.simulator import Simulator
+
+_FOLDED_AFTER: Final = 60
+"""At most so many entries are between two snapshots."""
+_LOOKS: Final = (5, 20, 80)
+"""One entry in so many is a moment at which all is compared."""
+_OF_NEXT_CORE: Final = ("paused/", "return/", "planning/")
+"""Timers of the absence of a resource manager, and of planning, which begins anew."""
+_RECORDS_MAX: Final = 1_000
+
+
+class Journaled(Oracle):
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+        self._often = draw.one_of(_LOOKS)
+        self._context: Context | None = None
+        self._publisher: Machine | None = None
+        self._is_whole = True
+        """Whether the event publisher is the first one: what waits for one that fails is lost."""
+
+    def _begin(self, context: Context, publisher: Machine) -> None:
+        self._context, self._publisher = context, publisher
+        self._entries = Entries(context)
+        self._truth = Truth()
+        self._data = bytearray()
+        self._check = self._follows = 0
+        self._until_fold = self._draw.whole(1, _FOLDED_AFTER)
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox != CONTEXT or delivery is not simulator.last:
+            return
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        if context is not self._context:
+            self._begin(context, simulator.machines[EVENT_PUBLISHER])
+        entry = self._entries.of(simulator.taken, simulator.effects, delivery.at_ns)
+        if entry is None:
+            return
+        if not self._draw.number(self._often):
+            tallies = {
+                name: tally_of(it.state, it.epoch) for name, it in context.partitions.items()
+            }
+            entry = replace(entry, tallies=tallies)
+        record = framed(encode(replace(entry, follows=self._check)))
+        self._check = check_of(record)
+        self._data += record
+        if entry.tallies:
+            self._look(simulator, f"after {type(delivery.message).__name__}")
+
+    def at_rest(self, world: World) -> None:
+        self._look_around(world.simulator, "at rest")
+
+    def drained(self, world: World) -> None:
+        self._look_around(world.simulator, "in the end")
+
+    def _look_around(self, simulator: Simulator, when: str) -> None:
+        if self._context is not None:
+            self._look(simulator, when)
+            self._until_fold = 0
+            self._look(simulator, f"{when}, from a snapshot")
+
+    def _look(self, simulator: Simulator, when: str) -> None:
+        try:
+            self._read()
+        except WrongReplay as wrong:
+            raise InvariantViolation(f"journal {when}: {wrong}") from wrong
+        faults = [*self._differences(simulator)]
+        if faults:
+            raise InvariantViolation(f"journal {when}: " + "; ".join(faults))
+
+    # -- reading
+
+    def _read(self) -> None:
+        """Read what was written since it was read last."""
+        data, self._data = bytes(self._data), bytearray()
+        check = self._follows
+        for frame in frames_in(data, len(data)):
+            if follows(frame.payload) != check:
+                raise WrongReplay("an entry does not follow the one before it")
+            check = frame.check
+            self._truth.take(stored_entry(frame.payload))
+            self._until_fold -= 1
+        self._follows = check
+        if self._until_fold <= 0:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Have the state go through a snapshot, as bytes."""
+        self._until_fold = self._draw.whole(1, _FOLDED_AFTER)
+        made = Truth()
+        made.begin_with(_stored(self._truth.told()))
+        if made.digest() != self._truth.digest():
+            raise WrongReplay("a snapshot does not make the state that it was written from")
+        self._truth = made
+
+    # -- comparing
+
+    def _differences(self, simulator: Simulator) -> Iterator[str]:
+        assert self._context is not None
+        made, core = self._truth, self._context
+        theirs = {(name, it.epoch): it.state for name, it in core.partitions.items()}
+        if made.registered != core.registered:
+            yield f"it has {differing(made.registered, core.registered)} of who is registered"
+        if made.states.keys() != theirs.keys():
+            yield f"it has the partitions {[*made.states]}, and the core {[*theirs]}"
+            return
+        for life, state in theirs.items():
+            yield from _of_partition(life[0], made.states[life], state)
+        if simulator.is_at_rest:
+            yield from self._of_records(simulator.machines[EVENT_PUBLISHER])
+            yield from self._of_timers(simulator)
+
+    def _of_records(self, publisher: Machine) -> Iterator[str]:
+        self._is_whole = self._is_whole and publisher is self._publisher
+        if not self._is_whole:
+            return
+        assert isinstance(publisher, EventPublisher)
+        here, there = self._truth.publisher.ring, publisher.ring
+        if here.next_id != there.next_id:
+            yield f"it has {here.next_id} event records, and the core {there.next_id}"
+            return
+        first = max(here.lowest_id, there.lowest_id, there.next_id - _RECORDS_MAX)
+        if here.read(first, _RECORDS_MAX) != there.read(first, _RECORDS_MAX):
+            yield "its event records are others than those of the core"
+
+    def _of_timers(self, simulator: Simulator) -> Iterator[str]:
+        """Have another core begin, and look at what it arms."""
+        again = simulator.first_machines()[CONTEXT]
+        effects = again.handle(_stored(self._truth.told()), simulator.now_ns)
+        made = {it.name: it.due_ns for it in effects if isinstance(it, SetTimer)}
+        lives = [f"/{name}#{epoch}" for name, epoch in self._truth.states]
+        for name, due_ns in simulator.armed(CONTEXT).items():
+            if name.startswith(_OF_NEXT_CORE) or not any(life in name for life in lives):
+                # One of a partition that has gone does nothing when it is due.
+                continue
+            if name not in made:
+                yield f"the next core does not arm {name}"
+            elif made[name] != due_ns and not name.startswith(("clean/", "confirm/")):
+                yield f"the next core arms {name} for {made[name]}, and it is due at {due_ns}"
+
+
+def _of_partition(name: str, made: PartitionState, truth: PartitionState) -> Iterator[str]:
+    if are_alike(truth, made):
+        return
+    found = differing(snapshot(made), snapshot(truth)) or differing(image_of(made), image_of(truth))
+    if found:
+        yield f"of {name} it has {found}"
+
+
+def _stored(told: CoreRestored) -> CoreRestored:
+    return msgpack.decode(encode(told), type=CoreRestored)
