@@ -25,7 +25,7 @@ from yunikorn_actors.lab.kept import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.lab.model.follower import followed_by_model
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
-from yunikorn_actors.lab.story import told
+from yunikorn_actors.lab.story import not_played_lines, told
 from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
 from yunikorn_actors.lab.tape import Tape, TapeError
 from yunikorn_actors.lab.threads import ThreadReport, ThreadSearch
@@ -517,6 +517,7 @@ def _print_replay(
         "digest": first.digest(),
         "messages": first.messages,
         "stimuli": first.stimuli,
+        "not_played": list(first.not_played),
     }
     if options.json:
         print(json.dumps(shown), flush=True)
@@ -526,6 +527,8 @@ def _print_replay(
     print(f"{verdict}  {source}: {case.scenario.name} ({first.messages} messages{alike})")
     if first.violation is not None:
         print(f"      {first.violation.text}")
+    for line in not_played_lines(first):
+        print(f"      {line}")
 
 
 # --- explaining -----------------------------------------------------------------------------------
@@ -537,6 +540,8 @@ def _explain(options: argparse.Namespace) -> int:
     explained = Explainer(case, tape).explain()
     if explained.outcome.violation is None:
         print(f"ok    {source}: nothing is wrong, so there is nothing to explain")
+        for line in not_played_lines(explained.outcome):
+            print(f"      {line}")
         return 0
     print(told(case, tape, explained.outcome), "", *explanation_lines(explained), sep="\n")
     if options.mermaid is not None:

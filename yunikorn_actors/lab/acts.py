@@ -13,10 +13,12 @@ from yunikorn_actors.lab.proposing import propose
 from yunikorn_actors.lab.tape import Verb
 from yunikorn_actors.lab.world import World
 from yunikorn_actors.scenario import written as w
+from yunikorn_actors.scenario.stage import DEFAULT_RM
 
 _S = TypeVar("_S", bound=w.Step)
 
-Act = Callable[[World, str], None]
+Act = Callable[[World, str], bool]
+"""Returns whether anything came of it."""
 
 
 def last_of(world: World, kind: type[_S], id_: str) -> _S | None:
@@ -57,11 +59,13 @@ def _node(what: str) -> str:
 def _about_node(verb: str, make: Callable[[Any, str], tuple[w.Step, ...]]) -> Act:
     """Do something to a node that the case creates."""
 
-    def act(world: World, what: str) -> None:
+    def act(world: World, what: str) -> bool:
         id_ = _node(what)
         created = last_of(world, w.CreateNode, id_)
-        if created is not None:
-            _perform(world, f"{verb} {what}", *make(created, id_))
+        if created is None:
+            return False
+        _perform(world, f"{verb} {what}", *make(created, id_))
+        return True
 
     return act
 
@@ -89,44 +93,60 @@ def _open(created: w.CreateNode, id_: str) -> tuple[w.Step, ...]:
 # -- applications, queues, registrations
 
 
-def _bounce(world: World, what: str) -> None:
+def _bounce(world: World, what: str) -> bool:
     """Remove an application and add it again at once, under its name."""
     added = last_of(world, w.AddApp, what.removeprefix("application "))
-    if added is not None:
-        gone = w.RemoveApp(id=added.id, rm=added.rm, partition=added.partition)
-        _perform(world, f"bounce {what}", gone, added)
+    if added is None:
+        return False
+    gone = w.RemoveApp(id=added.id, rm=added.rm, partition=added.partition)
+    _perform(world, f"bounce {what}", gone, added)
+    return True
 
 
-def _reload(world: World, what: str) -> None:
+def _is_known(world: World, rm_id: str) -> bool:
+    """Whether a step registers this resource manager."""
+    return any((step.rm or DEFAULT_RM) == rm_id for step in of_kind(world, w.Register))
+
+
+def _reload(world: World, what: str) -> bool:
     """Send the configuration once more that is in force."""
     rm_id = what.removeprefix("queues of ")
+    if not _is_known(world, rm_id):
+        return False
     queues = world.queues_of(rm_id)
     _perform(world, f"reload {what}", w.Config(rm=rm_id, queues=queues))
+    return True
 
 
-def _register(world: World, what: str) -> None:
+def _register(world: World, what: str) -> bool:
     """Register again: the core forgets everything of the former registration."""
     rm_id = what.removesuffix(" again")
+    if not _is_known(world, rm_id):
+        return False
     _perform(world, f"register {what}", w.Register(rm=rm_id, config=world.queues_of(rm_id)))
+    return True
 
 
-def _freeze(world: World, what: str) -> None:
+def _freeze(world: World, what: str) -> bool:
     """Hold the mail of a machine: for so many events, or until it thaws."""
     mailbox, _, events = what.partition(" for ")
     world.frozen[mailbox] = int(events or EVENTS_MAX)
+    return mailbox in world.mailboxes()
 
 
-def _thaw(world: World, mailbox: str) -> None:
-    world.frozen.pop(mailbox, None)
+def _thaw(world: World, mailbox: str) -> bool:
+    return world.frozen.pop(mailbox, None) is not None
 
 
-def _join(world: World, message: str) -> None:
+def _join(world: World, message: str) -> bool:
     world.simulator.joining[message] = None
+    return True
 
 
-def _fail(world: World, what: str) -> None:
+def _fail(world: World, what: str) -> bool:
     when, _, message = what.partition(" ")
     world.simulator.failing[message] = when == "after"
+    return True
 
 
 ACTS: Final[dict[Verb, Act]] = {

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import STUCK, Outcome, run, world_of
+from yunikorn_actors.lab.play import STUCK, Outcome, run, run_tape, world_of
 from yunikorn_actors.lab.playing import Listening, TapePlayer
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Entry, Tape
@@ -111,8 +111,10 @@ class Explainer:
         )  # fmt: skip
 
     def _played(self, tape: Tape) -> tuple[Outcome, tuple[str, ...]]:
-        listening = Listening(TapePlayer(tape))
-        outcome = self._run(tape, listening)
+        player = TapePlayer(tape)
+        listening = Listening(player)
+        world = world_of(self._case, listening, tape, self._checkers())
+        outcome = run_tape(world, tape, player)
         return outcome, (*listening.events, *listening.fatal)
 
     def _run(self, tape: Tape, schedule: Schedule) -> Outcome:

@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
@@ -19,7 +20,7 @@ from yunikorn_actors.lab.kept import keep, kept, read_tape
 from yunikorn_actors.lab.numbered import is_numbered, with_names
 from yunikorn_actors.lab.play import compare, play, run
 from yunikorn_actors.lab.playing import TapePlayer
-from yunikorn_actors.lab.story import told
+from yunikorn_actors.lab.story import not_played_lines, told
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.trial import Trial, TrialWorld
 from yunikorn_actors.machines.settings import Settings
@@ -40,6 +41,10 @@ class RaceFound(AssertionError):  # noqa: N818 - it names what happened
 
 class NeverHeld(AssertionError):  # noqa: N818 - it names what happened
     """What is to hold sometimes did not hold in any run: nobody tried it."""
+
+
+class NotPlayed(UserWarning):
+    """A tape says what the run did not have: it may not show any more what it was kept for."""
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
@@ -128,6 +133,9 @@ class Lab:
             outcome = play(case, tape, Options().checkers())
             if outcome.violation is not None:
                 raise RaceFound(told(case, tape, outcome))
+            if outcome.not_played:
+                lines = "\n".join(not_played_lines(outcome))
+                warnings.warn(f"{tape.header()}\n{lines}", NotPlayed, stacklevel=3)
             search.add(run_of(number, outcome, case.scenario.settings))
         return search.report()
 

@@ -4,7 +4,7 @@ import hashlib
 import re
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
@@ -56,6 +56,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Calls, answers and timers that came from outside."""
     deliveries: list[Delivery] = field(default_factory=list)
     held: dict[str, bool] = field(default_factory=dict)
+    not_played: tuple[str, ...] = ()
+    """What the tape says and the run did not have, each with the reason."""
     """What is to hold sometimes, each with whether it has."""
 
     @property
@@ -91,7 +93,31 @@ def play(case: Case, tape: Tape, checkers: tuple[Checker, ...] = ()) -> Outcome:
 
     What the checkers get to see is this one run, so they have to be new.
     """
-    return run(world_of(case, TapePlayer(tape), tape, checkers))
+    player = TapePlayer(tape)
+    return run_tape(world_of(case, player, tape, checkers), tape, player)
+
+
+def run_tape(world: World, tape: Tape, player: TapePlayer) -> Outcome:
+    """Play a tape in a new world; its outcome says what of the tape did not come about."""
+    outcome = run(world)
+    absent = _not_played(world, tape, player, has_failed=not outcome.ok)
+    return replace(outcome, not_played=tuple(absent))
+
+
+def _not_played(world: World, tape: Tape, player: TapePlayer, *, has_failed: bool) -> Iterator[str]:
+    program = world if isinstance(world, TrialWorld) else None
+    steps = {step.label for step in program.made} if program else set()
+    begun = dict(program.begun) if program else {}
+    for label in tape.without:
+        if label not in steps:
+            yield f"without {label}: there was no such step"
+    for entry in tape.entries:
+        if why := player.absent(entry, world, has_failed=has_failed):
+            yield f"{entry}: {why}"
+        elif entry in world.in_vain:
+            yield f"{entry}: there was nothing to do it to"
+        elif entry.verb == "do" and begun.get(entry.what, entry.what) != entry.what:
+            yield f"{entry}: the program did {begun[entry.what]} then"
 
 
 def explore(case: Case, schedule: Schedule, checkers: tuple[Checker, ...] = ()) -> Outcome:

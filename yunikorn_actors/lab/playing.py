@@ -14,6 +14,7 @@ from yunikorn_actors.sim.choosers import Channel, oldest
 _KEYED: Final = ("twice", "never")
 _AHEAD: Final = ("fail", "join")
 """What is to happen to a message, whenever it comes."""
+_OF_MESSAGES: Final = ("hold", *_AHEAD)
 
 
 class TapePlayer:
@@ -23,8 +24,9 @@ class TapePlayer:
         self.watched: frozenset[str] | None = frozenset(
             name.partition("(")[0] for name in _messages(tape.entries)
         )
-        self.unused: dict[str, None] = {}
-        """Entries that nothing has come of yet."""
+        self._entries = tape.entries
+        self._happened: set[str] = set()
+        self._confirmed: set[str] = set()
         self._held: dict[str, str] = {}
         """Messages that wait, each for an event."""
         self._released_by: dict[str, list[str]] = {}
@@ -65,18 +67,38 @@ class TapePlayer:
         return oldest(world.channels) if world.channels and not world.next_step else None
 
     def happened(self, event: str) -> None:
+        self._happened.add(event)
         for name in self._released_by.pop(event, ()):
             self._held.pop(name, None)
         self._due.extend(self._begun_by.pop(event, ()))
 
     def confirmation(self, name: str) -> str:
+        self._confirmed.add(name)
         return self._confirmations.get(name, "")
+
+    def absent(self, entry: Entry, world: World, *, has_failed: bool) -> str:
+        """Say what of an entry did not come in the run that is over; empty if all of it did."""
+        came = self._happened.union(world.simulator.names.values())
+        if entry.verb in _OF_MESSAGES and (message := _message(entry)) not in came:
+            return f"{message} did not come"
+        if not entry.after:
+            is_asked = entry.verb != "confirm" or _confirmation(entry)[0] in self._confirmed
+            return "" if is_asked else "there was no such release to confirm"
+        if entry.after in self._happened:
+            return ""
+        is_late = entry.verb in {"hold", "confirm"} and entry.after == THE_END
+        is_held = entry.verb == "hold" and has_failed
+        return "" if is_late or is_held else f"{entry.after} did not happen"
+
+
+def _message(entry: Entry) -> str:
+    return entry.what.removeprefix("at ").removeprefix("after ")
 
 
 def _messages(entries: Iterable[Entry]) -> Iterable[str]:
     """Yield whatever in the entries may be the name of a message."""
     for entry in entries:
-        yield entry.what.removeprefix("at ").removeprefix("after ")
+        yield _message(entry)
         yield entry.after.removeprefix("due ")
 
 

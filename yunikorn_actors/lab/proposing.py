@@ -290,8 +290,8 @@ def _made(scheduler: Scheduler, what: str) -> _Made:
     return make(_Wish(scheduler.replica, words))
 
 
-def propose(world: World, what: str) -> None:
-    """Have the first Scheduler that knows what is named ask for it; nothing if none does."""
+def propose(world: World, what: str) -> bool:
+    """Have the first Scheduler that knows what is named ask for it; False if none does."""
     for address, scheduler in _schedulers(world):
         with suppress(KeyError):
             proposal = _made(scheduler, what).proposal
@@ -300,4 +300,5 @@ def propose(world: World, what: str) -> None:
                 address, scheduler.proposing((own,)), Cause(address, 0), f"propose {what}"
             )
             world.simulator._put((address, CONTEXT), envelope)
-            return
+            return True
+    return False

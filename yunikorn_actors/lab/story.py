@@ -34,11 +34,19 @@ def told(case: Case, tape: Tape, outcome: Outcome) -> str:
             "",
             f"the tape, {deviations} ({outcome.stimuli} stimuli, {outcome.messages} messages):",
             *(f"  {line}" for line in str(shown).splitlines()),
+            *not_played_lines(outcome),
             "",
             "what happened:",
             *(f"  {line}" for line in story(outcome)),
         )
     )
+
+
+def not_played_lines(outcome: Outcome) -> Iterator[str]:
+    """Say what of the tape did not come about; nothing if all of it did."""
+    if outcome.not_played:
+        yield "not played:"
+        yield from (f"  {line}" for line in outcome.not_played)
 
 
 def story(outcome: Outcome) -> list[str]:

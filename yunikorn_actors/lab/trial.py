@@ -186,7 +186,7 @@ class TrialWorld(World):
         case: Case,
         schedule: Schedule,
         left_out: frozenset[str],
-        acts: Mapping[Verb, Callable[[World, str], None]],
+        acts: Mapping[Verb, Callable[[World, str], bool]],
         checkers: tuple[Checker, ...] = (),
     ) -> None:
         super().__init__(case, schedule, (), acts, checkers)
@@ -239,10 +239,10 @@ class TrialWorld(World):
                 raise Looping(f"the program is not over after {self.turns} events{last}")
             self.turn()
 
-    def do(self, name: str) -> None:
+    def do(self, name: str) -> bool:
         """Have the program go on, or its time pass, whatever the name: there is no other step."""
         if not self.script:
-            return
+            return False
         self._wanted = name
         step = self.script[0]
         if isinstance(step.step, Advance):
@@ -250,6 +250,7 @@ class TrialWorld(World):
             super().do(step.name)
         else:
             self.script.clear()
+        return True
 
     def _begin(self, name: str) -> None:
         self._note(name)
@@ -293,9 +294,8 @@ class TrialWorld(World):
         self.made.append(CaseStep(label, written))
         return self.made[-1]
 
-    def again(self, name: str) -> None:
-        if any(step.name == name for step in self.done()):
-            super().again(name)
+    def again(self, name: str) -> bool:
+        return any(step.name == name for step in self.done()) and super().again(name)
 
     @property
     def steps(self) -> tuple[CaseStep, ...]:

@@ -98,7 +98,7 @@ class World:
         case: Case,
         schedule: Schedule,
         steps: tuple[CaseStep, ...],
-        acts: "Mapping[Verb, Callable[[World, str], None]]",
+        acts: "Mapping[Verb, Callable[[World, str], bool]]",
         checkers: tuple[Checker, ...] = (),
     ) -> None:
         self.case = case
@@ -121,6 +121,8 @@ class World:
         """Confirmations that the resource manager has not sent yet, by name."""
         self.frozen: dict[str, int] = {}
         """Mailboxes that get nothing, each with the number of events until it does again."""
+        self.in_vain: list[Entry] = []
+        """What was to be done, and nothing came of it."""
         self.unanswered: list[str] = []
         """Releases that the resource manager never confirms."""
         self._schedule = schedule
@@ -214,11 +216,11 @@ class World:
         self.do(step.name)
         return True
 
-    def do(self, name: str) -> None:
+    def do(self, name: str) -> bool:
         """Do a step now, with messages under way or not; a step that was done is not done again."""
         step = next((step for step in self.script if step.name == name), None)
         if step is None:
-            return
+            return False
         if isinstance(step.step, Advance):
             first_ns = self._until_ns if step is self.script[0] else 0
             self._until_ns = 0
@@ -228,6 +230,7 @@ class World:
             self.script.remove(step)
             self.perform(step, name)
         self._schedule.happened(name)
+        return True
 
     def perform(self, step: CaseStep, name: str) -> None:
         """Carry out a step as the resource manager would; what the core refuses is refused."""
@@ -243,13 +246,23 @@ class World:
 
     def act(self, entry: Entry) -> None:
         """Do what the entry says, now."""
-        self._acts[entry.verb](self, entry.what)
+        if not self._acts[entry.verb](self, entry.what):
+            self.in_vain.append(entry)
 
-    def again(self, name: str) -> None:
+    def again(self, name: str) -> bool:
         """Do a step once more; time does not pass twice."""
         for step in self.steps:
             if step.name == name and not isinstance(step.step, Advance):
                 self.perform(step, name)
+                return True
+        return False
+
+    def mailboxes(self) -> frozenset[str]:
+        """Name the mailboxes that there are now."""
+        simulator = self.simulator
+        receivers = (receiver for _, receiver in self.channels)
+        addresses = (*simulator.machines, *simulator._callbacks, *receivers)
+        return frozenset(map(mailbox_name, addresses))
 
     @property
     def steps(self) -> tuple[CaseStep, ...]:
@@ -278,7 +291,7 @@ class World:
             timer_name(envelope, key[0]): key for key, envelope in self.simulator._timers.armed()
         }
 
-    def fire(self, name: str) -> None:
+    def fire(self, name: str) -> bool:
         """Fire a timer whatever the time; one that is not armed any more fires in vain."""
         key = self.timers().get(name)
         if key is not None:
@@ -288,6 +301,9 @@ class World:
         elif name in self.simulator.cancelled:
             address, envelope = self.simulator.cancelled[name]
             self.simulator._put((TIMER, address), envelope)
+        else:
+            return False
+        return True
 
     # -- confirmations
 
@@ -319,12 +335,13 @@ class World:
         )
         return (*self.late, *kept)
 
-    def confirm_now(self, what: str) -> None:
+    def confirm_now(self, what: str) -> bool:
         """Confirm what was put off, or what the manager of a scenario has not confirmed by itself.
 
         With `as TYPE` behind the name the confirmation has that type.
         """
         name, _, type_ = what.partition(" as ")
+        is_known = name in self.unconfirmed()
         self._acting = f"confirm {name}"
         with suppress(UnknownResourceManager):
             if name in self.late:
@@ -332,6 +349,7 @@ class World:
             else:
                 self._have_confirmed(name, type_)
         self._acting = ""
+        return is_known
 
     def _have_confirmed(self, key: str, type_: str) -> None:
         for manager in self.stage.managers():
