@@ -2,16 +2,18 @@
 
 from written import Written
 
+from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.invariants import violations
 from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
+from yunikorn_actors.machines.context.asks import take_item
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
 from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.turn import Work
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages.rm_events import Capabilities
+from yunikorn_actors.messages.rm_events import AskItem, Capabilities
 from yunikorn_actors.planning.audit import contradictions
 
 Refused = tuple[int, Refusal]
@@ -58,6 +60,15 @@ class Driver:
         assert [] == violations(self.written.state)
         assert [] == contradictions(self.written.planner)
         return turn.facts, refused
+
+    def take(self, spec: AskSpec, node: str = "") -> None:
+        """The resource manager sends an ask, or with a node a report."""
+        state = self.written.state
+        work = Work("rm-1", self.written.now_ns + self.later_ns, self._settings)
+        item = AskItem(partition=state.name, spec=spec, node_id=node)
+        take_item(work.turn(self._partition), item)
+        assert [] == violations(state)
+        assert [] == contradictions(self.written.planner)
 
     def allocate(self, key: str, node: str, app: str) -> Refusal | None:
         sequence = self.written.application(app).asks[key].sequence

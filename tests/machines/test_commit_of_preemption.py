@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from written import Written
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.config import LimitConfig, parse_config
@@ -734,6 +735,10 @@ def _two_require(driver: Preempting, victims: int = 2) -> list[str]:
     return [uuid_of(written, key) for key in ("v3", "v2", "v1")[:victims]]
 
 
+def _ask_of(driver: Preempting, key: str) -> Ask:
+    return driver.written.application(TAKER).asks[key]
+
+
 def _secured(driver: Preempting, key: str) -> dict[str, int]:
     return driver.written.state.nodes["n1"].reservations[TAKER, key].secured
 
@@ -815,3 +820,100 @@ def test_an_ask_that_requires_the_node_comes_before_earmarks(driver: Preempting)
     driver.written.ask("d", TAKER, vcore=2, required_node="n1")
     assert driver.allocate("d", "n1", TAKER) is None
     assert {} == driver.written.state.nodes["n1"].reservations
+
+
+@pytest.mark.parametrize("wanted", [2, 3, 4])
+@pytest.mark.parametrize("priority", [0, 5])
+def test_an_ask_that_is_sent_again_keeps_what_it_needs_of_its_room(
+    driver: Preempting, wanted: int, priority: int
+) -> None:
+    """It wanted 3, and `e` would fit into the room of each victim."""
+    for number, uuid in enumerate(_two_require(driver), 1):
+        again = _ask_of(driver, "d").spec
+        driver.take(replace(again, resource={"vcore": wanted}, priority=priority))
+        driver.written.release(uuid, "giver")
+        assert {"vcore": min(wanted, 1 + number)} == _secured(driver, "d")
+        if number < wanted:
+            assert driver.allocate("e", "n1", TAKER) is Refusal.NODE_FULL
+    if wanted == 4:
+        assert driver.require("v1") is None
+        driver.written.release(uuid_of(driver.written, "v1"), "giver")
+    assert driver.allocate("d", "n1", TAKER) is None
+
+
+def test_room_that_an_ask_sent_again_smaller_does_not_need_serves_others(
+    driver: Preempting,
+) -> None:
+    (first, *_) = _two_require(driver)
+    driver.written.release(first, "giver")
+    assert driver.allocate("e", "n1", TAKER) is Refusal.NODE_FULL
+    driver.take(replace(_ask_of(driver, "d").spec, resource={"vcore": 1}))
+    assert {"vcore": 1} == _secured(driver, "d")
+    assert driver.allocate("e", "n1", TAKER) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"resource": {"vcore": 5}},
+        {"allow_preempt_other": False},
+        {"required_node": "n2"},
+        {"placeholder": True, "task_group": "g"},
+    ],
+)
+def test_a_reservation_ends_when_what_it_rests_on_is_sent_again_otherwise(
+    driver: Preempting, changed: dict[str, object]
+) -> None:
+    (first, *_) = _two_require(driver)
+    driver.written.release(first, "giver")
+    driver.take(replace(_ask_of(driver, "d").spec, **changed))
+    assert (TAKER, "d") not in driver.written.state.nodes["n1"].reservations
+    assert {} == {kind: n for kind, n in driver.written.state.nodes["n1"].secured.items() if n}
+
+
+@pytest.mark.parametrize(("repeats", "left"), [(1, 1), (2, 2), (3, 2)])
+def test_as_many_earmarks_stay_as_repeats_wait(driver: Preempting, repeats: int, left: int) -> None:
+    driver.ask("q", repeats=2)
+    assert driver.preempt("q", "v3") is None
+    assert driver.preempt("q") is None
+    again = _ask_of(driver, "q").spec
+    driver.take(replace(again, max_allocations=repeats, priority=1))
+    assert left == driver.written.state.nodes["n1"].reservations[TAKER, "q"].repeats
+    driver.written.release(uuid_of(driver.written, "v3"), "giver")
+    assert {"vcore": left} == _secured(driver, "q")
+
+
+def test_an_earmark_follows_the_size_of_its_ask(driver: Preempting) -> None:
+    """`p` wants 2: 1 is free and one victim goes; then it wants 1, and `q` needs no victim."""
+    assert driver.preempt("p", "v3") is None
+    node, again = driver.written.state.nodes["n1"], _ask_of(driver, "p").spec
+    driver.ask("q")
+    assert driver.preempt("q") is Refusal.QUEUE_LIMIT
+    driver.take(replace(again, resource={"vcore": 1}))
+    assert {"vcore": 1} == node.promised
+    assert driver.preempt("q") is None
+    assert {"vcore": 2} == node.promised
+
+
+def test_an_ask_that_outgrows_its_room_gives_up_its_own_earmark(driver: Preempting) -> None:
+    assert driver.preempt("p", "v3") is None
+    driver.ask("q")
+    assert driver.preempt("q", "v2") is None
+    again = _ask_of(driver, "p").spec
+    driver.take(replace(again, resource={"vcore": 3}))
+    assert [(TAKER, "q")] == list(driver.written.state.nodes["n1"].reservations)
+
+
+def test_other_repeats_keep_their_earmarks_when_one_is_reported_with_another_size(
+    driver: Preempting,
+) -> None:
+    """Both want 2 then: the room that is free or on its way suffices for one."""
+    driver.written.node("n2", vcore=4)
+    driver.ask("q", repeats=2)
+    assert driver.preempt("q", "v3") is None
+    assert driver.preempt("q") is None
+    again = _ask_of(driver, "q").spec
+    driver.take(replace(again, resource={"vcore": 2}), node="n2")
+    ask = _ask_of(driver, "q")
+    assert (1, ("n1",)) == (ask.remaining, ask.reserved)
+    assert {"vcore": 2} == driver.written.state.nodes["n1"].promised

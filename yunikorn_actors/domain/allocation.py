@@ -177,6 +177,9 @@ class Reservation(Struct, frozen=True, kw_only=True):
     secured: Resource = {}
     """Room on the node that no other ask takes: its victims left it, or it was free when they were
     asked back and is needed beside theirs."""
+    due: Resource = {}
+    """What its victims were to make room for, if the ask requires the node: it may have become
+    larger since. Empty in images of former versions."""
 
     @property
     def is_ordinary(self) -> bool:

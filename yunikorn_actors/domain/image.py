@@ -214,7 +214,6 @@ def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
     for reservation in convert(image["reservations"], tuple[Reservation, ...]):
         app = state.applications[reservation.application_id]
         reserve(node, reservation)
-        for _ in range(reservation.repeats):
-            book_earmark(app, node, reservation)
+        book_earmark(app, node, reservation.promised)
         state.reservation_count += reservation.repeats
         app.reservation_count += reservation.repeats

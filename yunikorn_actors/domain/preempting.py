@@ -24,15 +24,15 @@ def leaving_books(app: Application, allocation: Allocation) -> tuple[Resource, .
     return books
 
 
-def book_earmark(app: Application, node: Node, reservation: Reservation) -> None:
-    """Count room that was promised to one more repeat as used, so that nobody else takes it."""
+def book_earmark(app: Application, node: Node, amount: Resource) -> None:
+    """Count room that was promised to an ask as used, so that nobody else takes it."""
     for book in (node.promised, *(level.earmarked for level in app.queue.lineage)):
-        charge(book, reservation.earmark or {})
+        charge(book, amount)
 
 
-def give_up_earmark(app: Application, node: Node, reservation: Reservation) -> None:
+def give_up_earmark(app: Application, node: Node, amount: Resource) -> None:
     for book in (node.promised, *(level.earmarked for level in app.queue.lineage)):
-        discharge(book, reservation.earmark or {})
+        discharge(book, amount)
 
 
 def on_its_way(node: Node) -> Iterator[Resource]:
@@ -138,11 +138,35 @@ def _secure(node: Node, holder: ReservationKey, more: Resource, wanted: Resource
     free = dict(node.available)
     discharge(free, node.secured)
     kept = node.reservations[holder]
-    secured: Resource = {}
-    for kind, quantity in wanted.items():
+    secured = dict(kept.secured)
+    for kind in wanted:
         added = max(0, min(more.get(kind, 0), free.get(kind, 0)))
-        secured[kind] = min(quantity, kept.secured.get(kind, 0) + added)
-    reserve(node, replace(kept, secured={k: n for k, n in secured.items() if n > 0}))
+        secured[kind] = secured.get(kind, 0) + added
+    reserve(node, replace(kept, secured=_at_most(wanted, secured)))
+
+
+def _at_most(wanted: Resource, room: Resource) -> Resource:
+    parts = ((kind, min(quantity, room.get(kind, 0))) for kind, quantity in wanted.items())
+    return {kind: quantity for kind, quantity in parts if quantity > 0}
+
+
+def resize_reservation(app: Application, node: Node, key: str, size: Resource) -> None:
+    """The ask was sent again: of the room that its victims made it keeps what it needs now."""
+    kept = node.reservations[app.id, key]
+    resized = replace(
+        kept,
+        earmark=None if kept.earmark is None else size,
+        secured=_at_most({kind: n * kept.repeats for kind, n in size.items()}, kept.secured),
+        due=_at_most(size, kept.due),
+    )
+    reserve(node, resized)
+    give_up_earmark(app, node, kept.promised)
+    book_earmark(app, node, resized.promised)
+
+
+def note_due(node: Node, holder: ReservationKey, size: Resource) -> None:
+    """Victims are to make room of this size for an ask that requires the node."""
+    reserve(node, replace(node.reservations[holder], due=size))
 
 
 def without_one(kept: Reservation, size: Resource) -> Reservation:
@@ -187,7 +211,7 @@ def is_short_of_victims(state: PartitionState, node: Node) -> bool:
     wanted: Resource = {}
     for holder in claimants(node):
         app = state.applications[holder[0]]
-        charge(wanted, app.asks[holder[1]].spec.resource)
+        charge(wanted, node.reservations[holder].due or app.asks[holder[1]].spec.resource)
     if not wanted:
         return False
     room = dict(node.available)

@@ -250,6 +250,12 @@ def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
         for swap in app.app.swaps.values():
             if swap.key == ask.spec.key and swap.crosses:
                 model.amounts.refresh_node(model.nodes.views[swap.node_id])
+    if ask.reserved:
+        # More or less is kept from others, on the nodes and in the queues.
+        for node_id in dict.fromkeys(ask.reserved):
+            model.amounts.refresh_node(model.nodes.views[node_id])
+        model.amounts.measure_earmarks(app, ask.spec.key)
+        model.wakes.resolved()
 
 
 def _on_ask_removed(model: Model, fact: f.AskRemoved) -> None:

@@ -3,7 +3,7 @@
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import secure_free_room
+from yunikorn_actors.domain.preempting import note_due, secure_free_room
 from yunikorn_actors.domain.resource import Resource, charge
 
 
@@ -18,7 +18,9 @@ def preemption_decided(state: PartitionState, fact: f.PreemptionDecided) -> None
         victims: Resource = {}
         for uuid in fact.victims:
             charge(victims, node.allocations[uuid].resource)
-        secure_free_room(node, (whom.application_id, whom.key), size, victims)
+        holder = (whom.application_id, whom.key)
+        note_due(node, holder, size)
+        secure_free_room(node, holder, size, victims)
 
 
 def _size_of(state: PartitionState, whom: Beneficiary) -> Resource:

@@ -13,6 +13,7 @@ from yunikorn_actors.domain.preempting import (
     going_for,
     leaving_books,
     reserve,
+    resize_reservation,
     secure_free_room,
     secure_freed_room,
     unreserve,
@@ -75,6 +76,8 @@ def ask_replaced(state: PartitionState, fact: f.AskReplaced) -> None:
     _wait(app, ask.spec, -ask.remaining)
     _count(app, ask.spec, -ask.remaining)
     resize_incoming(state, app, fact.spec)
+    for node_id in dict.fromkeys(ask.reserved):
+        resize_reservation(app, state.nodes[node_id], fact.spec.key, fact.spec.resource)
     ask.spec = fact.spec
     ask.remaining = fact.spec.max_allocations - ask.taken - ask.parked
     _wait(app, ask.spec, ask.remaining)
@@ -263,7 +266,7 @@ def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
     state.reservation_count += 1
     app.reservation_count += 1
     count_holding(app)
-    book_earmark(app, node, reservation)
+    book_earmark(app, node, reservation.earmark or {})
 
 
 def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> None:
@@ -279,7 +282,7 @@ def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> No
         reserve(node, without_one(kept, kept.earmark or {}))
     else:
         unreserve(node, (app.id, fact.key))
-    give_up_earmark(app, node, kept)
+    give_up_earmark(app, node, kept.earmark or {})
     state.reservation_count -= 1
     app.reservation_count -= 1
     count_holding(app)

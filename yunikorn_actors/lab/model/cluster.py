@@ -334,6 +334,9 @@ class Cluster:
         parked = sum(swap.ask is ask for swap in self.swaps.values())
         ask.spec = fact.spec
         ask.left = fact.spec.max_allocations - ask.taken - parked
+        for kept in self.kept:
+            if kept.ask is ask:
+                kept.size = ask.size
 
     def _ask_removed(self, fact: f.AskRemoved) -> None:
         ask = self.asks[fact.application_id, fact.key]

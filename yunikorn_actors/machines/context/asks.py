@@ -49,6 +49,8 @@ from yunikorn_actors.machines.context.reported import take_awaited, tell_unheard
 from yunikorn_actors.machines.context.reservations import (
     drop_barred_of,
     drop_of_ask,
+    drop_outdated,
+    drop_outgrown,
     drop_overpromised,
 )
 from yunikorn_actors.machines.context.shortages import record_refusals, record_shortage
@@ -279,12 +281,16 @@ def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> Non
         remove_ask(turn, app, known, TerminationType.STOPPED_BY_RM)
         work_gone(turn, app)
         return
-    # They were made for what it asked before.
-    drop_of_ask(turn, known, "the ask was sent again")
-    turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
+    _put(turn, known, spec)
     for swap in swaps_of(app, known):
         drop_overpromised(turn, turn.state.nodes[swap.node_id])
     _let_gang_go_first(turn, app, known)
+
+
+def _put(turn: Turn, known: Ask, spec: AskSpec) -> None:
+    drop_outdated(turn, known, spec)
+    turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
+    drop_outgrown(turn, known)
 
 
 def _unpark_what_no_longer_suits(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> None:
@@ -370,9 +376,7 @@ def _place_by_rm(
     """The ask waits here and runs there: the report decides, size included."""
     turn.partition.uuids.avoid(item.uuid)
     if item.spec.resource != known.spec.resource:
-        drop_of_ask(turn, known, "the ask has another size")
-        spec = replace(known.spec, resource=item.spec.resource)
-        turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
+        _put(turn, known, replace(known.spec, resource=item.spec.resource))
     key, uuid = item.spec.key, item.uuid
     placement = Placement(key, item.node_id, uuid=uuid, is_announced=announced)
     place(turn, app, placement)

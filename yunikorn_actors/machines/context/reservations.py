@@ -9,7 +9,7 @@ allocation.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Ask, Reservation, WaitingState
+from yunikorn_actors.domain.allocation import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.eligibility import (
     check_application,
@@ -221,6 +221,33 @@ def drop_barred_of(turn: Turn, app: Application) -> None:
 def drop_of_ask(turn: Turn, ask: Ask, reason: str) -> None:
     for node_id in ask.reserved:
         _drop(turn, ask, node_id, reason)
+
+
+def drop_outdated(turn: Turn, ask: Ask, spec: AskSpec) -> None:
+    """End the reservations for which an ask has no use any more when it is sent again as this.
+
+    One that only waits was made for what the ask wanted before, and of the others one ends if what
+    it rests on has changed. The room that victims made stays its own: it is the same ask.
+    """
+    for node_id in ask.reserved:
+        kept = kept_for(turn.state, ask, node_id)
+        fits = fits_in(spec.resource, turn.state.nodes[node_id].capacity)
+        if kept.is_ordinary or not fits or _grounds(ask.spec) != _grounds(spec):
+            _drop(turn, ask, node_id, "the ask was sent again")
+    for node_id in ask.reserved[spec.max_allocations - ask.taken - ask.parked :]:
+        _drop(turn, ask, node_id, "the ask was sent again with fewer repeats")
+
+
+def _grounds(spec: AskSpec) -> tuple[str, bool, str, bool]:
+    """Return what of an ask decides whether, and where, victims may make room for it."""
+    return spec.required_node, spec.placeholder, spec.task_group, spec.allow_preempt_other
+
+
+def drop_outgrown(turn: Turn, ask: Ask) -> None:
+    """An ask that has become larger gives its own earmarks up where the room does not suffice."""
+    for node_id in ask.reserved:
+        if is_overpromised(turn.state.nodes[node_id]):
+            _drop(turn, ask, node_id, "the ask was sent again and the room does not suffice")
 
 
 def drop_used_reservation(turn: Turn, ask: Ask, node_id: str) -> None:
