@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from yunikorn_actors.lab.mutants.corpus import CORPUS
+from yunikorn_actors.lab.mutants.corpus import PLAYED
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.mutants.touching import Watch
 from yunikorn_actors.lab.mutants.tries import Tries
@@ -99,9 +99,9 @@ def compare_all(mutants: Sequence[Mutant], runs: int, seed: int) -> int:
 
 
 def test_what_is_not_touched_makes_no_difference() -> None:
-    assert compare_all(CORPUS[::4], 1, seed=1) > 7
+    assert compare_all(PLAYED[::4], 1, seed=1) > 7
 
 
 @pytest.mark.slow
 def test_what_is_not_touched_makes_no_difference_in_many_runs() -> None:
-    assert compare_all(CORPUS, 60, seed=2) > 2000
+    assert compare_all(PLAYED, 60, seed=2) > 2000

@@ -3,14 +3,15 @@
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import asdict
 
 from yunikorn_actors.cli.mistake import known
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, Hunted, hunt_all
+from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, SWARM, Hunted, hunt_all
+from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED
 
 
@@ -25,6 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) 
         "--runs", type=whole, default=RUNS_MAX, metavar="N",
         help=f"give up after so many disturbed runs (default: {RUNS_MAX})",
     )  # fmt: skip
+    parser.add_argument(
+        "--swarm", type=whole, default=0, metavar="N",
+        help="look in the first N runs of `lab swarm`, and not in the cases",
+    )  # fmt: skip
     parser.add_argument("--jobs", type=whole, default=1, metavar="N", help="processes (default: 1)")
     parser.add_argument("--json", action="store_true", help="one JSON object for each mutant")
 
@@ -32,34 +37,59 @@ def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) 
 def run(options: argparse.Namespace) -> int:
     begun = time.perf_counter()
     results: list[Hunted] = []
-    for result in hunt_all(options.ids or tuple(BY_ID), options.seed, options.runs, options.jobs):
+    ids = options.ids or tuple(BY_ID)
+    for result in hunt_all(ids, options.seed, options.runs, options.jobs, options.swarm):
         results.append(result)
-        print(json.dumps(_as_json(result)) if options.json else _as_text(result), flush=True)
+        text = json.dumps(_as_json(result)) if options.json else _as_text(result, options.seed)
+        print(text, flush=True)
     if not options.json:
         seconds = time.perf_counter() - begun
+        print(*_by_kind(results), sep="\n")
         found = [result for result in results if result.found]
         at_once = sum(result.strategy == UNDISTURBED for result in found)
+        how = "" if options.swarm else f", {at_once} of them undisturbed"
         print(
-            f"{len(found)} of {len(results)} found, {at_once} of them undisturbed, "
+            f"{len(found)} of {len(results)} found{how}, "
             f"with seed {options.seed} in {seconds:.0f} s"
         )
     return 0
 
 
+def _by_kind(results: Sequence[Hunted]) -> Iterator[str]:
+    """Count them by kind, where there are several kinds."""
+    by_kind = {kind: [it for it in results if BY_ID[it.id].kind is kind] for kind in Kind}
+    present = {kind: hunted for kind, hunted in by_kind.items() if hunted}
+    for kind, hunted in present.items() if len(present) > 1 else ():
+        rest = [it.id for it in hunted if not it.found]
+        what = "held by tests" if kind in UNPLAYED else f"not found: {' '.join(rest)}"
+        line = f"{kind:20}{sum(it.found for it in hunted):4} of {len(hunted):3}  {what}"
+        yield line if rest else line.removesuffix(what).rstrip()
+
+
 def _as_json(result: Hunted) -> dict[str, Any]:
-    return {**asdict(result), "seconds": round(result.seconds, 3)}
+    kind = BY_ID[result.id].kind.value
+    return {**asdict(result), "kind": kind, "seconds": round(result.seconds, 3)}
 
 
-def _as_text(result: Hunted) -> str:
+def _as_text(result: Hunted, seed: int) -> str:
     mutant = BY_ID[result.id]
+    if mutant.kind in UNPLAYED:
+        return f"{result.id}  not looked for, a test fails with it: {mutant.wrong}"
     took = f"{result.runs} runs, {result.plays} with it, {result.seconds:.1f} s"
     if not result.found:
         return f"{result.id}  not found ({took}): {mutant.wrong}"
-    size = f"{result.deviations} deviations, {result.stimuli} stimuli, {result.messages} messages"
+    if result.strategy == SWARM:
+        again = f"lab swarm --seed {seed} --first {result.run} --runs 1 --mutant {result.id}"
+        size = f"run {result.run}: {again}"
+    else:
+        size = (
+            f"{result.deviations} deviations, {result.stimuli} stimuli, "
+            f"{result.messages} messages: {result.tape}"
+        )
     return "\n".join(
         (
             f"{result.id}  found by {result.strategy} ({took}): {mutant.wrong}",
             f"      {result.violation}",
-            f"      {size}: {result.tape}",
+            f"      {size}",
         )
     )

@@ -3,7 +3,7 @@
 from yunikorn_actors.domain import books
 from yunikorn_actors.domain.changes import applications as application_changes
 from yunikorn_actors.domain.changes import work as work_changes
-from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import applications, asks, lifecycle, releases
 from yunikorn_actors.planning import follow
 
@@ -94,6 +94,7 @@ APPLICATIONS = (
     ),
     Mutant(
         id="M45",
+        kind=Kind.TIMERS,
         source="R-027 YUNIKORN-573",
         wrong="Placeholder timers outlive the last placeholder.",
         where=lifecycle.stop_placeholder_timer,
@@ -134,6 +135,7 @@ APPLICATIONS = (
     ),
     Mutant(
         id="M50",
+        kind=Kind.NOTIFIED_WRONGLY,
         source="R-009 R-010 YUNIKORN-1077 YUNIKORN-2025",
         wrong="A confirmation is echoed as if the resource manager had released the allocation.",
         where=releases.release_allocations,

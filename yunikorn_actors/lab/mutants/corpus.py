@@ -1,16 +1,45 @@
-"""All mutants. M01 to M24 are bugs of schedulers that are widely known; the others follow."""
+"""All mutants.
+
+M01 to M24 are bugs of schedulers that are widely known. Those from M100 on are slips of the kind
+that reviews miss; those from M200 on were planted when all notices were recorded, worlds were drawn
+and coverage was measured.
+"""
 
 from typing import Final, NamedTuple
 
 from yunikorn_actors.lab.mutants.applications import APPLICATIONS
+from yunikorn_actors.lab.mutants.bounds import BOUNDS
+from yunikorn_actors.lab.mutants.cluster import CLUSTER
 from yunikorn_actors.lab.mutants.gangs import GANGS
 from yunikorn_actors.lab.mutants.gates import GATES
+from yunikorn_actors.lab.mutants.journal import JOURNAL
 from yunikorn_actors.lab.mutants.machines import MACHINES
+from yunikorn_actors.lab.mutants.managers import MANAGERS
+from yunikorn_actors.lab.mutants.mutant import UNPLAYED
 from yunikorn_actors.lab.mutants.nodes import NODES
+from yunikorn_actors.lab.mutants.notices import NOTICES
+from yunikorn_actors.lab.mutants.plans import PLANS
+from yunikorn_actors.lab.mutants.quotas import QUOTAS
+from yunikorn_actors.lab.mutants.read_side import READ_SIDE
+from yunikorn_actors.lab.mutants.timers import TIMERS
 
-CORPUS: Final = tuple(
-    sorted((*GANGS, *APPLICATIONS, *NODES, *GATES, *MACHINES), key=lambda mutant: mutant.id)
+_BY_PART: Final = (*GANGS, *APPLICATIONS, *NODES, *GATES, *MACHINES)
+_BY_KIND: Final = (
+    *NOTICES,
+    *BOUNDS,
+    *MANAGERS,
+    *QUOTAS,
+    *TIMERS,
+    *PLANS,
+    *JOURNAL,
+    *READ_SIDE,
+    *CLUSTER,
 )
+CORPUS: Final = tuple(
+    sorted((*_BY_PART, *_BY_KIND), key=lambda mutant: (len(mutant.id), mutant.id))
+)
+PLAYED: Final = tuple(mutant for mutant in CORPUS if mutant.kind not in UNPLAYED)
+"""Those that a run may show."""
 BY_ID: Final = {mutant.id: mutant for mutant in CORPUS}
 
 

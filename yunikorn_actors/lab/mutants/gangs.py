@@ -3,7 +3,7 @@
 from yunikorn_actors.domain import gang
 from yunikorn_actors.domain.changes import gangs as gang_changes
 from yunikorn_actors.domain.changes import work as work_changes
-from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import asks, endings, gangs, lifecycle, timeouts
 from yunikorn_actors.planning import follow
 
@@ -150,6 +150,7 @@ GANGS = (
     ),
     Mutant(
         id="M34",
+        kind=Kind.TIMERS,
         source="H-22",
         wrong="A timer that was cancelled or armed anew acts all the same when it fires.",
         where=lifecycle.current_timer,
@@ -179,6 +180,7 @@ GANGS = (
     ),
     Mutant(
         id="M37",
+        kind=Kind.TIMERS,
         source="R-022 YUNIKORN-460",
         wrong="The timer of a gang ends with the first placeholder that goes, not with the last.",
         where=lifecycle.stop_placeholder_timer,
@@ -203,6 +205,7 @@ GANGS = (
     ),
     Mutant(
         id="M40",
+        kind=Kind.TIMERS,
         source="H-22 with commitments",
         wrong="The time of an admitted gang is not watched again when its last placeholder goes.",
         where=lifecycle.stop_placeholder_timer,

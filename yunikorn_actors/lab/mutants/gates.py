@@ -1,7 +1,7 @@
 """Defects of what stands between a proposal and the truth: old views, limits, guarantees."""
 
 from yunikorn_actors.domain import allocation, eligibility
-from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import commit
 from yunikorn_actors.planning.preempt import required, rules
 
@@ -24,6 +24,7 @@ GATES = (
     ),
     Mutant(
         id="M64",
+        kind=Kind.QUOTA,
         source="R-107 YUNIKORN-2632",
         wrong="A decision is held to the maximum of its leaf alone.",
         where=eligibility.check_quotas,
@@ -34,6 +35,7 @@ GATES = (
     ),
     Mutant(
         id="M65",
+        kind=Kind.QUOTA,
         source="R-076 YUNIKORN-1986",
         wrong="A decision is not held to the amounts of its user and group.",
         where=eligibility.check_limits,
@@ -47,6 +49,7 @@ GATES = (
     ),
     Mutant(
         id="M68",
+        kind=Kind.GUARANTEE,
         source="R-080 YUNIKORN-2769",
         wrong="Preemption takes a queue below its guarantee.",
         where=rules.may_give,
@@ -60,6 +63,7 @@ GATES = (
     ),
     Mutant(
         id="M69",
+        kind=Kind.GUARANTEE,
         source="R-079",
         wrong="Preemption reaches beyond the fence of a queue.",
         where=rules.fence_of,
@@ -96,6 +100,7 @@ GATES = (
     ),
     Mutant(
         id="M66",
+        kind=Kind.QUOTA,
         source="R-053 YUNIKORN-790",
         wrong="An application starts without a place among those that may run.",
         where=commit._allocate,
@@ -104,6 +109,7 @@ GATES = (
     ),
     Mutant(
         id="M67",
+        kind=Kind.MANAGERS,
         source="R-140",
         wrong="A decision is taken for a resource manager that is away.",
         where=commit._allocate,

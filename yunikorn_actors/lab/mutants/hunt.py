@@ -2,20 +2,24 @@
 
 The first runs are undisturbed, one of each case. Then deviations are drawn: messages that are held,
 and faults. A run that would not touch the mutant is left out, as nothing could be seen in it.
+
+Drawn worlds are another place to look. What is found there is not made small: that takes longer
+than to find it, and `lab swarm` does so with the number of the run.
 """
 
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors.lab.fan_out import FanOut, Processes
-from yunikorn_actors.lab.mutants.corpus import BY_ID, CORPUS
-from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.mutants.corpus import BY_ID, PLAYED
+from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Mutant
 from yunikorn_actors.lab.mutants.tries import Tries, Try
+from yunikorn_actors.lab.mutants.worlds import Worlds
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.shrink import Shrinker
 
@@ -28,6 +32,7 @@ STIMULI_MAX: Final = 12
 """A tape above these is not small, and the search goes on for a smaller one."""
 FINDINGS_MAX: Final = 8
 """So many failing runs are looked at for a small tape."""
+SWARM: Final = "swarm"
 
 
 class Hunted(Struct, frozen=True, kw_only=True):
@@ -36,6 +41,8 @@ class Hunted(Struct, frozen=True, kw_only=True):
     id: str = ""
     found: bool = False
     strategy: str = ""
+    run: int = 0
+    """The number of the drawn world that shows it, if it was looked for in these."""
     runs: int = 0
     """How many runs were considered."""
     plays: int = 0
@@ -56,11 +63,15 @@ class Hunted(Struct, frozen=True, kw_only=True):
         return sizes[0] < sizes[1]
 
 
+class Hunts(Protocol):
+    def hunt(self, mutant: Mutant) -> Hunted: ...
+
+
 class Hunter:
     """Looks for one mutant after the other, in the same runs."""
 
     def __init__(self, seed: int = 1, runs: int = RUNS_MAX) -> None:
-        self._tries = Tries(CORPUS, seed, runs)
+        self._tries = Tries(PLAYED, seed, runs)
 
     def hunt(self, mutant: Mutant) -> Hunted:
         begun, best, findings = time.perf_counter(), Hunted(), 0
@@ -99,12 +110,41 @@ class Hunter:
         )
 
 
+class SwarmHunter:
+    """Looks for one mutant after the other, in the same drawn worlds."""
+
+    def __init__(self, seed: int, worlds: int) -> None:
+        self._worlds = Worlds(PLAYED, seed, worlds)
+
+    def hunt(self, mutant: Mutant) -> Hunted:
+        begun, found, runs, plays = time.perf_counter(), Hunted(), 0, 0
+        for number, touched in self._worlds:
+            runs += 1
+            if mutant.id not in touched:
+                continue
+            plays += 1
+            with mutant.applied():
+                outcome = self._worlds.play(number)
+            if outcome.violation is not None:
+                text = outcome.violation.text
+                found = Hunted(found=True, strategy=SWARM, run=number, violation=text)
+            if found.found or plays == PLAYS_MAX:
+                break
+        seconds = time.perf_counter() - begun
+        return replace(found, id=mutant.id, runs=runs, plays=plays, seconds=seconds)
+
+
 # -- several at a time
 
 
-def hunt_all(ids: Sequence[str], seed: int, runs: int, jobs: int = 1) -> Iterator[Hunted]:
-    """Look for these mutants, in so many processes; the results come in the order asked for."""
-    quests = (_Quest(seed, runs, id_) for id_ in ids)
+def hunt_all(
+    ids: Sequence[str], seed: int, runs: int, jobs: int = 1, worlds: int = 0
+) -> Iterator[Hunted]:
+    """Look for these mutants, in so many processes; the results come in the order asked for.
+
+    With a number of worlds they are looked for in these, and not in the cases.
+    """
+    quests = (_Quest(seed, runs, worlds, id_) for id_ in ids)
     if jobs <= 1:
         yield from map(_hunt, quests)
         return
@@ -115,6 +155,7 @@ def hunt_all(ids: Sequence[str], seed: int, runs: int, jobs: int = 1) -> Iterato
 class _Quest(NamedTuple):
     seed: int
     runs: int
+    worlds: int
     id: str
 
     def __str__(self) -> str:
@@ -122,9 +163,12 @@ class _Quest(NamedTuple):
 
 
 def _hunt(quest: _Quest) -> Hunted:
-    return _hunter(quest.seed, quest.runs).hunt(BY_ID[quest.id])
+    mutant = BY_ID[quest.id]
+    if mutant.kind in UNPLAYED:
+        return Hunted(id=mutant.id)
+    return _hunter(quest.seed, quest.runs, quest.worlds).hunt(mutant)
 
 
 @lru_cache(maxsize=1)
-def _hunter(seed: int, runs: int) -> Hunter:
-    return Hunter(seed, runs)
+def _hunter(seed: int, runs: int, worlds: int) -> Hunts:
+    return SwarmHunter(seed, worlds) if worlds else Hunter(seed, runs)

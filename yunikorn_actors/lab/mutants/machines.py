@@ -1,7 +1,7 @@
 """Defects of machines: failures, registrations, reloads, and what a planner keeps in mind."""
 
 from yunikorn_actors.domain import books
-from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import configuration, context, partitions
 from yunikorn_actors.planning import follow
 from yunikorn_actors.planning.parts import gangs, placing
@@ -22,6 +22,7 @@ MACHINES = (
     ),
     Mutant(
         id="M76",
+        kind=Kind.MANAGERS,
         source="H-19 R-104",
         wrong="Messages of a former registration reach the partition of the present one.",
         where=partitions.Partitions.current,
@@ -79,6 +80,7 @@ MACHINES = (
     ),
     Mutant(
         id="M82",
+        kind=Kind.TIMERS,
         source="R-051 with registrations",
         wrong="The timer of a resource manager that was lost removes the one that came back.",
         where=context.Context._on_rm_partitions_remove,
@@ -103,6 +105,7 @@ MACHINES = (
     ),
     Mutant(
         id="M85",
+        kind=Kind.QUOTA,
         source="R-118 YUNIKORN-1893",
         wrong="What an application used stays charged to the group that it leaves.",
         where=books.relink,
@@ -113,6 +116,7 @@ MACHINES = (
     ),
     Mutant(
         id="M86",
+        kind=Kind.QUOTA,
         source="R-121 YUNIKORN-1641",
         wrong="What a user has in a queue is still listed when nobody uses it any more.",
         where=books.detach,

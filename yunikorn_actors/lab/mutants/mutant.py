@@ -11,10 +11,36 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
+from pkgutil import resolve_name
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-Target = Callable[..., Any] | property
+Target = Callable[..., Any] | property | str
+"""Of what lies outside the machines the name, as `service.read.book:Book.take`: the laboratory does
+not depend on it."""
+
+
+class Kind(StrEnum):
+    """What kind of mistake it is, in the order of the page."""
+
+    ORDER = "order of messages"
+    NOTIFIED_WRONGLY = "notified wrongly"
+    NOT_NOTIFIED = "not notified"
+    BOUND = "bound reached"
+    MANAGERS = "managers mixed up"
+    QUOTA = "quota and limit"
+    GUARANTEE = "fence and guarantee"
+    TIMERS = "timers"
+    GANG = "gangs"
+    PLANNER = "planner"
+    JOURNAL = "journal"
+    READ = "read side"
+    CLUSTER = "cluster"
+
+
+UNPLAYED: Final = frozenset({Kind.JOURNAL, Kind.READ, Kind.CLUSTER})
+"""No run of the laboratory has these parts, so tests alone show what is wrong there."""
 
 
 class StaleMutant(Exception):  # noqa: N818 - it names what happened
@@ -24,7 +50,8 @@ class StaleMutant(Exception):  # noqa: N818 - it names what happened
 class Mutant(NamedTuple):
     id: str
     source: str
-    """The entry of docs/reference/races.md, or the issue of Apache YuniKorn, that it comes from."""
+    """Where it comes from: an entry of docs/reference/races.md, an issue of Apache YuniKorn, or the
+    slip that it is an example of."""
     wrong: str
     """What is wrong, in one sentence."""
     where: Target
@@ -35,6 +62,7 @@ class Mutant(NamedTuple):
     """The test that fails with it, where the search does not find it."""
     unseen: str = ""
     """Why the search does not find it."""
+    kind: Kind = Kind.ORDER
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -60,7 +88,9 @@ class Mutant(NamedTuple):
 
 
 def function_of(target: Target) -> FunctionType:
-    """Return the function behind a method or a property."""
+    """Return the function behind a name, a method or a property."""
+    if isinstance(target, str):
+        target = resolve_name(f"yunikorn_actors.{target}")
     function = target.fget if isinstance(target, property) else target
     assert isinstance(function, FunctionType)
     return function

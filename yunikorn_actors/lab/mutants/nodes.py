@@ -3,7 +3,7 @@
 from yunikorn_actors.domain import reserving
 from yunikorn_actors.domain.changes import nodes as node_changes
 from yunikorn_actors.domain.changes import work as work_changes
-from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import asks, nodes, reservations
 from yunikorn_actors.planning import follow
 from yunikorn_actors.planning.parts import placing
@@ -19,6 +19,7 @@ NODES = (
     ),
     Mutant(
         id="M15",
+        kind=Kind.NOT_NOTIFIED,
         source="R-067 YUNIKORN-3374",
         wrong="Nobody tells the resource manager that work went with its node.",
         where=nodes.remove_node,
@@ -91,6 +92,7 @@ NODES = (
     ),
     Mutant(
         id="M59",
+        kind=Kind.QUOTA,
         source="R-063 YUNIKORN-2796",
         wrong="A resource type that left with its last node is a maximum of zero.",
         where=node_changes._drop_capacity,
@@ -118,6 +120,7 @@ NODES = (
     ),
     Mutant(
         id="M10",
+        kind=Kind.BOUND,
         source="R-073 YUNIKORN-3092",
         wrong="Any number of nodes may be kept for asks that only wait.",
         where=reserving.kept_count,
