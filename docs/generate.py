@@ -31,7 +31,7 @@ from yunikorn_actors.domain.config import names
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import QueueState
 from yunikorn_actors.lab.mutants.corpus import CORPUS, INEXPRESSIBLE
-from yunikorn_actors.lab.mutants.mutant import function_of
+from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind, function_of
 from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology
@@ -115,9 +115,15 @@ carries them, each with its name under the key `fact`.
 ABOUT_MUTANTS = f"""\
 {len(CORPUS)} mistakes that the core can be made to make, one at a time, to see whether the race
 laboratory finds them: `yunikorn-actors lab mutants` plays small cases with each in force,
-undisturbed at first, then with messages held back and with faults. It looks with the oracles alone:
-no test has a say. M01 to M24 are widely known bugs of schedulers, the others follow. Ids like R-041
-and H-01 are those of [races](races.md).
+undisturbed at first, then with messages held back and with faults. With `--swarm N` it plays the
+first N drawn worlds of `lab swarm` instead. It looks with the oracles alone: no test has a say.
+
+- M01 to M86 are about the order of messages for the most part. M01 to M24 are widely known bugs of
+  schedulers; ids like R-041 and H-01 are those of [races](races.md).
+- M100 to M199 are slips of the kind that reviews miss; they were planted because others like them
+  had not been found.
+- M200 to M299 are such slips as well. They were planted when each notice was recorded and judged,
+  worlds were drawn and what is reached was counted; so they say more about the laboratory as it is.
 
 The runs are the same for all mutants. Each is first played on the core as it is, which shows where
 a mutant would decide or compute something else. Elsewhere it gives the same run with the mutant as
@@ -127,8 +133,8 @@ A mutant is an edit of one function, in force inside a `with` block of the proce
 it. Nothing in the core knows of mutants, and no setting or call of the core switches one on.
 """
 ABOUT_THE_HELD = """\
-With its default options and some seeds the search passes these by. A test of the suite fails with
-each of them.
+With its default options and some seeds the search passes these by, or no run of the laboratory has
+the part. A test of the suite fails with each of them.
 """
 ABOUT_THE_REST = """\
 No order of messages can bring these about here: there are no locks to take in the wrong order.
@@ -492,24 +498,31 @@ _SITUATIONS = re.compile(r"^\| situation \| what is said \|\n(?:\|.*\n)*", re.MU
 
 
 def mutants() -> str:
-    rows = []
+    by_kind: dict[Kind, list[tuple[str, ...]]] = {kind: [] for kind in Kind}
     for mutant in CORPUS:
         function = function_of(mutant.where)
         module = function.__module__.removeprefix("yunikorn_actors.")
-        rows.append((mutant.id, mutant.source, mutant.wrong, f"`{module}.{function.__name__}`"))
+        where = f"`{module}.{function.__name__}`"
+        by_kind[mutant.kind].append((mutant.id, mutant.source, mutant.wrong, where))
     rest = [(id_, it.why, it.instead) for id_, it in INEXPRESSIBLE.items()]
     held = [(it.id, it.unseen, f"`{it.held_by}`") for it in CORPUS if it.held_by]
     return "\n".join(
         (
             f"# Mutants\n\n{NOTE}",
             ABOUT_MUTANTS,
-            table(("id", "comes from", "what is wrong", "where"), rows),
+            *(_mutants_of(kind, rows) for kind, rows in by_kind.items()),
             f"\n## Not found by the search\n\n{ABOUT_THE_HELD}",
             table(("id", "why", "the test that fails with it"), held),
             f"\n## Not to be expressed\n\n{ABOUT_THE_REST}",
             table(("id", "why", "instead"), rest),
         )
     )
+
+
+def _mutants_of(kind: Kind, rows: list[tuple[str, ...]]) -> str:
+    heads = ("id", "comes from", "what is wrong", "where")
+    unplayed = "No run of the laboratory has this part.\n\n" if kind in UNPLAYED else ""
+    return f"\n## {kind.capitalize()}\n\n{unplayed}{table(heads, rows)}"
 
 
 ABOUT_GRPC = """\

@@ -7,8 +7,10 @@ import pytest
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import PACKAGE, read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, Hunter, hunt_all
+from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, SWARM, Hunter, SwarmHunter, hunt_all
+from yunikorn_actors.lab.mutants.mutant import Kind
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED, Tries
+from yunikorn_actors.lab.mutants.worlds import Worlds
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import play
 from yunikorn_actors.lab.tape import parse_tape
@@ -67,11 +69,40 @@ def test_nothing_is_found_with_other_seeds(seed: int) -> None:
 
 @pytest.mark.slow
 def test_most_of_them_are_found() -> None:
-    results = list(hunt_all(tuple(BY_ID), seed=1, runs=RUNS_MAX))
+    ids = [it.id for it in BY_ID.values() if it.kind is Kind.ORDER]
+    results = list(hunt_all(ids, seed=1, runs=RUNS_MAX))
     found = [result for result in results if result.found]
     assert len(found) >= 0.75 * len(results)
     assert sum(result.strategy == UNDISTURBED for result in found) <= 15
     assert [] == [it.id for it in found if it.deviations > 3 or it.stimuli > 12]
+
+
+def test_drawn_worlds_are_another_place_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+    hunter = SwarmHunter(seed=1, worlds=4)
+    found = hunter.hunt(BY_ID["M102"])
+    assert (SWARM, True) == (found.strategy, found.found)
+    assert "placeholder is False" in found.violation
+    again = ("lab", "swarm", "--seed", "1", "--first", str(found.run), "--runs", "1", "--json")
+    assert 0 == main(list(again))
+    assert 1 == main([*again, "--mutant", "M102", "--shrink-seconds", "1s"])
+    assert "placeholder is False" in capsys.readouterr().out
+
+
+def test_what_is_wrong_without_the_mutant_is_not_its_mistake() -> None:
+    mutant, other = BY_ID["M115"], BY_ID["M103"]
+    assert [(1, {mutant.id})] == list(Worlds([mutant], seed=1, runs=1))
+    with other.applied():
+        worlds = Worlds([mutant], seed=1, runs=1)
+        assert [(1, set())] == list(worlds)
+        assert not worlds.play(1).ok
+
+
+def test_what_no_run_has_is_not_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["lab", "mutants", "--swarm", "1", "M280", "M103"])
+    text = capsys.readouterr().out
+    assert "M280  not looked for, a test fails with it" in text
+    assert "cluster                0 of   1  held by tests" in text
+    assert "notified wrongly       1 of   1\n" in text
 
 
 def test_the_command_prints_one_object_for_each(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
 
 def known(text: str) -> str:
     if text not in BY_ID:
-        names = f"{min(BY_ID)} to {max(BY_ID)}"
+        names = f"{next(iter(BY_ID))} to {next(reversed(BY_ID))}"
         raise argparse.ArgumentTypeError(f"{text!r:.40} is no mutant: they are {names}")
     return text
 

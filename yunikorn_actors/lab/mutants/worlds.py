@@ -11,7 +11,8 @@ from yunikorn_actors.lab.swarm.runs import Plan
 class Worlds:
     """The runs of `lab swarm` with a seed: the same for all mutants.
 
-    Each is played once on the core as it is, when it is first asked for.
+    Each is played once on the core as it is, when it is first asked for. One that is wrong as it is
+    touches none: a mutant would be found by what is not its mistake.
     """
 
     def __init__(self, mutants: Sequence[Mutant], seed: int, runs: int) -> None:
@@ -29,8 +30,8 @@ class Worlds:
 
     def _watched(self, number: int) -> frozenset[str]:
         with self._watch.noting() as touched:
-            self.play(number)
-        return frozenset(touched)
+            outcome = self.play(number)
+        return frozenset(touched) if outcome.ok else frozenset()
 
     def play(self, number: int) -> Outcome:
         """Play it with what judges it, which asks the core as well."""
