@@ -18,8 +18,16 @@ from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.names import RETURN, START, STEP_VERBS
+from yunikorn_actors.lab.vocabulary import (
+    faults_in_confirmation,
+    faults_in_mailbox,
+    faults_in_message,
+    faults_in_timer,
+    hint,
+)
 from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName, check_topology
+from yunikorn_actors.trace.alike import did_you_mean
 
 TAPE_FORMAT: Final = 2
 FORMATS_READ: Final = (1, 2)
@@ -73,7 +81,7 @@ _LABEL: Final = rf"(?:{'|'.join(STEP_VERBS)}) [^\s,;#()]+(?: #\d+)?"
 _STEP: Final = rf"step (?:\d+(?:\.\d+)?|{_LABEL}|{RETURN})"
 _TIMER: Final = r"\w+\(.*\) to \S.*"
 _NODE: Final = r"node \S+"
-_MAILBOX: Final = r"\S.*"
+_MAILBOX: Final = r"\S(?:(?! for | #).)*"
 _WISH: Final = (
     r"to (?:place \S+ of \S+ on|reserve \S+ for \S+ of|admit|swap \S+ of \S+ with \S+ on"
     r"|preempt \S+ of \S+ for \S+ of) \S+"
@@ -94,7 +102,7 @@ _FORMS: Final[dict[str, _Form]] = {
     "bounce": _form(r"application \S+", True, "bounce application ID after EVENT"),
     "reload": _form(r"queues of \S+", True, "reload queues of RM after EVENT"),
     "register": _form(r"\S+ again", True, "register RM again after EVENT"),
-    "freeze": _form(_MAILBOX, True, "freeze MAILBOX after EVENT"),
+    "freeze": _form(rf"{_MAILBOX}(?: for \d{{1,6}})?", True, "freeze MAILBOX after EVENT"),
     "thaw": _form(_MAILBOX, True, "thaw MAILBOX after EVENT"),
     "join": _form(_MESSAGE, False, "join MESSAGE"),
     "fail": _form(
@@ -237,25 +245,63 @@ def _entry(phrase: str, place: str) -> Entry:
     verb, _, rest = phrase.partition(" ")
     form = _FORMS.get(verb)
     if form is None:
-        raise TapeError(f"{place}: unknown word {verb!r:.40}: write one of {', '.join(_FORMS)}")
+        near = did_you_mean(verb, _FORMS)
+        raise TapeError(
+            f"{place}: unknown word {verb!r:.40}: write one of {', '.join(_FORMS)}{near}"
+        )
     link = _link(verb)
     what, found, after = rest.partition(link) if form.has_after is not False else (rest, "", "")
     what, after = canonical(what), canonical(after)
     if form.what.fullmatch(what) is None or bool(found) is not bool(after):
-        raise TapeError(f"{place}: {phrase!r:.120} is not understood: write {form.usage}")
+        near = hint(phrase, _FORMS)
+        raise TapeError(f"{place}: {phrase!r:.120} is not understood{near}: write {form.usage}")
     if form.has_after and not after:
         raise TapeError(f"{place}: {phrase!r:.120} does not say when: write {form.usage}")
     if after and not _is_event(after):
+        near = hint(after, ())
         raise TapeError(
-            f"{place}: {after!r:.100} is no event: write a message as TYPE(ABOUT) from MAILBOX to "
-            f"MAILBOX, a step as 'step STEP' or 'step STEP waits', 'due TIMER to MAILBOX', "
-            f"'{START}', or '{THE_END}'"
+            f"{place}: {after!r:.100} is no event{near}: write a message as TYPE(ABOUT) from "
+            f"MAILBOX to MAILBOX, a step as 'step STEP' or 'step STEP waits', 'due TIMER to "
+            f"MAILBOX', '{START}', or '{THE_END}'"
         )
+    for fault in (*_faults_in_words(verb, what, is_late=bool(after)), *_faults_in_event(after)):
+        raise TapeError(f"{place}: {phrase!r:.120} is not understood: {fault}")
     return Entry(verb, what, after)  # type: ignore[arg-type]  # its form was found
 
 
+def _faults_in_words(verb: str, what: str, *, is_late: bool) -> Iterator[str]:
+    match verb:
+        case "hold" | "join":
+            yield from faults_in_message(what)
+        case "fail":
+            yield from faults_in_message(what.partition(" ")[2])
+        case "fire":
+            yield from faults_in_timer(what)
+        case "confirm":
+            yield from faults_in_confirmation(what, is_late=is_late)
+        case "freeze" | "thaw":
+            yield from faults_in_mailbox(what.partition(" for ")[0])
+
+
+def _faults_in_event(event: str) -> Iterator[str]:
+    if event.startswith("due "):
+        yield from faults_in_timer(event.removeprefix("due "))
+    else:
+        yield from faults_in_message(event)
+
+
+_CALL: Final = "|".join(
+    (
+        _STEP,
+        *(
+            f"{verb} {_FORMS[verb].what.pattern}"
+            for verb in ("flap", "drain", "open", "shrink", "bounce", "reload", "register")
+        ),
+    )
+)
+"""What a resource manager does, so that it may have to wait for the core."""
 _EVENT: Final = re.compile(
-    rf"{_MESSAGE}|{_STEP}|\S.* waits(?: #\d+)?|due {_TIMER}|{START}|{THE_END}"
+    rf"{_MESSAGE}|{_STEP}|(?:{_CALL}) waits(?: #\d+)?|due {_TIMER}|{START}|{THE_END}"
 )
 _EXPLAINED: Final = re.compile(rf"({_STEP}) \(.*\)")
 
