@@ -13,10 +13,11 @@ from typing import Final
 
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
 from yunikorn_actors.trace.about import Together
+from yunikorn_actors.trace.items import Item
 from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.recorded import Written, written_in
+from yunikorn_actors.trace.recorded import Addition, OfManager, Recorded, Written, written_in
 
 _STEP_BITS: Final = 40
 _STEP_MASK: Final = (1 << _STEP_BITS) - 1
@@ -156,6 +157,7 @@ class InFile:
     def __init__(self, path: Path, heads: Heads) -> None:
         self._heads = heads
         self._places = Places(path)
+        self.additions: dict[Item, list[Addition]] = {}
         self._known: dict[int, Delivery] = {}
         self._together: dict[Cause, Together] = {}
         self._naming: dict[str, list[Delivery]] = {}
@@ -181,6 +183,9 @@ class InFile:
     def written(self, names: Iterable[str]) -> list[Written]:
         wanted = set(names)
         return list(written_in(self.speaking_of(wanted), wanted))
+
+    def of_manager(self, manager: str) -> Recorded:
+        return OfManager(self, manager)
 
     def speaking_of(self, names: Iterable[str]) -> list[Delivery]:
         """Return the messages in which one of the names stands, in their order."""

@@ -31,7 +31,7 @@ from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.trace.about import Together, asks, of_application, taken
 from yunikorn_actors.trace.items import Item, Part, claimant, manager_in
 from yunikorn_actors.trace.parts import facts_of
-from yunikorn_actors.trace.recorded import OfManager, Recorded
+from yunikorn_actors.trace.recorded import Recorded
 from yunikorn_actors.trace.sliced import added, came_of, is_added, is_slice
 
 
@@ -65,11 +65,21 @@ def origins(recorded: Recorded, delivery: Delivery, item: Item) -> list[Origin]:
 def within(recorded: Recorded, delivery: Delivery) -> Recorded:
     """Return what concerns the resource manager that a message concerns; all if it has none."""
     manager = manager_in(delivery)
-    return OfManager(recorded, manager) if manager else recorded
+    return recorded.of_manager(manager) if manager else recorded
 
 
 def _step(delivery: Delivery) -> Cause:
     return Cause(delivery.mailbox, delivery.step)
+
+
+def came_of_a_step(delivery: Delivery, item: Item) -> bool:
+    """Whether an item came of the same wherever Context has sent it in the same step."""
+    return (
+        delivery.cause.mailbox == CONTEXT
+        and item.part is not Part.APPLICATION
+        and delivery.sender != TIMER
+        and not is_outside(delivery.sender)
+    )
 
 
 def before(recorded: Recorded, at: Origin) -> Origin | None:

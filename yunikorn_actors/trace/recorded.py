@@ -1,20 +1,33 @@
 """What is asked of a recording to find out from where items came."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from functools import cached_property
+from typing import Final, NamedTuple, Protocol
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Delivery
 from yunikorn_actors.trace.about import Together
-from yunikorn_actors.trace.items import manager_in
-from yunikorn_actors.trace.parts import facts_of, texts_in
+from yunikorn_actors.trace.items import Item, manager_in
+from yunikorn_actors.trace.parts import facts_of
+from yunikorn_actors.trace.spoken import Spoken
 
 Written = tuple[Delivery, Fact]
 """A fact, and the message that brought it to the event publisher, which hears of all."""
 
 
+class Addition(NamedTuple):
+    """When an ask came into the truth."""
+
+    step: int
+    """Of Context."""
+    by: Delivery
+
+
 class Recorded(Protocol):
+    additions: dict[Item, list[Addition]]
+    """Those of each ask that was asked about; they are asked for at each stage of its way."""
+
     def joined_with(self, step: Cause) -> Together:
         """Return the messages that were handled together with this one, up to it."""
 
@@ -27,6 +40,9 @@ class Recorded(Protocol):
     def written(self, names: Iterable[str]) -> Sequence[Written]:
         """Return the facts that name one of these asks, allocations or applications, in order."""
 
+    def of_manager(self, manager: str) -> "Recorded":
+        """Return what concerns one resource manager."""
+
 
 class OfManager:
     """What concerns one resource manager: another may use the same ids."""
@@ -35,6 +51,7 @@ class OfManager:
         self._recorded = recorded
         self._manager = manager
         self._allowed = {"", manager}
+        self.additions: dict[Item, list[Addition]] = {}
 
     def joined_with(self, step: Cause) -> Together:
         return self._recorded.joined_with(step).of_manager(self._manager)
@@ -46,6 +63,9 @@ class OfManager:
     def written(self, names: Iterable[str]) -> list[Written]:
         found = self._recorded.written(names)
         return [it for it in found if manager_in(it[0]) in self._allowed]
+
+    def of_manager(self, manager: str) -> Recorded:
+        return OfManager(self._recorded, manager)
 
 
 def written_in(deliveries: Iterable[Delivery], names: Iterable[str]) -> Iterator[Written]:
@@ -73,23 +93,23 @@ PAIRING: Final = (f.AskParked, f.AskUnparked, f.PlaceholderCancelled, f.SwapComp
 class InMemory:
     """A recording of which all messages are held."""
 
-    def __init__(self, deliveries: Iterable[Delivery]) -> None:
+    def __init__(self, deliveries: Sequence[Delivery], spoken: Spoken | None = None) -> None:
+        self._deliveries = deliveries
+        self._spoken = spoken or Spoken(deliveries)
         self._steps: dict[Cause, Delivery] = {}
         self._together: dict[Cause, Together] = {}
-        self._naming: dict[str, list[Delivery]] = {}
+        self.additions: dict[Item, list[Addition]] = {}
         self._written: dict[str, list[tuple[int, Written]]] = {}
         facts = 0
         for it in deliveries:
             # A caller's mailbox counts its answers from one again, and those lead nowhere.
             self._steps.setdefault(Cause(it.mailbox, it.step), it)
-            if it.mailbox != EVENT_PUBLISHER:
-                for text in set(texts_in(it.message)):
-                    self._naming.setdefault(text, []).append(it)
-                continue
-            for fact in facts_of(it.message):
-                facts += 1
-                for name in names_in(fact):
-                    self._written.setdefault(name, []).append((facts, (it, fact)))
+            if it.mailbox == EVENT_PUBLISHER:
+                for fact in facts_of(it.message):
+                    facts += 1
+                    written = facts, (it, fact)
+                    for name in names_in(fact):
+                        self._written.setdefault(name, []).append(written)
 
     def joined_with(self, step: Cause) -> Together:
         if step not in self._together:
@@ -109,11 +129,18 @@ class InMemory:
         found = {
             Cause(it.mailbox, it.step): it
             for name in names
-            for it in self._naming.get(name, ())
-            if it.mailbox.startswith(mailbox)
+            for number in self._spoken.of(name)
+            if (it := self._deliveries[number]).mailbox.startswith(mailbox)
         }
         return [found[step] for step in sorted(found)]
 
     def written(self, names: Iterable[str]) -> list[Written]:
         found = {number: it for name in names for number, it in self._written.get(name, ())}
         return [found[number] for number in sorted(found)]
+
+    def of_manager(self, manager: str) -> Recorded:
+        return self if self._managers <= {"", manager} else OfManager(self, manager)
+
+    @cached_property
+    def _managers(self) -> set[str]:
+        return set(map(manager_in, self._deliveries))

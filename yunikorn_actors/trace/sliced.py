@@ -6,8 +6,8 @@ brought it and that no earlier addition came of, and the first message that coul
 did. The facts tell in which slice it was, and so what had come by then.
 """
 
+import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages import rm_events as rm
@@ -16,7 +16,7 @@ from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, Message
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.trace.about import asks, ends, of_application, takes
 from yunikorn_actors.trace.items import Item, Part, manager_in
-from yunikorn_actors.trace.recorded import Recorded
+from yunikorn_actors.trace.recorded import Addition, Recorded
 
 _ADDED = (f.AskAdded, f.AskReplaced, f.AllocationRecovered)
 _BRINGING = (rm.RMUpdateAllocation, rm.RMUpdateNode)
@@ -70,29 +70,30 @@ def _brought(recorded: Recorded, item: Item, last: int) -> list[Delivery]:
     ]
 
 
-class Addition(NamedTuple):
-    """When an ask came into the truth."""
-
-    step: int
-    """Of Context."""
-    by: Delivery
-
-
 def added(recorded: Recorded, item: Item, last: int) -> Addition | None:
-    """Go through the additions of the key, up to the placement, and what brought it side by side.
+    """Return the last addition of an ask up to a step, and not behind its placement.
 
     None if the recording does not have its addition.
     """
-    brought = _brought(recorded, item, last)
-    found, at = -1, 0
-    for step, fact in _told(recorded, {item.key, item.uuid} - {""}, last):
+    if item not in recorded.additions:
+        recorded.additions[item] = _additions(recorded, item)
+    return next((it for it in reversed(recorded.additions[item]) if it.step <= last), None)
+
+
+def _additions(recorded: Recorded, item: Item) -> list[Addition]:
+    """Go through the additions of the key, up to the placement, beside what brought it."""
+    brought = _brought(recorded, item, sys.maxsize)
+    additions, found = list[Addition](), -1
+    for step, fact in _told(recorded, {item.key, item.uuid} - {""}, sys.maxsize):
         if is_added(fact, item):
             come = sum(it.step <= step for it in brought) - 1
             before = sum(it.step < _begin(recorded, step) for it in brought)
-            found, at = min(max(found + 1, before), come), step
+            found = min(max(found + 1, before), come)
+            if found >= 0:
+                additions.append(Addition(step, brought[found]))
         elif item.uuid and getattr(fact, "uuid", "") == item.uuid:
             break
-    return Addition(at, brought[found]) if found >= 0 else None
+    return additions
 
 
 def _begin(recorded: Recorded, step: int) -> int:

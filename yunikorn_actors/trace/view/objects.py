@@ -4,7 +4,8 @@ Why an ask waited is worked out by running the recording again and asking after 
 takes long for many asks, so it may be left out, or done for some of them.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from yunikorn_actors.messages.base import Cause, Delivery, Message
-from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.parts import texts_in
+from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
+from yunikorn_actors.trace.spoken import Spoken
 from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
-from yunikorn_actors.trace.view.run import NONE, Tell, counted
+from yunikorn_actors.trace.view.run import NONE, Drawn, Tell, counted
 from yunikorn_actors.trace.why import Period, Waits, why
 
 WHY_USUAL: Final = 50
@@ -80,17 +80,14 @@ class Objects(Struct, kw_only=True):
     """Why there is no `why`, or not of all."""
 
 
-def objects_of(
-    path: Path, deliveries: list[Delivery], why_of: WhyOf, tell: Tell = silent
-) -> Objects:
+def objects_of(path: Path, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -> Objects:
     """Return what the messages of a picture speak of; its life is told whole."""
-    with TraceReader(path) as trace:
-        subjects = subjects_in(counted(trace, tell, "names in "))
-        start_ns = trace.header.start_ns
-    with TraceReader(path) as trace:
-        told = stories(counted(trace, tell, "stories in "), subjects)
-    spoken = _spoken_of(subjects, deliveries)
-    numbers = {Cause(it.mailbox, it.step): number for number, it in enumerate(deliveries)}
+    with _all_of(path, picture) as deliveries:
+        subjects = subjects_in(counted(deliveries, tell, "names in "))
+    with _all_of(path, picture) as deliveries:
+        told = stories(counted(deliveries, tell, "stories in "), subjects)
+    spoken = _spoken_of(subjects, picture.spoken)
+    numbers = {Cause(it.mailbox, it.step): place for place, it in enumerate(picture.deliveries)}
     lines: dict[Told, int] = {}
     objects = [
         Object(
@@ -104,12 +101,22 @@ def objects_of(
     has_times, problem = _add_why(path, objects, numbers, why_of, tell)
     all_lines = [
         Line(
-            at_ns=it.at_ns - start_ns, message=numbers.get(it.step, NONE), place=place(it.step),
-            text=f"{it.what} {it.text}".rstrip(),
+            at_ns=it.at_ns - picture.start_ns, message=numbers.get(it.step, NONE),
+            place=place(it.step), text=f"{it.what} {it.text}".rstrip(),
         )
         for it in lines
     ]  # fmt: skip
     return Objects(objects=objects, lines=all_lines, has_times=has_times, problem=problem)
+
+
+@contextmanager
+def _all_of(path: Path, picture: Drawn) -> Iterator[Iterable[Delivery]]:
+    """Read the recording again only if the filters have left something out."""
+    if picture.is_whole:
+        yield picture.deliveries
+        return
+    with TraceReader(path) as trace:
+        yield trace
 
 
 def _names(subject: Subject) -> list[str]:
@@ -120,39 +127,18 @@ def _names(subject: Subject) -> list[str]:
     return own + [name for name in placeholders if name not in own]
 
 
-def _spoken_of(subjects: list[Subject], deliveries: list[Delivery]) -> list[list[int]]:
-    """Return for each thing the messages that speak of it."""
-    by_name: dict[str, list[int]] = {}
-    for number, subject in enumerate(subjects):
-        for name in _names(subject):
-            by_name.setdefault(name, []).append(number)
-    spoken: list[list[int]] = [[] for _ in subjects]
-    facts: dict[tuple[str, int, int], tuple[Message, list[int]]] = {}
-    for number, delivery in enumerate(deliveries):
-        # Facts go to several receivers: a copy speaks of the same things.
-        message = delivery.message
-        copied, found = facts.get(_news(message), (None, []))
-        if copied != message:
-            texts = set(texts_in(message))
-            named = {it for name in texts & by_name.keys() for it in by_name[name]}
-            found = [it for it in named if _is_meant(subjects[it], texts)]
-        if isinstance(message, FactsAppended):
-            facts[_news(message)] = message, found
-        for it in found:
-            spoken[it].append(number)
-    return spoken
-
-
-def _news(message: Message) -> tuple[str, int, int]:
-    if isinstance(message, FactsAppended):
-        return message.partition, message.epoch, message.first_revision
-    return "", 0, 0
-
-
-def _is_meant(subject: Subject, texts: Collection[str]) -> bool:
-    """A UUID tells by itself whose it is; a key does with its application."""
-    owner = subject.application_id
-    return not owner or owner in texts or not subject.uuids.isdisjoint(texts)
+def _spoken_of(subjects: list[Subject], spoken: Spoken) -> Iterator[list[int]]:
+    """Yield for each thing the messages that speak of it."""
+    of_owners: dict[str, set[int]] = {}
+    for subject in subjects:
+        found = spoken.of_any(_names(subject))
+        owner = subject.application_id
+        if owner:
+            # A UUID tells by itself whose it is; a key does with its application.
+            if owner not in of_owners:
+                of_owners[owner] = spoken.of_any([owner])
+            found &= of_owners[owner] | spoken.of_any(subject.uuids)
+        yield sorted(found)
 
 
 # -- why

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.pages.document import Document
+from yunikorn_actors.runtime.journal import without_collections
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.read import silent
 from yunikorn_actors.trace.view.aligned import Aligned, aligned
@@ -43,9 +44,14 @@ class Page(Struct, kw_only=True):
 
 def page(recordings: Sequence[Shown], wanted: Wanted, why_of: WhyOf, tell: Tell = silent) -> Page:
     """Make the page of one recording, or of two above each other."""
+    with without_collections():
+        return _page(recordings, wanted, why_of, tell)
+
+
+def _page(recordings: Sequence[Shown], wanted: Wanted, why_of: WhyOf, tell: Tell) -> Page:
     pictures = [drawn(it, wanted, tell) for it in recordings]
     runs = [
-        _Pictured(run=it.run, about=objects_of(shown.path, it.deliveries, why_of, tell))
+        _Pictured(run=it.run, about=objects_of(shown.path, it, why_of, tell))
         for shown, it in zip(recordings, pictures, strict=True)
     ]
     blocks = {"data": msgspec.json.encode(_Data(runs=runs, comparison=_compared(recordings, runs)))}

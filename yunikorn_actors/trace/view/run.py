@@ -20,6 +20,7 @@ from yunikorn_actors.trace.items import Item, items_in
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.recorded import InMemory, Recorded
 from yunikorn_actors.trace.show import ending, origin, place, utc
+from yunikorn_actors.trace.spoken import Spoken
 from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
 from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.view.fullness import Fullness
@@ -101,6 +102,10 @@ class Drawn(Struct, kw_only=True):
     payloads: list[bytes]
     """JSON of each message, without line ends."""
     deliveries: list[Delivery]
+    is_whole: bool
+    """Whether these are all messages of the recording."""
+    spoken: Spoken
+    start_ns: int
 
 
 class Tell(Protocol):
@@ -154,7 +159,8 @@ class _Drawing:
         for mailbox, took_ns in ({} if trace.footer is None else trace.footer.took_ns).items():
             self._took(mailbox, took_ns)
         self._sort_lanes()
-        ways = self._ways(shown.path)
+        spoken = Spoken(self._deliveries)
+        ways = self._ways(shown.path, spoken)
         run = Run(
             name=shown.name, about=_about(trace), ending=ending(trace),
             is_simulated=timeline.is_simulated, texts=self._texts.all(), lanes=self._lanes.all(),
@@ -162,7 +168,14 @@ class _Drawing:
             series=[self._series[it] for it in sorted(self._series)],
         )  # fmt: skip
         payloads = [in_json(it.message) for it in self._deliveries]
-        return Drawn(run=run, payloads=payloads, deliveries=self._deliveries)
+        return Drawn(
+            run=run, payloads=payloads, deliveries=self._deliveries, is_whole=self._is_whole,
+            spoken=spoken, start_ns=trace.header.start_ns,
+        )  # fmt: skip
+
+    @property
+    def _is_whole(self) -> bool:
+        return len(self._deliveries) == self._trace.messages
 
     def _message(self, step: Step, timeline: Timeline) -> None:
         it, columns, text = step.delivery, self._columns, self._texts.of
@@ -184,7 +197,7 @@ class _Drawing:
         self._last[it.mailbox] = (it.step, number)
         self._deliveries.append(it)
 
-    def _ways(self, path: Path) -> Ways:
+    def _ways(self, path: Path, spoken: Spoken) -> Ways:
         """Find out what led to what; of the items that the filters are about, if they are."""
         deliveries, wanted = self._deliveries, self._sieve.wanted
         names = {*wanted.about, *wanted.along}
@@ -192,8 +205,10 @@ class _Drawing:
         def takes(item: Item) -> bool:
             return not names or not names.isdisjoint((item.application_id, item.key, item.uuid))
 
-        recorded: Recorded = InMemory(deliveries)
-        if len(deliveries) < self._trace.messages:
+        recorded: Recorded
+        if self._is_whole:
+            recorded = InMemory(deliveries, spoken)
+        else:
             recorded = in_file = InFile(path, Heads(path))
             items = filter(takes, (item for it in deliveries for item in items_in(it.message)))
             in_file.hold({name for it in items for name in it.names})
@@ -201,10 +216,11 @@ class _Drawing:
         return ways_of(recorded, deliveries, takes, self._texts.of)
 
     def _led_by(self, recorded: Recorded, delivery: Delivery) -> int:
-        found = None
-        if delivery.cause.step and (items := items_in(delivery.message)):
-            found = recorded.joined_with(delivery.cause).about(items[0])
-        cause = delivery.cause if found is None else Cause(found.mailbox, found.step)
+        cause = delivery.cause
+        together = recorded.joined_with(cause) if cause.step else None
+        if together and len(together) > 1 and (items := items_in(delivery.message)):
+            found = together.about(items[0])
+            cause = cause if found is None else Cause(found.mailbox, found.step)
         return self._messages.get(cause, NONE)
 
     def _mix(self, delivery: Delivery) -> None:

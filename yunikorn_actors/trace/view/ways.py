@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.trace.items import Item, items_in, manager_in
-from yunikorn_actors.trace.origins import Origin, before, within
+from yunikorn_actors.trace.origins import Origin, before, came_of_a_step, within
 from yunikorn_actors.trace.recorded import Recorded
 
 NOWHERE: Final = -1
@@ -58,6 +58,8 @@ class _Following:
         self._rest: list[tuple[Delivery, Item, str]] = []
         self._own: dict[tuple[Cause, str, str], int] = {}
         """The items of each message by their names; one without a key means all."""
+        self._of_steps: dict[tuple[int, Item, str, str], int] = {}
+        """The stage before an item that Context has sent in a step, to several receivers."""
         self._ways = Ways()
 
     def ways(self, deliveries: Sequence[Delivery], takes: Callable[[Item], bool]) -> Ways:
@@ -77,11 +79,20 @@ class _Following:
         ways.first.append(len(self._rest))
         # Each one may add the stage before it, behind all that are there already.
         for delivery, item, manager in self._rest:
-            found = before(self._within[manager], Origin(delivery, item))
-            ways.before.append(
-                NOWHERE if found is None else self._stage(found.delivery, found.item, manager)
-            )
+            ways.before.append(self._before(delivery, item, manager))
         return ways
+
+    def _before(self, delivery: Delivery, item: Item, manager: str) -> int:
+        if not came_of_a_step(delivery, item):
+            return self._found_before(delivery, item, manager)
+        step = delivery.cause.step, item, manager, manager_in(delivery)
+        if step not in self._of_steps:
+            self._of_steps[step] = self._found_before(delivery, item, manager)
+        return self._of_steps[step]
+
+    def _found_before(self, delivery: Delivery, item: Item, manager: str) -> int:
+        found = before(self._within[manager], Origin(delivery, item))
+        return NOWHERE if found is None else self._stage(found.delivery, found.item, manager)
 
     def _stage(self, delivery: Delivery, item: Item, manager: str) -> int:
         at = Cause(delivery.mailbox, delivery.step)
