@@ -78,7 +78,7 @@ def test_what_a_batch_says_is_worked_out_once_for_all_lives(
 
         return count
 
-    for name in ("message_summary", "keys_in", "refusals_in"):
+    for name in ("message_summary", "items_in", "refusals_in"):
         monkeypatch.setattr(story_module, name, counted(name, getattr(story_module, name)))
     with TraceReader(path) as trace:
         deliveries = list(trace)

@@ -82,7 +82,7 @@ def _as_taken(item: Item) -> tuple[_Name, ...]:
 
 
 def _texts_in(message: Message) -> Iterator[_Name]:
-    return ((text,) for text in texts_in(message))
+    return zip(texts_in(message))
 
 
 def _as_application(item: Item) -> tuple[_Name, ...]:

@@ -92,8 +92,11 @@ def before(recorded: Recorded, at: Origin) -> Origin | None:
     together = recorded.joined_with(delivery.cause) if delivery.cause.step else None
     if not together:
         return None
-    found = (find(recorded, delivery, item, together) for find in _WAYS)
-    return next(it for it in found if it is not None)
+    for find in _WAYS:
+        found = find(recorded, delivery, item, together)
+        if found is not None:
+            return found
+    return _by_plan(recorded, delivery, item, together)
 
 
 def _by_swap(
@@ -169,8 +172,8 @@ _CALLS: dict[type[Message], type[Message]] = {
 }
 """Which call RmProxy translates into which message."""
 
-_WAYS = (_by_swap, _by_name, _by_turn, _by_slice, _by_plan)
-"""How the message is found from which an item came, the surest first."""
+_WAYS = (_by_swap, _by_name, _by_turn, _by_slice)
+"""How the message is found from which an item came, the surest first; `_by_plan` is the last."""
 
 
 def _there(message: Message, item: Item) -> Item:

@@ -1,9 +1,9 @@
 """What is in a message: its facts, each by itself, and every text."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
@@ -21,35 +21,37 @@ def facts_of(message: Struct) -> Iterable[Fact]:
 _NO_TEXT: Final = frozenset({int, bool, float, bytes, type(None)})
 
 
-def texts_in(part: object) -> Iterator[str]:
-    """Yield every text in a payload: the values, and the keys of maps."""
+def texts_in(part: object) -> list[str]:
+    """Return every text in a payload: the values, and the keys of maps."""
+    found: list[str] = []
     rest: list[object] = [part]
     while rest:
         value = rest.pop()
         kind = type(value)
-        if kind in _NO_TEXT:
+        if kind is str:
+            found.append(cast("str", value))
+        elif kind in _NO_TEXT:
             continue
-        if isinstance(value, str):
-            yield value
+        elif kind in _readers:
+            rest += _readers[kind](value)
+        elif isinstance(value, str):
+            found.append(value)
         elif isinstance(value, Struct):
-            rest += _values_of(value)
+            _readers[kind] = _reader(value.__struct_fields__)
+            rest.append(value)
         elif isinstance(value, dict):
             rest += value
             rest += value.values()
         elif isinstance(value, list | tuple | frozenset):
             rest += value
+    return found
 
 
-_readers: dict[type, Callable[[Struct], tuple[object, ...]]] = {}
+_readers: dict[type, Callable[[Any], Iterable[object]]] = {}
+"""Reads all fields of a struct at once: a payload may have a million of them."""
 
 
-def _values_of(part: Struct) -> tuple[object, ...]:
-    """Read all fields at once: a payload may have a million of them."""
-    kind, names = type(part), part.__struct_fields__
-    if kind not in _readers:
-        _readers[kind] = attrgetter(*names) if len(names) > 1 else _one_by_one
-    return _readers[kind](part)
-
-
-def _one_by_one(part: Struct) -> tuple[object, ...]:
-    return tuple(getattr(part, name) for name in part.__struct_fields__)
+def _reader(names: tuple[str, ...]) -> Callable[[Any], Iterable[object]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda part: [getattr(part, name) for name in names]

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from yunikorn_actors.domain import facts as f
@@ -126,16 +128,12 @@ class InMemory:
         return found[::-1]
 
     def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        found = {
-            Cause(it.mailbox, it.step): it
-            for name in names
-            for number in self._spoken.of(name)
-            if (it := self._deliveries[number]).mailbox.startswith(mailbox)
-        }
-        return [found[step] for step in sorted(found)]
+        spoken = map(self._deliveries.__getitem__, self._spoken.of_any(names))
+        found = [it for it in spoken if it.mailbox.startswith(mailbox)]
+        return sorted(found, key=attrgetter("mailbox", "step"))
 
     def written(self, names: Iterable[str]) -> list[Written]:
-        found = {number: it for name in names for number, it in self._written.get(name, ())}
+        found = dict(chain.from_iterable(self._written.get(name, ()) for name in names))
         return [found[number] for number in sorted(found)]
 
     def of_manager(self, manager: str) -> Recorded:

@@ -24,8 +24,8 @@ from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.alike import did_you_mean
 from yunikorn_actors.trace.heads import Heads
-from yunikorn_actors.trace.items import Item, Part, item_of
-from yunikorn_actors.trace.news import keys_in, news_of
+from yunikorn_actors.trace.items import Item, Part, item_of, items_in
+from yunikorn_actors.trace.news import news_of
 from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
@@ -275,7 +275,7 @@ class _Said:
         """Applications and keys in a request or an answer about asks."""
         message = self.delivery.message
         is_talk = isinstance(message, AllocationsRequested | CallUpdateAllocation)
-        return set(keys_in(message)) if is_talk else set()
+        return {(it.application_id, it.key) for it in items_in(message)} if is_talk else set()
 
     @cached_property
     def summary(self) -> str:

@@ -4,7 +4,7 @@ A way is that of `trace chain`. Ways of many messages come together, so each sta
 What the filters have left out of the picture is a stage all the same, and has no message.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -32,7 +32,8 @@ class Ways(Struct, kw_only=True):
     """Of each message the first of its own stages; they go up to the first one of the next."""
 
 
-_Stage = tuple[Cause, Item, str]
+_Stage = tuple[int, Item, str]
+"""The place of a message, an item of it, and the resource manager that the way concerns."""
 
 
 def ways_of(
@@ -42,21 +43,22 @@ def ways_of(
     number_of: Callable[[str], int],
 ) -> Ways:
     """Follow the items that are taken of each message."""
-    numbers = {Cause(it.mailbox, it.step): place for place, it in enumerate(deliveries)}
-    return _Following(recorded, numbers, number_of).ways(deliveries, takes)
+    places = {Cause(it.mailbox, it.step): place for place, it in enumerate(deliveries)}
+    return _Following(recorded, places, number_of).ways(deliveries, takes)
 
 
 class _Following:
     def __init__(
-        self, recorded: Recorded, numbers: Mapping[Cause, int], number_of: Callable[[str], int]
+        self, recorded: Recorded, places: dict[Cause, int], number_of: Callable[[str], int]
     ) -> None:
         self._recorded = recorded
-        self._numbers = numbers
+        self._places = places
+        """What is not in the picture has a place below zero."""
         self._number_of = number_of
         self._within: dict[str, Recorded] = {}
         self._stages: dict[_Stage, int] = {}
         self._rest: list[tuple[Delivery, Item, str]] = []
-        self._own: dict[tuple[Cause, str, str], int] = {}
+        self._own: dict[tuple[int, str, str], int] = {}
         """The items of each message by their names; one without a key means all."""
         self._of_steps: dict[tuple[int, Item, str, str], int] = {}
         """The stage before an item that Context has sent in a step, to several receivers."""
@@ -71,11 +73,11 @@ class _Following:
                 manager = manager_in(it)
                 if manager not in self._within:
                     self._within[manager] = within(self._recorded, it)
-                at = Cause(it.mailbox, it.step)
+                place = self._place(it)
                 for item in filter(takes, items):
-                    stage = self._stage(it, item, manager)
+                    stage = self._stage(it, place, item, manager)
                     for name in _own_names(item):
-                        self._own.setdefault((at, *name), stage)
+                        self._own.setdefault((place, *name), stage)
         ways.first.append(len(self._rest))
         # Each one may add the stage before it, behind all that are there already.
         for delivery, item, manager in self._rest:
@@ -92,19 +94,29 @@ class _Following:
 
     def _found_before(self, delivery: Delivery, item: Item, manager: str) -> int:
         found = before(self._within[manager], Origin(delivery, item))
-        return NOWHERE if found is None else self._stage(found.delivery, found.item, manager)
+        if found is None:
+            return NOWHERE
+        return self._stage(found.delivery, self._place(found.delivery), found.item, manager)
 
-    def _stage(self, delivery: Delivery, item: Item, manager: str) -> int:
+    def _place(self, delivery: Delivery) -> int:
         at = Cause(delivery.mailbox, delivery.step)
-        number = self._stages.setdefault((at, item, manager), len(self._rest))
+        return self._places.setdefault(at, NOWHERE - len(self._places))
+
+    def _stage(self, delivery: Delivery, place: int, item: Item, manager: str) -> int:
+        number = self._stages.setdefault((place, item, manager), len(self._rest))
         if number == len(self._rest):
             self._rest.append((delivery, item, manager))
-            self._ways.message.append(self._numbers.get(at, NOWHERE))
+            self._ways.message.append(max(place, NOWHERE))
             self._ways.item.append(self._number_of(item.name))
-            names = (*_own_names(item), (item.application_id, ""), ("", ""))
-            found = (self._own[at, *name] for name in names if (at, *name) in self._own)
-            self._ways.part_of.append(next(found, NOWHERE))
+            self._ways.part_of.append(self._whole(place, item))
         return number
+
+    def _whole(self, place: int, item: Item) -> int:
+        for name in (*_own_names(item), (item.application_id, ""), ("", "")):
+            whole = self._own.get((place, *name))
+            if whole is not None:
+                return whole
+        return NOWHERE
 
 
 def _own_names(item: Item) -> list[tuple[str, str]]:
