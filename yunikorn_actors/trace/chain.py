@@ -12,7 +12,7 @@ from msgspec import Struct
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.trace.alike import did_you_mean
 from yunikorn_actors.trace.heads import Heads, InFile
-from yunikorn_actors.trace.items import Item, item_of, items_in
+from yunikorn_actors.trace.items import Item, Part, item_of, items_in
 from yunikorn_actors.trace.origins import Origin, before, origins, within
 from yunikorn_actors.trace.recorded import PAIRING
 
@@ -72,7 +72,10 @@ def _item(delivery: Delivery, about: str) -> Item | None:
     if not about:
         return items[0] if items else None
     for it in items:
-        if about in {it.key, it.uuid, it.application_id, f"{it.application_id}/{it.key}"}:
+        if about in {*it.names, f"{it.application_id}/{it.key}"}:
+            return it
+    for it in items:
+        if about == it.application_id:
             return it
     near = did_you_mean(about, {name for it in items for name in it.names})
     raise NotThere(f"{delivery.mailbox}/{delivery.step} is not about {about!r:.80}{near}")
@@ -141,7 +144,12 @@ class _Below:
 
     def _take(self, delivery: Delivery) -> None:
         items = items_in(delivery.message)
-        own = [it for it in items if not it.names.isdisjoint(self._names)]
+        # An ask that is placed brings its application into another state.
+        own = [
+            it
+            for it in items
+            if it.part is Part.APPLICATION or not it.names.isdisjoint(self._names)
+        ]
         came = [(it, found) for it in own if (found := self._by_item(delivery, it)) is not None]
         if came:
             _, first = came[0]

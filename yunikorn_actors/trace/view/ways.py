@@ -27,7 +27,9 @@ class Ways(Struct, kw_only=True):
     before: list[int] = []
     """The stage of which it came; NOWHERE if the way begins here."""
     part_of: list[int] = []
-    """The stage of the same message that it is a part of: that may be all of an application."""
+    """The stage of the same message that it is a part of, or that is the same by another name."""
+    wide: list[int] = []
+    """The stages, of those, that stand for all of an application, or for everything."""
     first: list[int] = []
     """Of each message the first of its own stages; they go up to the first one of the next."""
 
@@ -80,8 +82,11 @@ class _Following:
                         self._own.setdefault((place, *name), stage)
         ways.first.append(len(self._rest))
         # Each one may add the stage before it, behind all that are there already.
-        for delivery, item, manager in self._rest:
+        for stage, (delivery, item, manager) in enumerate(self._rest):
             ways.before.append(self._before(delivery, item, manager))
+            ways.part_of.append(self._whole(stage, self._place(delivery), item))
+            if not (item.key or item.uuid):
+                ways.wide.append(stage)
         return ways
 
     def _before(self, delivery: Delivery, item: Item, manager: str) -> int:
@@ -108,13 +113,12 @@ class _Following:
             self._rest.append((delivery, item, manager))
             self._ways.message.append(max(place, NOWHERE))
             self._ways.item.append(self._number_of(item.name))
-            self._ways.part_of.append(self._whole(place, item))
         return number
 
-    def _whole(self, place: int, item: Item) -> int:
+    def _whole(self, stage: int, place: int, item: Item) -> int:
         for name in (*_own_names(item), (item.application_id, ""), ("", "")):
             whole = self._own.get((place, *name))
-            if whole is not None:
+            if whole is not None and whole != stage:
                 return whole
         return NOWHERE
 

@@ -43,6 +43,7 @@ class Run {
     [this._first, this._next] = linked(this.columns.cause);
     [this._firstStage, this._nextStage] = linked(this.ways.before);
     [this._firstPart, this._nextPart] = linked(this.ways.part_of);
+    this._wide = new Set(this.ways.wide);
     this.refused = new Set(this._marked("refused"));
     this._objectsByName();
     this.difference = new Array(this.count).fill(0);
@@ -147,9 +148,23 @@ class Run {
   }
 
   // An ask stands in a message by its key alone, and later its placement leads back to it as well.
+  // What is about all of an application is not about its asks alone, and so is no part of them.
   _partsWith(stage) {
-    const whole = this.ways.part_of[stage] === NONE ? stage : this.ways.part_of[stage];
-    return [whole, ...linkedTo(whole, this._firstPart, this._nextPart)];
+    const whole = this.ways.part_of[stage];
+    const isSame = whole !== NONE && (!this._wide.has(whole) || this._isSame(stage, whole));
+    const first = isSame ? whole : stage;
+    return [first, ...this._partsOf(first)];
+  }
+
+  _isSame(stage, whole) {
+    return this._wide.has(stage) && this.ways.item[stage] === this.ways.item[whole];
+  }
+
+  *_partsOf(whole) {
+    for (const part of linkedTo(whole, this._firstPart, this._nextPart)) {
+      yield part;
+      yield* this._partsOf(part);
+    }
   }
 
   // What the filters have left out leads on all the same.
