@@ -13,6 +13,7 @@ from configurations import CONFIGS
 from probes import PATIENCE_S, wait_until
 from served import ANN, CONFIG, P, Served, node, register, serving
 
+from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import ExtraConfig, parse_config
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Message
@@ -22,10 +23,12 @@ from yunikorn_actors.messages.scheduling import FactsAppended, PartitionSnapshot
 from yunikorn_actors.runtime.shell import FollowerHolder
 from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.read import configuration
+from yunikorn_actors.service.read.book import Book, GapInFacts
 from yunikorn_actors.service.read.history import MINUTE_NS, SAMPLES_MAX, History
 from yunikorn_actors.service.read.nodes import _tenth
 from yunikorn_actors.service.read.notes import LOG_MAX, AskNote
 from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.tallies import Tallies
 from yunikorn_actors.service.read.values import go_duration, lean, percentages
 from yunikorn_actors.service.rest import yunikorn
 from yunikorn_actors.service.rest.asking import Asked
@@ -181,6 +184,13 @@ def missed(served: Served) -> None:
         partition="[rm-1]default", epoch=1, rm_id="rm-1", first_revision=9, facts=()
     )
     served.part.hear(gap)
+
+
+def test_facts_that_come_twice_are_refused() -> None:
+    book, held = Book("[rm-1]default", 1, Tallies(), 0), f.SchedulingHeld(held=True, at_ns=1)
+    book.take(1, (held,))
+    with pytest.raises(GapInFacts):
+        book.take(1, (held,))
 
 
 def test_a_read_side_that_has_missed_something_says_so() -> None:

@@ -139,6 +139,12 @@ def test_a_release_that_is_told_is_told_once() -> None:
     assert holdings.news(ended("u1")) is None
 
 
+def test_what_is_announced_again_while_its_release_is_on_its_way_is_no_news() -> None:
+    holdings = with_one()
+    holdings.say(release("p", "app", "u1"))
+    assert holdings.news(placed("one", "u1")) is None
+
+
 def test_a_release_that_was_handled_without_an_answer_needs_none() -> None:
     holdings = with_one()
     assert holdings.news(ended("u1", TYPES.TIMEOUT))

@@ -1,4 +1,80 @@
 """Defects of the journal: what a core that is started again does not know, or knows wrongly."""
 
-_UNSEEN = "No run of the laboratory writes a journal."
-JOURNAL = ()
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
+
+_UNSEEN = "It takes files, or the making of snapshots, which no run of the laboratory has."
+JOURNAL = (
+    Mutant(
+        id="M260",
+        kind=Kind.JOURNAL,
+        source="a case left out",
+        wrong="A partition that was closed comes back with the next core.",
+        where="runtime.journal.truth:Truth._apply",
+        old="self.states.pop((name, epoch), None)",
+        new="pass",
+    ),
+    Mutant(
+        id="M261",
+        kind=Kind.JOURNAL,
+        source="a default too many",
+        wrong="A record that says nothing of registrations ends them all.",
+        where="runtime.journal.truth:Truth.take",
+        old="entry.registered or self.registered",
+        new="entry.registered or Registered()",
+    ),
+    Mutant(
+        id="M262",
+        kind=Kind.JOURNAL,
+        source="the wrong end",
+        wrong="Where the applications that have ended are too many, the newest are forgotten.",
+        where="runtime.journal.truth:Truth.forget",
+        old="[*reversed(state.finished.items())]",
+        new="[*state.finished.items()]",
+        held_by="tests/runtime/test_journal_snapshots.py::test_of_the_applications_that_have_ended_the_newest_survive",
+        unseen=_UNSEEN,
+    ),
+    Mutant(
+        id="M264",
+        kind=Kind.JOURNAL,
+        source="once for all",
+        wrong="Of a record that the disk takes in two parts only the first is written.",
+        where="runtime.journal.folder:write_all",
+        old="while view:",
+        new="if view:",
+        held_by="tests/runtime/test_journal.py::test_on_a_full_disk_nothing_more_is_taken_and_nothing_is_lost",
+        unseen=_UNSEEN,
+    ),
+    Mutant(
+        id="M265",
+        kind=Kind.JOURNAL,
+        source="a check left out",
+        wrong="A replay that comes to another state than the core had is taken.",
+        where="runtime.journal.truth:Truth._compare",
+        old="if made != noted:",
+        new="if False:",
+        held_by="tests/runtime/test_journal_snapshots.py::test_a_replay_that_comes_to_something_else_is_refused",
+        unseen=_UNSEEN,
+    ),
+    Mutant(
+        id="M266",
+        kind=Kind.JOURNAL,
+        source="a condition left out",
+        wrong="A file that was begun early counts though the one before it lost its end.",
+        where="runtime.journal.row:_Files._counts",
+        old="if _is_whole(former, after.bytes):",
+        new="if True:",
+        held_by="tests/runtime/test_journal_snapshots.py::test_what_follows_an_end_that_a_power_cut_took_goes_too",
+        unseen=_UNSEEN,
+    ),
+    Mutant(
+        id="M269",
+        kind=Kind.JOURNAL,
+        source="a check left out",
+        wrong="A file is read on behind a place that it was never written to.",
+        where="runtime.journal.reading:_Replay._compare_end",
+        old="if end is None or end.check in (None, last.check):",
+        new="if True:",
+        held_by="tests/runtime/test_damaged_journals.py::test_a_file_that_the_next_one_does_not_go_on_from_is_refused",
+        unseen=_UNSEEN,
+    ),
+)

@@ -26,6 +26,8 @@ _BOUNDARIES = (
         where=runs._Run.has_room,
         old="others + count",
         new="count",
+        held_by="tests/machines/test_runs.py::test_a_run_is_what_one_after_the_other_would_be",
+        unseen="A run has to hold two applications of one user who has a limit; few worlds bring that about.",
     ),
     Mutant(
         id="M142",
@@ -35,6 +37,8 @@ _BOUNDARIES = (
         where=gates.has_room,
         old="> size - used.get(kind, 0):",
         new="> size - used.get(kind, 0) + 1:",
+        held_by="tests/domain/test_gates.py::test_there_is_room_exactly_where_nothing_is_short",
+        unseen="An ask has to be larger than the room by exactly one unit; few worlds have that.",
     ),
     Mutant(
         id="M143",
@@ -71,6 +75,8 @@ _BOUNDARIES = (
         where=runs._Run._suits,
         old="quantity * count >",
         new="quantity * (count - 1) >",
+        held_by="tests/machines/test_runs.py::test_a_run_is_what_one_after_the_other_would_be",
+        unseen="The planner asks the same; a wrong run has to meet a node that is nearly full.",
     ),
     Mutant(
         id="M147",
