@@ -53,6 +53,8 @@ BOUNDS = (
         where=Rejections.note,
         old="del self._known[next(iter(self._known))]",
         new="self._known.clear()",
+        held_by="tests/machines/test_explained.py::test_rejections_are_remembered_up_to_a_number",
+        unseen="Nothing is decided by what is remembered, so no oracle judges it.",
     ),
     Mutant(
         id="M126",

@@ -27,7 +27,7 @@ _BOUNDARIES = (
         old="others + count",
         new="count",
         held_by="tests/machines/test_runs.py::test_a_run_is_what_one_after_the_other_would_be",
-        unseen="A run has to hold two applications of one user who has a limit; few worlds bring that about.",
+        unseen="A run has to hold two applications of a user with a limit; few worlds have that.",
     ),
     Mutant(
         id="M142",
@@ -57,6 +57,8 @@ _BOUNDARIES = (
         where=Places.free,
         old=" and s not in self.reserving",
         new="",
+        held_by="tests/domain/test_gates.py::test_the_free_places_are_those_that_nobody_has_or_waits_to_take",
+        unseen="A place has to be the last one, with a reservation on its way; few worlds have that.",
     ),
     Mutant(
         id="M145",
