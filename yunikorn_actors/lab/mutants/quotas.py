@@ -58,7 +58,7 @@ _BOUNDARIES = (
         old=" and s not in self.reserving",
         new="",
         held_by="tests/domain/test_gates.py::test_the_free_places_are_those_that_nobody_has_or_waits_to_take",
-        unseen="A place has to be the last one, with a reservation on its way; few worlds have that.",
+        unseen="A place has to be the last one, and a reservation on its way; few worlds do that.",
     ),
     Mutant(
         id="M145",

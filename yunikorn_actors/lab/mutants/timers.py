@@ -33,7 +33,7 @@ TIMERS = (
         old="app.started_ns + app.spec.timeout_ms * _NS_PER_MS - turn.now_ns",
         new="app.spec.timeout_ms * _NS_PER_MS",
         held_by="tests/machines/test_execution_timeouts.py::test_time_that_is_up_while_completing_is_up_for_who_comes_back",
-        unseen="An application has to run again with its time half gone; few worlds wait that long.",
+        unseen="An application has to run again with its time half gone; few worlds wait so long.",
     ),
     Mutant(
         id="M153",
