@@ -117,6 +117,7 @@ ABOUT_MUTANTS = f"""\
 laboratory finds them: `yunikorn-actors lab mutants` plays small cases with each in force,
 undisturbed at first, then with messages held back and with faults. With `--swarm N` it plays the
 first N drawn worlds of `lab swarm` instead. It looks with the oracles alone: no test has a say.
+[What swarms find](../explanation/strategies.md#what-swarms-find) has the figures.
 
 - M01 to M86 are about the order of messages for the most part. M01 to M24 are widely known bugs of
   schedulers; ids like R-041 and H-01 are those of [races](races.md).

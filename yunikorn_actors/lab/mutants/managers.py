@@ -25,6 +25,8 @@ MANAGERS = (
         where=RmProxy._on_responses_delivered,
         old=" or deliveries.callback != message.callback",
         new="",
+        held_by="tests/machines/test_marks.py::test_a_mark_of_a_former_callback_says_nothing_of_the_present_one",
+        unseen="A callback has to be slow while its resource manager registers anew.",
     ),
     Mutant(
         id="M132",
