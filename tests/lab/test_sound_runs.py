@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.model.follower import followed_by_model
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import Outcome, play
 from yunikorn_actors.lab.tape import THE_END, Entry
@@ -15,7 +16,7 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateApplication,
     CallUpdateContainerSchedulingState,
 )
-from yunikorn_actors.messages.rm_events import RMLost
+from yunikorn_actors.messages.rm_events import RMConfigUpdated, RMLost, RMReleaseAllocation
 
 
 class Sound(NamedTuple):
@@ -24,6 +25,10 @@ class Sound(NamedTuple):
     """Whether a run has what it is about."""
     held: str = ""
     """What is delivered last."""
+    never_confirmed: str = ""
+    """What the resource manager does not give back."""
+    is_judged: bool = False
+    """Whether the model of the rules judges it too."""
 
 
 def _notified_after_loss(messages: list[tuple[str, Message]]) -> bool:
@@ -88,6 +93,62 @@ steps:
 """,
         _nothing_announced_of("k-2"),
     ),
+    "an ask is sent again while its work runs, which then ends unanswered": Sound(
+        """
+name: an ask is sent again while its work runs, which then ends unanswered
+steps:
+- add_app: {id: app-3}
+- ask: {app: app-3, key: k1, resource: {gpu: 1}}
+- create_node: {id: n4, capacity: {gpu: 1}}
+- ask: {app: app-3, key: k1, resource: {gpu: 1}}
+- release: {key: k1, type: PLACEHOLDER_REPLACED}
+""",
+        lambda messages: _states(messages, "k1")[-1:] == ["SCHEDULED"],
+    ),
+    "a partition is left out of the configuration, and comes again": Sound(
+        """
+name: a partition is left out of the configuration, and comes again
+queues: {partitions: [{name: default, queues: []}, {name: gpu, queues: []}]}
+steps:
+- create_node: {id: n3, partition: gpu}
+- add_app: {id: app-1, partition: gpu, queue: root.default}
+- ask: {app: app-1, key: k, resource: {vcore: 1}, partition: gpu}
+- config: {queues: {partitions: [{name: default, queues: []}]}}
+- config: {queues: {partitions: [{name: default, queues: []}, {name: gpu, queues: []}]}}
+""",
+        lambda messages: sum(type(it) is RMConfigUpdated for _, it in messages) == 2,
+    ),
+    "what was announced is reported under another name, and refused": Sound(
+        """
+name: what was announced is reported under another name, and refused
+steps:
+- create_node: {id: n3, capacity: {vcore: 9}}
+- add_app: {id: app-4}
+- bind: {app: app-4, key: b8, node: n3, resource: {vcore: 1}}
+- release: {app: app-4, key: b8}
+- bind: {app: gone, key: b8, node: n3, resource: {vcore: 1}, uuid: b8-recovered}
+""",
+        lambda messages: any(
+            isinstance(it, CallUpdateAllocation) and it.response.rejected_allocations
+            for _, it in messages
+        ),
+    ),
+    "free room beside victims is for whom they go": Sound(
+        """
+name: free room beside victims is for whom they go
+steps:
+- create_node: {id: n1, capacity: {vcore: 4000}}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: k0, resource: {vcore: 1000}}
+- ask: {app: app-1, key: fill, resource: {vcore: 1000}, count: 2}
+- ask: {app: app-1, key: d13, resource: {vcore: 2000}, required_node: n1}
+- add_app: {id: app-5}
+- ask: {app: app-5, key: d16, resource: {vcore: 1}, required_node: n1}
+""",
+        lambda messages: sum(type(it) is RMReleaseAllocation for _, it in messages) > 1,
+        never_confirmed="fill-1",
+        is_judged=True,
+    ),
     "an ask with a reservation is reported to run elsewhere": Sound(
         """
 name: an ask with a reservation is reported to run elsewhere
@@ -118,8 +179,11 @@ steps:
 def test_it_is_sound(name: str) -> None:
     sound = SOUND[name]
     case = parse_case(sound.text, "sound.yaml")
-    late = (Entry("hold", sound.held, THE_END),) if sound.held else ()
-    outcome: Outcome = play(case, case.tape(*late), oracles())
+    entries = [Entry("hold", sound.held, THE_END)] if sound.held else []
+    if sound.never_confirmed:
+        entries.append(Entry("confirm", f"{sound.never_confirmed} never"))
+    checkers = (*oracles(), followed_by_model(case)) if sound.is_judged else oracles()
+    outcome: Outcome = play(case, case.tape(*entries), checkers)
     assert outcome.ok, outcome.violation
     messages = [(it.mailbox, it.message) for it in outcome.deliveries]
     assert sound.happened(messages), "vacuous"

@@ -101,8 +101,8 @@ class _Requested:
 
 class _Application:
     __slots__ = (
-        "accepted", "is_there", "partitions", "queue", "rejected", "requested", "state",
-        "unanswered",
+        "accepted", "is_there", "is_unsure", "partitions", "queue", "rejected", "requested",
+        "state", "unanswered",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -113,6 +113,8 @@ class _Application:
         """Of which it was notified last."""
         self.is_there = False
         """After what was answered: accepted, and not removed since."""
+        self.is_unsure = False
+        """Its partition has ended meanwhile."""
         self.unanswered: deque[bool] = deque()
         """Whether it was added or removed, from the first addition that is not answered yet."""
 
@@ -189,6 +191,8 @@ class RmRecord:
         """Of asks, by application and key: the container state that was notified last."""
         self._placed: dict[str, int] = {}
         """How often each UUID was announced."""
+        self._announced: dict[tuple[str, str, str], None] = {}
+        """By UUID, application and key: a UUID may come again under another name."""
         self._reports: dict[str, int] = {}
         """How often each UUID was reported."""
         self._ends: dict[str, list[TerminationType]] = {}
@@ -205,6 +209,8 @@ class RmRecord:
         """What one request has reported and ended: its end comes before its announcement."""
         self._unsure: dict[str, None] = {}
         """UUIDs that such a release may have meant, and of whose end it is not notified."""
+        self._unsure_asks: dict[Name, None] = {}
+        """Asks that went with their partition, if they were not meant for the next one."""
         self._touched: dict[str, None] = {}
         """UUIDs of which something was requested or notified since they were compared."""
         self._touched_asks: dict[Name, None] = {}
@@ -217,6 +223,19 @@ class RmRecord:
         """Take in facts that Context recorded in this turn."""
         if self.owed is not None:
             self.owed.follow(partition, facts, turn)
+
+    def partition_ended(self, partition: str) -> None:
+        """A configuration does without it, and all that was in it goes without an answer.
+
+        What was requested meanwhile may be meant for one that comes again under this name.
+        """
+        for node in self._nodes.values():
+            node.is_gone |= node.partition == partition
+        for name in self._asks:
+            if name[0] == partition:
+                self._unsure_asks[name] = None
+        for app in self._applications.values():
+            app.is_unsure |= partition in app.partitions
 
     def owner_of(self, thing: Thing) -> str:
         """Name another resource manager to which this is owed; empty if none is."""
@@ -354,7 +373,7 @@ class RmRecord:
             if not by_wish:
                 mine = (it for it, item in self.running.items() if self._is_of(name, item))
                 self._unsure.update(dict.fromkeys(mine))
-                self._reported_ended(partition, end.application_id, key)
+                self._ended_unanswered(partition, end.application_id, key)
             return
         running = self.running.get(end.uuid)
         if running is not None and not self._is_of((partition, end.application_id, ""), running):
@@ -366,11 +385,15 @@ class RmRecord:
             # If it was asked for again while it ran, that changed nothing.
             self._wanted.pop((partition, running.application_id, running.key), None)
 
-    def _reported_ended(self, partition: str, application_id: str, key: str) -> None:
-        """Asks that were reported to run may have ended: of neither is anything heard."""
+    def _ended_unanswered(self, partition: str, application_id: str, key: str) -> None:
+        """What is known to have run may have ended: nothing is heard of that.
+
+        To have asked for it again while it ran, or to have reported it, changes nothing.
+        """
         for name in tuple(self._wanted):
             asked = self._asks[name]
-            if (asked.by_node or asked.by_list) and _means((partition, application_id, key), name):
+            has_run = asked.was_placed or asked.by_node or asked.by_list
+            if has_run and _means((partition, application_id, key), name):
                 del self._wanted[name]
 
     def _is_of(self, name: Name, item: Placed) -> bool:
@@ -472,6 +495,7 @@ class RmRecord:
         if not self._was_restored and notice.node_id not in self._nodes and not faults:
             faults.append(self._fault("G16", notice, f"node {notice.node_id} is none of its own"))
         self._wanted.pop(name, None)
+        self._announced[uuid, app_id, key] = None
         self._touched[uuid] = self._touched_asks[name] = None
         if uuid in self._ended_first:
             del self._ended_first[uuid]
@@ -550,7 +574,8 @@ class RmRecord:
             faults.append(f"{what}: it was asked for {requested} times and rejected {rejected}")
         for uuid, placed in tuple(self.running.items()) if any(map(self._is_report, names)) else ():
             # What was refused does not run, unless it was announced as well.
-            if placed.key == key and placed.application_id == app_id and uuid not in self._placed:
+            is_it = placed.key == key and placed.application_id == app_id
+            if is_it and (uuid, app_id, key) not in self._announced:
                 del self.running[uuid]
         return faults
 
@@ -732,7 +757,7 @@ class RmRecord:
     def _compare_ask(self, states: States, name: Name) -> Iterator[str]:
         partition, id_, key = name
         state = states.get(partition)
-        if state is None:
+        if state is None or name in self._unsure_asks:
             return
         app = state.applications.get(id_)
         ask = None if app is None else app.asks.get(key)
@@ -780,7 +805,7 @@ class RmRecord:
                 f"G25: {self.rm_id} has asked for application {id_} {known.requested} times, and "
                 f"was answered {answered} times"
             )
-        if len(known.partitions) != 1:
+        if len(known.partitions) != 1 or known.is_unsure:
             return
         state = states.get(next(iter(known.partitions)))
         if state is None:

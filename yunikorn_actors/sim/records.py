@@ -58,6 +58,8 @@ class RecordChecker:
         """Requests that were sent while a registration, by its callback, was not decided."""
         self._at_context: dict[str, RmRecord] = {}
         """The record of the registration under which Context works for a resource manager."""
+        self._partitions: dict[str, str] = {}
+        """The resource managers of the partitions that Context had last."""
         self._restored: dict[str, None] = {}
         """Resource managers that were registered with a core before this one."""
         self._turn = 0
@@ -109,6 +111,14 @@ class RecordChecker:
         assert isinstance(context, Context)
         if context.is_at_rest:
             self._turn += 1
+        if self._partitions.keys() != context.partitions.keys():
+            self._follow_partitions(context)
+
+    def _follow_partitions(self, context: Context) -> None:
+        for name, rm_id in self._partitions.items():
+            if name not in context.partitions and rm_id in self._at_context:
+                self._at_context[rm_id].partition_ended(name)
+        self._partitions = {name: it.rm_id for name, it in context.partitions.items()}
 
     def _decided(self, message: Message) -> None:
         match message:

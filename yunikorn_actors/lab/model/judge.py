@@ -372,7 +372,8 @@ class Judge(Model):
         node = self.nodes[fact.node_id]
         placeable = bool(self.fitting(ask)) and self.has_headroom(ask)
         text = f"{whom}, but could be placed"
-        self.should("preempt", not placeable, text, unsure=self._is_new(ask))
+        unsure = self._is_new(ask) or self._is_for_others(ask)
+        self.should("preempt", not placeable, text, unsure=unsure)
         self.should("preempt", self.makes_room(ask, node, victims), f"{whom} in vain")
         ahead: list[Ask] = []
         if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
@@ -386,6 +387,11 @@ class Judge(Model):
             unsure = unsure or (needless and not self.makes_room(ask, node, rest, ahead))
             self.should("preempt", not needless, text, unsure=unsure)
             self._is_next_victim(ask, victim, victims, whom)
+
+    def _is_for_others(self, ask: Ask) -> bool:
+        """Whether all room for it is where others have work go for them: it may be theirs."""
+        made = {kept.node for kept in self.kept if kept.ask is not ask and kept.victims}
+        return {node.id for node in self.fitting(ask)} <= made
 
     def _is_next_victim(self, ask: Ask, victim: Placed, victims: list[Placed], whom: str) -> None:
         """Of two that are alike the more willing goes, then the newer one.
