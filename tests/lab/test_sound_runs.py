@@ -15,6 +15,7 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateAllocation,
     CallUpdateApplication,
     CallUpdateContainerSchedulingState,
+    CallUpdateNode,
 )
 from yunikorn_actors.messages.rm_events import RMConfigUpdated, RMLost, RMReleaseAllocation
 
@@ -147,6 +148,48 @@ steps:
 """,
         lambda messages: sum(type(it) is RMReleaseAllocation for _, it in messages) > 1,
         never_confirmed="fill-1",
+        is_judged=True,
+    ),
+    "a node comes again and is refused, and its work runs": Sound(
+        """
+name: a node comes again and is refused, and its work runs
+rm: {confirm: manual}
+steps:
+- add_app: {id: app-5}
+- create_node: {id: n2, capacity: {vcore: 6000}, allocations: [{key: k, app: app-5, resource: {vcore: 3000}}]}
+- ask: {app: app-5, key: k, resource: {vcore: 3000}}
+- create_node: {id: n2}
+- ask: {app: app-5, key: d, resource: {vcore: 6000}, required_node: n2}
+- confirm: all
+""",
+        lambda messages: any(
+            isinstance(it, CallUpdateNode) and it.response.rejected for _, it in messages
+        ),
+    ),
+    "a UUID is reported on two nodes": Sound(
+        """
+name: a UUID is reported on two nodes
+steps:
+- add_app: {id: app-1}
+- create_node: {id: n1, capacity: {vcore: 2}, allocations: [{key: k, app: app-1, resource: {vcore: 1}}]}
+- create_node: {id: n2, capacity: {vcore: 2}, allocations: [{key: k, app: app-1, resource: {vcore: 1}}]}
+""",
+        lambda messages: sum(isinstance(it, CallUpdateNode) for _, it in messages) == 2,
+    ),
+    "the next ask that needs a node does not take the room that work goes for": Sound(
+        """
+name: the next ask that needs a node does not take the room that work goes for
+rm: {confirm: manual}
+steps:
+- create_node: {id: n1, capacity: {vcore: 6}}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: fill, resource: {vcore: 1}, count: 9}
+- ask: {app: app-1, key: k, resource: {vcore: 4}, required_node: n1}
+- ask: {app: app-1, key: d, resource: {vcore: 1}, required_node: n1}
+- create_node: {id: n2, capacity: {vcore: 3}}
+- release: {app: app-1, key: fill-5}
+""",
+        lambda messages: any(type(it) is RMReleaseAllocation for _, it in messages),
         is_judged=True,
     ),
     "an ask with a reservation is reported to run elsewhere": Sound(

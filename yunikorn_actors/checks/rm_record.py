@@ -195,6 +195,8 @@ class RmRecord:
         """By UUID, application and key: a UUID may come again under another name."""
         self._reports: dict[str, int] = {}
         """How often each UUID was reported."""
+        self._reported_on: dict[str, dict[str, None]] = {}
+        """On which nodes each UUID was reported: it runs where a report was taken first."""
         self._ends: dict[str, list[TerminationType]] = {}
         """By UUID, the releases that were notified."""
         self._given_back: dict[str, None] = {}
@@ -353,6 +355,7 @@ class RmRecord:
             uuid = item.uuid
             self._reports[uuid] = self._reports.get(uuid, 0) + 1
             self._given_back.pop(uuid, None)
+            self._reported_on.setdefault(uuid, {})[node_id or item.node_id] = None
             placed = placed_in(item)._replace(
                 node_id=node_id or item.node_id, partition=short_partition_name(partition)
             )
@@ -380,10 +383,12 @@ class RmRecord:
             return
         self._given_back[end.uuid] = None
         self._touched[end.uuid] = None
-        if running is not None and not by_wish:
-            del self.running[end.uuid]
+        if not by_wish:
+            self.running.pop(end.uuid, None)
             # If it was asked for again while it ran, that changed nothing.
-            self._wanted.pop((partition, running.application_id, running.key), None)
+            named = end if running is None else running
+            app_id, key = named.application_id, key if running is None else running.key
+            self._wanted.pop((partition, app_id, key), None)
 
     def _ended_unanswered(self, partition: str, application_id: str, key: str) -> None:
         """What is known to have run may have ended: nothing is heard of that.
@@ -748,7 +753,7 @@ class RmRecord:
             wrong = difference(known, truth)
             if wrong and self._lives(uuid) == 1:
                 yield f"G16: {self.rm_id} was notified of {what}, and not as it is: {wrong}"
-        elif known.node_id != allocation.node_id:
+        elif allocation.node_id not in self._reported_on.get(uuid, (known.node_id,)):
             yield (
                 f"G16: {self.rm_id} has reported {what} on {known.node_id}, and the core has it on "
                 f"{allocation.node_id}"

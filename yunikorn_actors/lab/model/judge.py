@@ -158,7 +158,7 @@ class Judge(Model):
             if first and not (mine and reserved):
                 name = f"{what} {_name(ask)}, but {_name(other)} comes first"
                 unsure = self._is_new(other) or other.app.leaf in self.moved
-                unsure = unsure or self._waits_behind_gangs(other)
+                unsure = unsure or self._waits_behind_gangs(other) or self._is_for_others(other)
                 self.should("order", not self.has_turn(other), name, unsure=unsure)
 
     def _waits_behind_gangs(self, ask: Ask) -> bool:
@@ -391,7 +391,8 @@ class Judge(Model):
     def _is_for_others(self, ask: Ask) -> bool:
         """Whether all room for it is where others have work go for them: it may be theirs."""
         made = {kept.node for kept in self.kept if kept.ask is not ask and kept.victims}
-        return {node.id for node in self.fitting(ask)} <= made
+        nodes = {node.id for node in self.fitting(ask)}
+        return bool(nodes) and nodes <= made
 
     def _is_next_victim(self, ask: Ask, victim: Placed, victims: list[Placed], whom: str) -> None:
         """Of two that are alike the more willing goes, then the newer one.
@@ -523,7 +524,8 @@ class Judge(Model):
 
     def _must_wait(self, ask: Ask) -> None:
         name = _name(ask)
-        self.should("waits", not self.is_placeable(ask), f"{name} waits and could be placed")
+        text = f"{name} waits and could be placed"
+        self.should("waits", not self.is_placeable(ask), text, unsure=self._is_for_others(ask))
         self.should("waits", not self.must_admit(ask), f"the gang of {name} waits and has room")
         usable = self.usable(ask)
         if usable and self.may_swap(ask):

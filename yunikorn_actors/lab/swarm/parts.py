@@ -28,6 +28,7 @@ PARTS: Final[dict[str, float]] = {
     "small-bounds": OFTEN,
     "short-times": OFTEN,
     "extra-configuration": 0.3,
+    "one-gang": 0.15,
     # the queues
     "quotas": OFTEN,
     "guarantees": OFTEN,
@@ -39,6 +40,7 @@ PARTS: Final[dict[str, float]] = {
     "node-orders": OFTEN,
     "no-preemption": SELDOM,
     "quota-preemption": OFTEN,
+    "placement-rules": 0.3,
     # what is asked for
     "gangs": OFTEN,
     "runs": OFTEN,
@@ -49,6 +51,8 @@ PARTS: Final[dict[str, float]] = {
     "creation-times": OFTEN,
     "contests": OFTEN,
     "reservations": OFTEN,
+    "later-form": OFTEN,
+    "joined-requests": OFTEN,
     # what happens to it
     "manual-confirmations": OFTEN,
     "re-sent-asks": OFTEN,

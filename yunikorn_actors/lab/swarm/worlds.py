@@ -13,10 +13,12 @@ from yunikorn_actors.domain.config import ConfigError, parse_config
 from yunikorn_actors.lab.documents import Document
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.swarm.bounds import drawn_extra, drawn_settings
+from yunikorn_actors.lab.swarm.requests import in_later_form, joined
 from yunikorn_actors.lab.swarm.scripts import (
     GROUPS,
     NODES,
     SIZES,
+    TASK_GROUPS,
     THEMES,
     USERS,
     Writer,
@@ -65,6 +67,24 @@ _ENDS: Final = (
 )
 _BURST: Final = 6
 """So many steps come without a pause at most."""
+_JOINED: Final = 5
+"""So many moves make one request at most."""
+_RULES: Final[tuple[list[dict[str, Any]], ...]] = (
+    [{"name": "provided", "create": True}],
+    [{"name": "tag", "value": "namespace", "create": True}, {"name": "provided"}],
+    [{"name": "fixed", "value": "root.fixed", "create": True, "filter": {"users": ["ann"]}},
+     {"name": "provided", "create": True}],
+    [{"name": "user", "create": True, "filter": {"type": "deny", "users": ["bob"]},
+      "parent": {"name": "fixed", "value": "root.users"}}, {"name": "provided"}],
+    [{"name": "user"}, {"name": "provided"}],
+)  # fmt: skip
+_USERS_QUEUE: Final[dict[str, Any]] = {
+    "name": "users",
+    "parent": True,
+    "childtemplate": {"maxapplications": 1, "resources": {"max": {"vcore": 3}}},
+}
+_NO_LEAVES: Final = ("root.fresh", "root.fresh.below", "bare", "", "root.users.ann")
+"""Queues that an application may ask for, and that are not there at first."""
 
 
 class World:
@@ -75,12 +95,14 @@ class World:
         self.parts = parts
         self.steps: list[dict[str, Any]] = []
         self.settings = drawn_settings(draw, parts)
-        self.is_large = "large" in parts
-        self.partition_names = PARTITIONS[
-            : draw.whole(2, 3) if "several-partitions" in parts else 1
-        ]
+        self.has_one_gang = "one-gang" in parts
+        self.is_large = "large" in parts and not self.has_one_gang
+        several = "several-partitions" in parts and not self.has_one_gang
+        self.partition_names = PARTITIONS[: draw.whole(2, 3) if several else 1]
         self._first_tree: tuple[str, int] | None = None
-        count = draw.whole(2, 4) if "several-managers" in parts else 1
+        count = 1
+        if "several-managers" in parts:
+            count = 2 if self.has_one_gang else draw.whole(2, 4)
         self.managers: list[Manager] = []
         for number in range(1, count + 1):
             self.managers.append(Manager(self, f"rm-{number}"))
@@ -90,6 +112,8 @@ class World:
     def tree(self) -> tuple[str, int]:
         """Draw what its queues are like: often like those of the first resource manager."""
         themes = [theme for theme in THEMES if _THEMES[theme] in {"", *self.parts}]
+        if self.has_one_gang:
+            themes = ["gangs"]
         drawn = (self.draw.one_of(themes), self.draw.number(_TREES))
         self._first_tree = self._first_tree or drawn
         return self._first_tree if self.draw.chance(_ALIKE) else drawn
@@ -98,7 +122,7 @@ class World:
         draw = self.draw
         for manager in self.managers:
             manager.begin()
-        for _ in range(draw.whole(25, 50) if self.is_large else draw.whole(3, 18)):
+        for _ in range(self._length()):
             if "bursts" in self.parts and draw.once_in(5):
                 self._burst()
             else:
@@ -109,6 +133,11 @@ class World:
         if "manual-confirmations" in self.parts:
             script["rm"] = {"confirm": "manual"}
         return {**script, "steps": self.steps}
+
+    def _length(self) -> int:
+        if self.is_large:
+            return self.draw.whole(25, 50)
+        return self.draw.whole(3, 10 if self.has_one_gang else 18)
 
     def _burst(self) -> None:
         """Several at once, of any resource managers, so that they meet in the mailboxes."""
@@ -128,9 +157,15 @@ class Manager:
         self.draw = world.draw
         self.rm_id = rm_id
         self.is_lost = False
+        self.is_joining = False
+        """Whether what it does now becomes one request."""
         self.tree = world.tree()
         self.partitions = [PartitionWriter(self, name) for name in world.partition_names]
-        self._at_once = self._allowed(self._moves(), *(it.moves() for it in self.partitions))
+        if world.has_one_gang:
+            in_no_time = [it.moves_of_one_gang() for it in self.partitions]
+        else:
+            in_no_time = [self._moves(), *(it.moves() for it in self.partitions)]
+        self._at_once = self._allowed(*in_no_time)
         in_time = (it.moves_in_time() for it in self.partitions)
         self._all = (*self._at_once, *self._at_once, *self._allowed(*in_time))
 
@@ -143,6 +178,7 @@ class Manager:
             "new-registrations": (self.register, self.come_back),
             "predicates": (self.refuse_nodes,),
             "manual-confirmations": (self.confirm, self.confirm),
+            "joined-requests": (self.join, self.join),
         }
 
     def _allowed(self, *moves: Moves) -> tuple[Move, ...]:
@@ -238,6 +274,15 @@ class Manager:
     def confirm(self) -> None:
         self.add("confirm", {})
 
+    def join(self) -> None:
+        """Say several things in one request, in one of each kind."""
+        world, partition = self.world, self.draw.one_of(self.partitions)
+        steps, world.steps, self.is_joining = world.steps, [], True
+        for _ in range(self.draw.whole(2, _JOINED)):
+            self.draw.one_of(self._allowed(partition.moves_to_join()))()
+        world.steps = [*steps, *joined(self.rm_id, world.steps)]
+        self.is_joining = False
+
 
 class PartitionWriter(Writer):
     """What happens in one partition."""
@@ -250,7 +295,8 @@ class PartitionWriter(Writer):
         theme, number = manager.tree
         several = {"reloads", "several-partitions"} & parts
         configs, leaves = drawn_queues(theme, number, 3 if several else 1)
-        drawn = tuple(_with_parts(config, parts, name) for config in configs)
+        rules = draw.one_of(_RULES) if "placement-rules" in parts else []
+        drawn = tuple(_with_parts(config, parts, name, rules) for config in configs)
         super().__init__(draw, theme, drawn, leaves, manual="manual-confirmations" in parts)
         if name != PARTITIONS[0]:
             # What is notified names no partition, so one resource manager needs names of its own.
@@ -264,6 +310,11 @@ class PartitionWriter(Writer):
 
     def begin(self) -> None:
         draw = self.draw
+        if self.world.has_one_gang:
+            for _ in range(draw.whole(1, 2)):
+                self.node()
+            self.gang()
+            return
         for _ in range(draw.whole(1, 3)):
             self.node()
         if self.world.is_large:
@@ -285,8 +336,29 @@ class PartitionWriter(Writer):
             kept.pop("tags", None)
         if self.name != PARTITIONS[0]:
             kept["partition"] = self.name
+        if step == "add_app" and "placement-rules" in parts:
+            kept = self._placed_by_rules(kept)
         self._sent.setdefault(step, []).append(kept)
-        self.manager.add(step, kept)
+        self._send(step, kept)
+
+    def _send(self, step: str, fields: dict[str, Any]) -> None:
+        later = step == "ask" and "later-form" in self.world.parts and self.draw.once_in(2)
+        # What is joined is still to be read as a step.
+        if later and not self.manager.is_joining:
+            has_policy = not self.draw.once_in(3)
+            raw = in_later_form(self.manager.rm_id, {step: fields}, has_policy=has_policy)
+            self.world.steps.append(raw)
+        else:
+            self.manager.add(step, fields)
+
+    def _placed_by_rules(self, app: dict[str, Any]) -> dict[str, Any]:
+        """Ask for a queue that is not there, or have a tag by which a rule places it."""
+        draw = self.draw
+        if draw.once_in(3):
+            app = {**app, "queue": draw.one_of(_NO_LEAVES)}
+        if draw.once_in(3):
+            app = {**app, "tags": {"namespace": draw.one_of(("dev", "ops"))}}
+        return app
 
     def _earlier(self, step: str) -> dict[str, Any] | None:
         sent = self._sent.get(step)
@@ -307,11 +379,46 @@ class PartitionWriter(Writer):
             "withdrawals": (self.cancel, self.cancel_all),
             "releases": (self.release, self.release, self.release_otherwise),
             "removals": (self.remove, self.replace),
-            "reported-work": (self.bind, self.bind_again, self.node_with_work),
+            "reported-work": (self.bind, self.bind_again, self.node_with_work, self.gang_returns),
             "foreign-work": (self.foreign, self.foreign_ends),
             "drained-nodes": (self.drain, self.open),
             "lost-nodes": (self.lose_node, self.return_node),
             "resized-nodes": (self.resize_node,),
+        }
+
+    def moves_to_join(self) -> Moves:
+        """Return what may be said in one request."""
+        return {
+            "": (self.ask, self.ask, self.app, self.newcomer, self.node),
+            "gangs": (self.gang_work,),
+            "rejections": (self.reject_app, self.reject_ask),
+            "re-sent-asks": (self.ask_again,),
+            "changed-asks": (self.change_ask,),
+            "withdrawals": (self.cancel,),
+            "releases": (self.release, self.release_otherwise),
+            "removals": (self.remove,),
+            "reported-work": (self.bind, self.node_with_work),
+            "lost-nodes": (self.lose_node,),
+        }
+
+    def moves_of_one_gang(self) -> Moves:
+        """Return what happens around a gang: it has little room, and its members come and go."""
+        confirm = self.confirm
+        return {
+            "": (self.gang_work, self.gang_work, self.node),
+            "releases": (self.release, self.release),
+            "manual-confirmations": (confirm, confirm, confirm),
+            "withdrawals": (self.cancel,),
+            "lost-nodes": (self.lose_node, self.return_node),
+            "drained-nodes": (self.drain, self.open),
+            "resized-nodes": (self.resize_node,),
+            "reported-work": (self.gang_returns,),
+            "removals": (self.remove,),
+            "re-sent-asks": (self.ask_again,),
+            "lost-managers": (self.manager.leave,),
+            "new-registrations": (self.manager.come_back,),
+            "predicates": (self.manager.refuse_nodes,),
+            "contests": (self.newcomer,),
         }
 
     def moves_in_time(self) -> Moves:
@@ -323,7 +430,7 @@ class PartitionWriter(Writer):
         }
 
     def _gang(self, fields: dict[str, Any]) -> None:
-        if "gangs" in self.world.parts:
+        if {"gangs", "one-gang"} & self.world.parts:
             super()._gang(fields)
         else:
             self.apps[fields["id"]] = False
@@ -416,9 +523,11 @@ class PartitionWriter(Writer):
             self.apps.setdefault(app["id"], "placeholder_ask" in app)
 
     def bind_again(self) -> None:
-        """Report work with another size that was reported before."""
+        """Report work with another size that was reported before, sometimes elsewhere."""
         if self._places:
             (app, key), where = self.draw.one_of(tuple(self._places.items()))
+            if self.draw.once_in(4):
+                where = self.draw.one_of(self.nodes)
             size = self.draw.one_of(SIZES)
             self.add("bind", {"app": app, "key": key, "node": where, "resource": size})
 
@@ -438,6 +547,31 @@ class PartitionWriter(Writer):
         self.nodes.append(f"n{len(self.nodes) + 1}")
         self._create_again({"id": self.nodes[-1], "capacity": self.draw.one_of(NODES)})
 
+    def gang_returns(self) -> None:
+        """A gang comes of which some placeholders, or what replaced them, run already."""
+        draw, name = self.draw, f"{self.prefix}-{len(self.apps) + 1}"
+        leaves = [path for path, policy in self.leaves if policy != "fair"]
+        if not leaves:
+            return
+        self.apps[name] = True
+        app = {"id": name, "queue": draw.one_of(leaves), "placeholder_ask": {"vcore": 3000}}
+        fields: dict[str, Any] = {**app, "user": draw.one_of(USERS)}
+        if draw.once_in(2):
+            fields["timeout"] = draw.one_of(("10s", "70s", "10m"))
+        self.add("add_app", fields)
+        running: list[dict[str, Any]] = []
+        for number in range(draw.whole(1, 3)):
+            key = f"{name}-ph-{number}"
+            self.keys.append((name, key))
+            work = {"app": name, "key": key, "resource": {"vcore": 1000}}
+            if "creation-times" in self.world.parts and draw.once_in(2):
+                work["tags"] = {"creationTime": draw.one_of(("1767225500", "1767225590"))}
+            is_held = not draw.once_in(4)
+            running.append({**work, "task_group": TASK_GROUPS[0], "placeholder": is_held})
+        self.nodes.append(f"n{len(self.nodes) + 1}")
+        node = {"id": self.nodes[-1], "capacity": draw.one_of(NODES)}
+        self.add("create_node", {**node, "allocations": running})
+
     def _create_again(self, node: dict[str, Any]) -> None:
         draw = self.draw
         if "count" in node:
@@ -445,8 +579,8 @@ class PartitionWriter(Writer):
             self.add("create_node", node)
             return
         work = [draw.one_of(self.keys) for _ in range(draw.whole(0, 3)) if self.keys]
-        # Work that is reported twice under its name runs where it was reported first.
-        work = [it for it in work if self._places.setdefault(it, node["id"]) == node["id"]]
+        for it in work:
+            self._places.setdefault(it, node["id"])
         running = [
             {"key": key, "app": app, "resource": draw.one_of(SIZES[:5])}
             for app, key in dict.fromkeys(work)
@@ -483,18 +617,24 @@ class PartitionWriter(Writer):
         apps = {app["id"]: app for app in self._sent.get("add_app", ())}
         nodes = {node["id"]: node for node in self._sent.get("create_node", ())}
         for app in apps.values():
-            self.manager.add("add_app", app)
+            self._send("add_app", app)
         for node in nodes.values():
             if not self.draw.once_in(4):
                 self._create_again({word: it for word, it in node.items() if word != "allocations"})
         for ask in self._sent.get("ask", ())[-4:]:
-            self.manager.add("ask", ask)
+            self._send("ask", ask)
 
 
-def _with_parts(config: dict[str, Any], parts: frozenset[str], name: str) -> dict[str, Any]:
+def _with_parts(
+    config: dict[str, Any], parts: frozenset[str], name: str, rules: list[dict[str, Any]]
+) -> dict[str, Any]:
     """Leave out what belongs to parts that the run has not, and give the partition its name."""
     (partition,) = config["partitions"]
     left = {**partition, "name": name, "queues": [_queue(it, parts) for it in partition["queues"]]}
+    if rules:
+        (root,) = left["queues"]
+        left["placementrules"] = rules
+        left["queues"] = [{**root, "queues": [*root.get("queues", ()), _USERS_QUEUE]}]
     if "node-orders" not in parts:
         left.pop("nodesortpolicy", None)
     preemption = left.pop("preemption", {})
