@@ -193,9 +193,7 @@ class RmRecord:
         """How often each UUID was announced."""
         self._announced: dict[tuple[str, str, str], None] = {}
         """By UUID, application and key: a UUID may come again under another name."""
-        self._reports: dict[str, int] = {}
-        """How often each UUID was reported."""
-        self._reported_on: dict[str, dict[str, None]] = {}
+        self._reports: dict[str, list[str]] = {}
         """On which nodes each UUID was reported: it runs where a report was taken first."""
         self._ends: dict[str, list[TerminationType]] = {}
         """By UUID, the releases that were notified."""
@@ -353,9 +351,8 @@ class RmRecord:
         self._touched_asks[name] = None
         if item.uuid:
             uuid = item.uuid
-            self._reports[uuid] = self._reports.get(uuid, 0) + 1
+            self._reports.setdefault(uuid, []).append(node_id or item.node_id)
             self._given_back.pop(uuid, None)
-            self._reported_on.setdefault(uuid, {})[node_id or item.node_id] = None
             placed = placed_in(item)._replace(
                 node_id=node_id or item.node_id, partition=short_partition_name(partition)
             )
@@ -535,7 +532,7 @@ class RmRecord:
         return faults
 
     def _lives(self, uuid: str) -> int:
-        return 1 + self._reports.get(uuid, 0)
+        return 1 + len(self._reports.get(uuid, ()))
 
     def _withdrawn(self, notice: Withdrawn) -> list[str]:
         faults = [] if self.owed is None else self.owed.take(notice)
@@ -753,7 +750,7 @@ class RmRecord:
             wrong = difference(known, truth)
             if wrong and self._lives(uuid) == 1:
                 yield f"G16: {self.rm_id} was notified of {what}, and not as it is: {wrong}"
-        elif allocation.node_id not in self._reported_on.get(uuid, (known.node_id,)):
+        elif allocation.node_id not in self._reports.get(uuid, [known.node_id]):
             yield (
                 f"G16: {self.rm_id} has reported {what} on {known.node_id}, and the core has it on "
                 f"{allocation.node_id}"
