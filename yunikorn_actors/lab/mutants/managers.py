@@ -54,6 +54,8 @@ MANAGERS = (
         where=RmProxy._on_rm_gone,
         old="del self._coming[callback]",
         new="pass",
+        held_by="tests/races/test_lost_while_registering.py::test_everybody_sees_one_order",
+        unseen="No world loses a resource manager before its registration is answered.",
     ),
     Mutant(
         id="M212",
@@ -72,6 +74,8 @@ MANAGERS = (
         where=Questions.cut,
         old="(*line.handed, *line.late)",
         new="line.handed",
+        held_by="tests/machines/test_predicates.py::test_a_callback_that_is_gone_leaves_no_question_open",
+        unseen="A callback has to go while it is too late with a question; few worlds do that.",
     ),
     Mutant(
         id="M214",

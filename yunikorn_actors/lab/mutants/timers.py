@@ -88,6 +88,8 @@ TIMERS = (
         where=lifecycle.clean_if_empty,
         old="    turn.partition.cleaning[queue.path] = generation\n",
         new="",
+        held_by="tests/races/test_r102_r103_draining_queues.py::test_r102_removed_and_described_again_while_the_cleaner_comes",
+        unseen="A queue that stays empty harms nothing, and no oracle judges it.",
     ),
     Mutant(
         id="M242",
@@ -106,6 +108,8 @@ TIMERS = (
         where=confirmations.report_unconfirmed,
         old="            _arm(turn, due_ns)\n",
         new="",
+        held_by="tests/machines/test_silent_manager.py::test_each_release_has_its_own_time",
+        unseen="Several releases have to stay unconfirmed for longer than a world lasts.",
     ),
     Mutant(
         id="M244",
@@ -115,6 +119,8 @@ TIMERS = (
         where=Questions.due,
         old="    line.is_timed = False\n",
         new="",
+        held_by="tests/machines/test_predicates.py::test_each_answer_gives_the_callback_its_second_anew",
+        unseen="A callback has to answer in time once, and then no more; few worlds do that.",
     ),
     Mutant(
         id="M245",
@@ -124,6 +130,8 @@ TIMERS = (
         where=Questions.answered,
         old="    line.deadline_ns = now_ns + self._timeout_ns\n",
         new="",
+        held_by="tests/machines/test_predicates.py::test_each_answer_gives_the_callback_its_second_anew",
+        unseen="Callbacks of worlds seldom answer late, and several questions after another.",
     ),
     Mutant(
         id="M246",
