@@ -276,3 +276,17 @@ def test_an_application_that_was_removed_is_gone_when_it_is_rejected() -> None:
     messages = (it.message for it in outcome.deliveries)
     answers = [it.response for it in messages if isinstance(it, CallUpdateApplication)]
     assert [True, False] == [bool(it.accepted) for it in answers if it.accepted or it.rejected]
+
+
+REMOVED_ELSEWHERE = """
+name: an application is removed from a partition that it is not in
+steps:
+- add_app: {id: app, queue: root.default}
+- remove_app: {id: app, partition: ghost}
+"""
+
+
+def test_what_is_removed_from_another_partition_stays() -> None:
+    case = parse_case(REMOVED_ELSEWHERE, "elsewhere.yaml")
+    outcome = play(case, case.tape(), oracles())
+    assert outcome.ok, outcome.violation

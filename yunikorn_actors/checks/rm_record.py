@@ -268,7 +268,9 @@ class RmRecord:
             id_ = old.application_id
             partition = partition_name(self.rm_id, old.partition_name)
             self._want_no_more(partition, id_, "")
-            if id_ in self._applications:
+            known = self._applications.get(id_)
+            # In another partition there is nothing to remove.
+            if known is not None and partition in known.partitions:
                 self._application(id_).request(is_added=False)
 
     def _request_nodes(self, request: si.NodeRequest) -> None:
