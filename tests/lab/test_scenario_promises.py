@@ -41,8 +41,8 @@ NO_ASKS = Mutant(
     source="",
     wrong="No ask is understood.",
     where=Context._take_allocations,
-    old="_by_partition(message.asks)",
-    new="{}[message.rm_id]",
+    old="self._partitions.by_name, message.asks, 0",
+    new="self._partitions.by_name, {}[message.rm_id], 0",
 )
 
 

@@ -100,7 +100,7 @@ def enumerated(case: Case) -> tuple[set[Final], set[Final]]:
     known: set[Final] = set()
     left: list[tuple[int, ...]] = [()]
     while left:
-        world = world_of(case, Plain(left.pop(), known, left), case.steps)
+        world = world_of(case, Plain(left.pop(), known, left), case.tape())
         with pytest.raises(Ended):
             world.run()
         if not world.channels and not world.next_step:
