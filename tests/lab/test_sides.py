@@ -3,13 +3,20 @@
 import pytest
 
 from yunikorn_actors.domain import image
+from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import explore
+from yunikorn_actors.lab.play import explore, play
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.runtime.journal import kept, truth
+from yunikorn_actors.service.read import usage
+from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.history import History
+from yunikorn_actors.service.read.notes import Notes
+from yunikorn_actors.service.read.queues import Queues
+from yunikorn_actors.service.read.tallies import Tallies
 
 RUNS = range(1, 41)
 
@@ -51,9 +58,37 @@ JOURNAL = (
         "pass",
     ),
 )
+READ = (
+    mutant(
+        "releases are not counted",
+        Tallies.note,
+        "_COUNTED.get(type(fact))",
+        "None if type(fact).__name__ == 'AllocationReleased' else _COUNTED.get(type(fact))",
+    ),
+    mutant(
+        "a late read side has no replica",
+        Book.restore,
+        "restore(self.state, image)",
+        "self.state.revision = image['revision']",
+    ),
+    mutant("a log outlives its ask", Notes._settle, "note.asks.pop(key, None)", "pass"),
+    mutant(
+        "samples are taken a minute late",
+        History.catch_up,
+        "while self._due_ns <= now_ns",
+        "while self._due_ns < now_ns - MINUTE_NS",
+    ),
+    mutant(
+        "a queue shows what is allocated as what waits",
+        Queues._own,
+        "used(queue.pending)",
+        "used(queue.allocated)",
+    ),
+    mutant("groups have nothing in use", usage._shows, "ROOT in paths", "False"),
+)
 
 
-def found(numbers: range, kind: str) -> str:
+def found(numbers: range, kind: str | tuple[str, ...]) -> str:
     """Play drawn worlds up to the first in which this is wrong."""
     for number in numbers:
         run = drawn(1, number)
@@ -69,8 +104,31 @@ def test_a_defect_of_the_journal_is_found(planted: Mutant) -> None:
         assert found(RUNS, "journal"), f"not found: {planted.id}"
 
 
+@pytest.mark.parametrize("planted", READ, ids=lambda it: it.id)
+def test_a_defect_of_the_read_side_is_found(planted: Mutant) -> None:
+    with planted.applied():
+        assert found(RUNS, ("read side", "late read side")), f"not found: {planted.id}"
+
+
 def test_an_oracle_changes_nothing_of_a_run() -> None:
     for number in range(1, 6):
         run = drawn(1, number)
         bare = explore(run.case, run.schedule()).digest()
         assert bare == explore(run.case, run.schedule(), oracles(Draw(1))).digest()
+
+
+WISHES = """\
+name: a resource manager that wants no event records, and then some
+settings: {slice_max: 1}
+steps:
+  - register: {rm: rm-1, extra: {event.trackingEnabled: 'false'}}
+  - create_node: {rm: rm-1, id: n1, capacity: {vcore: 4}}
+  - config: {rm: rm-1, extra: {event.trackingEnabled: 'true'}, queues: {partitions: [
+      {name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]}}
+"""
+
+
+def test_a_reader_numbers_event_records_as_the_core_does() -> None:
+    """Facts of the registration itself are told under the wishes that came with it."""
+    case = parse_case(WISHES, "wishes.yaml")
+    assert play(case, case.tape(), oracles()).violation is None

@@ -14,7 +14,11 @@ from probes import PATIENCE_S, wait_until
 from served import ANN, CONFIG, P, Served, node, register, serving
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.config import ExtraConfig, parse_config
+from yunikorn_actors.domain.image import image_of
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
@@ -114,6 +118,34 @@ def test_the_numbers_of_records_are_those_of_the_core() -> None:
         assert [it.object_id for it in of_core.records] == [
             it["objectID"] for it in read["EventRecords"]
         ]
+
+
+def test_facts_that_overtake_the_history_have_the_numbers_behind_it() -> None:
+    """Context and the event publisher send to a follower each by itself."""
+    name, settings = "[rm-1]default", Settings()
+
+    def refused(revision: int) -> FactsAppended:
+        fact = f.ConfigurationRefused(reason=f"fault {revision}", at_ns=revision)
+        return FactsAppended(
+            partition=name, epoch=1, rm_id="rm-1", first_revision=revision, facts=(fact,)
+        )
+
+    publisher, state = EventPublisher(settings=settings), PartitionState(name)
+    publisher.handle(refused(1), 1)
+    apply(state, refused(1).facts[0])
+    history = publisher.remembered()
+    publisher.handle(refused(2), 2)
+    side = ReadSide(settings=settings, instance="", start_ns=0)
+    overtaking: tuple[Message, ...] = (
+        PartitionSnapshot(partition=name, epoch=1, image=image_of(state)),
+        refused(2),
+        history,
+    )
+    for message in (*overtaking, refused(3)):
+        side.handle(message, 0)
+    publisher.handle(refused(3), 3)
+    assert publisher.ring.read(0, 9) == side.events.ring.read(0, 9)
+    assert publisher.ring.next_id == side.events.ring.next_id
 
 
 def batch_of(served: Served) -> dict[str, Any]:

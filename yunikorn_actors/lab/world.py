@@ -19,7 +19,14 @@ from yunikorn_actors.lab.names import mailbox_name, message_name, numbered
 from yunikorn_actors.lab.tape import Entry, Verb
 from yunikorn_actors.lab.watching import Glimpse, promises_of
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.machine import CancelTimer, Effect, Machine, Replaceable, SetTimer
+from yunikorn_actors.machines.machine import (
+    CancelTimer,
+    Effect,
+    Machine,
+    Replaceable,
+    Send,
+    SetTimer,
+)
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
@@ -454,12 +461,18 @@ class LabSimulator(Simulator):
         """Messages at which a machine fails, each with whether it has changed already by then."""
         self.joining: dict[str, None] = {}
         """Messages that are handled together with those right before them, if they still wait."""
+        self.overheard: dict[str, None] = {}
+        """Followers for whom an oracle takes from the effects what is sent to them."""
         self._joined: list[str] = []
         """Those of them that are being handled."""
         self._is_late: bool | None = None
         """Whether the machine at work fails after its message; None if it does not fail."""
         self._world = world
         self._sendings: Counter[str] = Counter()
+
+    @property
+    def settings(self) -> Settings:
+        return self._topology.settings
 
     @property
     def is_handling(self) -> bool:
@@ -526,7 +539,13 @@ class LabSimulator(Simulator):
         self.now_ns = max(self.now_ns, now_ns)
         self._fire_due()
 
+    def is_under_way(self, sender: str, address: str) -> bool:
+        """Whether a message of that sender waits in that mailbox."""
+        return (sender, address) in self._channels
+
     def _carry_out(self, address: str, effect: Effect) -> None:
+        if isinstance(effect, Send) and effect.to in self.overheard:
+            return
         if isinstance(effect, CancelTimer | SetTimer):
             envelope = self._timers.get((address, effect.name))
             if envelope is not None:

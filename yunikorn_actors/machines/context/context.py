@@ -27,7 +27,7 @@ from yunikorn_actors.machines.context.jobs import ContextJob, Ending
 from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
 from yunikorn_actors.machines.context.partition_context import PartitionContext
-from yunikorn_actors.machines.context.partitions import Partitions, events_configured
+from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.context.registry import ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.runs import commit_all
@@ -200,7 +200,8 @@ class Context(Joining):
         )
         # RmProxy knows the callback before the first message for it comes: the partitions begin
         # after this.
-        job.out.extend([Send(to=RM_PROXY, message=answer), events_configured(manager), *after])
+        configured = partitions.configured(manager)
+        job.out.extend([Send(to=RM_PROXY, message=answer), *configured, *after])
         yield from partitions.reload_all_of(manager, job, Ending(list))
 
     def _on_core_restored(self, message: restart.CoreRestored, now_ns: int) -> list[Effect]:
@@ -281,7 +282,7 @@ class Context(Joining):
     ) -> Steps:
         manager.extra_config, manager.extra = message.extra_config, message.extra
         self._partitions.registry.bring(manager.policy_group, message.config)
-        job.out.append(events_configured(manager))
+        job.out.extend(self._partitions.configured(manager))
         answer = rm.RMConfigUpdated(
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )

@@ -435,7 +435,7 @@ class Partitions:
         due = ReturnDue(rm_id=manager.rm_id, generation=manager.generation)
         due_ns = now_ns + self._absence_ns(manager)
         work.wanted.append(SetTimer(name=f"return/{manager.rm_id}", due_ns=due_ns, message=due))
-        return [*effects, *self.show(manager), *self.finish(work)]
+        return [*effects, *self.finish(work)]
 
     def _plan_anew(self, partition: PartitionContext, capabilities: Capabilities) -> list[Effect]:
         if not partition.has_other(capabilities):
@@ -595,6 +595,13 @@ class Partitions:
 
     def unfollow(self, follower: str) -> None:
         self.hearers = tuple(it for it in self.hearers if it != follower)
+
+    def configured(self, manager: ResourceManager) -> list[Effect]:
+        """Tell the event publisher and those who follow, at one place among the facts.
+
+        Records have the same numbers only where both count by the same wishes.
+        """
+        return [events_configured(manager), *self.show(manager)]
 
     def show(self, manager: ResourceManager) -> list[Effect]:
         """Tell those who follow what a resource manager brings, and what it lives under."""

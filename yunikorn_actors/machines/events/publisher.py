@@ -211,7 +211,9 @@ class EventPublisher:
         Where several are brought, as to a read side of several cores, the first one numbers.
         """
         for known in message.known:
-            self._revisions[known.partition, known.epoch] = known.revision
+            # A reader may have heard more by then.
+            life = (known.partition, known.epoch)
+            self._revisions[life] = max(known.revision, self._revisions.get(life, 0))
         if not self.ring.next_id:
             told = sum(count_of(fact) for fact in message.facts)
             self.ring = Ring(self.ring.capacity, message.next_id - told)

@@ -31,6 +31,9 @@ from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.tallies import Tallies
 from yunikorn_actors.si import EventRecord
 
+UNTIL_HISTORY_MAX: Final = 10_000
+"""So many messages wait at most for the history of event records."""
+
 Hearer = Callable[[tuple[EventRecord, ...]], None]
 """Takes the records of one stream, and never waits."""
 
@@ -48,6 +51,11 @@ class ReadSide:
         self.history = History(start_ns)
         self.courses = Courses()
         self.events = EventPublisher(settings=settings)
+        self._until_history: list[tuple[Message, int]] | None = []
+        """What has records and came before the history did, with its time; None once that is here.
+
+        Context and the event publisher have mailboxes of their own, so either may be first.
+        """
         self._hearers: dict[str, Hearer] = {}
         self._since: dict[str, int] = {}
 
@@ -115,7 +123,26 @@ class ReadSide:
         if book is None or book.epoch != message.epoch:
             book = self._open(message.partition, message.epoch)
         book.take(message.first_revision, message.facts)
-        self._tell(self.events.handle(message, self.now_ns))
+        self._note_records(message)
+
+    def _note_records(self, message: Message) -> None:
+        """Have it in the book of events, behind the history; what has no records may be first."""
+        waits = self._until_history is not None and (
+            self._until_history or isinstance(message, FactsAppended | NodeActionsRefused)
+        )
+        if self._until_history is None or not waits:
+            self._tell(self.events.handle(message, self.now_ns))
+            return
+        self._until_history.append((message, self.now_ns))
+        if len(self._until_history) > UNTIL_HISTORY_MAX:
+            # An event publisher that has failed does not answer any more.
+            self._catch_up_records()
+
+    def _catch_up_records(self) -> None:
+        """What came before the history follows it: its records have the numbers behind that."""
+        waiting, self._until_history = self._until_history or [], None
+        for message, at_ns in waiting:
+            self._tell(self.events.handle(message, at_ns))
 
     def _open(self, name: str, epoch: int) -> Book:
         book = self.books[name] = Book(name, epoch, self.tallies, self.now_ns)
@@ -128,28 +155,29 @@ class ReadSide:
             epoch=message.epoch,
             revision=self.books[message.partition].state.revision,
         )
-        self.events.handle(missed, self.now_ns)
+        self._note_records(missed)
 
     def _on_events_restored(self, message: EventsRestored) -> None:
         self.events.handle(message, self.now_ns)
+        self._catch_up_records()
 
     def _on_partition_closed(self, message: PartitionClosed) -> None:
         book = self.books.get(message.partition)
         if book is not None and book.epoch == message.epoch:
             del self.books[message.partition]
-        self.events.handle(message, self.now_ns)
+        self._note_records(message)
 
     def _on_node_actions_refused(self, message: NodeActionsRefused) -> None:
-        self._tell(self.events.handle(message, self.now_ns))
+        self._note_records(message)
 
     def _on_manager_described(self, message: ManagerDescribed) -> None:
         self.managers[message.rm_id] = message
         configured = EventsConfigured(rm_id=message.rm_id, extra=message.extra)
-        self.events.handle(configured, self.now_ns)
+        self._note_records(configured)
 
     def _on_manager_left(self, message: ManagerLeft) -> None:
         self.managers.pop(message.rm_id, None)
-        self.events.handle(EventsConfigured(rm_id=message.rm_id, extra=None), self.now_ns)
+        self._note_records(EventsConfigured(rm_id=message.rm_id, extra=None))
 
 
 HANDLERS: Final[dict[type, Callable[[ReadSide, Any], None]]] = {
