@@ -168,10 +168,20 @@ class Journaled(Oracle):
             if name.startswith(_OF_NEXT_CORE) or not any(life in name for life in lives):
                 # One of a partition that has gone does nothing when it is due.
                 continue
+            if name.startswith("clean/") and not self._is_to_be_cleaned(name):
+                continue
             if name not in made:
                 yield f"the next core does not arm {name}"
             elif made[name] != due_ns and not name.startswith(("clean/", "confirm/")):
                 yield f"the next core arms {name} for {made[name]}, and it is due at {due_ns}"
+
+    def _is_to_be_cleaned(self, timer: str) -> bool:
+        """Whether the timer has something to do: its queue may be gone, or in use again."""
+        for (name, epoch), state in self._truth.states.items():
+            queue = state.queues.get(timer.removeprefix(f"clean/{name}#{epoch}/"))
+            if queue is not None:
+                return queue.is_to_be_cleaned
+        return False
 
 
 def _of_partition(name: str, made: PartitionState, truth: PartitionState) -> Iterator[str]:
