@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab import hunt, watchdog
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.explain import Explainer
+from yunikorn_actors.lab.explain import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Options, Runs
 from yunikorn_actors.lab.hunt import FAIR_FAULTS, Lab, RaceFound, Wishes
 from yunikorn_actors.lab.numbered import is_numbered, with_names
@@ -220,3 +220,39 @@ def test_time_does_not_pass_in_a_callback() -> None:
         jobs.ask("a")
 
     assert "WouldBlock" in found(workload) or "time passes between" in found(workload)
+
+
+# -- the culprit
+
+
+def withdraws(trial: Trial) -> None:
+    """End a job right away: an announcement that is late starts it all the same."""
+    jobs = Jobs(trial.core)
+    trial.compare(lambda: {it.uuid: it.node_id for it in jobs.running.values()})
+    jobs.start()
+    jobs.ask("a")
+    jobs.end("a")
+
+
+@pytest.mark.parametrize(
+    ("held", "is_named"),
+    [
+        ("CallUpdateApplication(app Accepted) from rm_proxy to jobs", True),
+        ("CallUpdateAllocation(new a) from rm_proxy to jobs", False),
+    ],
+)
+def test_what_is_held_behind_another_message_is_named(held: str, is_named: bool) -> None:
+    """The update of the application stands at the head of the channel; the allocation matters."""
+    case = case_of(withdraws)
+    entry = f"hold {held} until after the end"
+    tape = parse_tape(f"{case.tape().header()}; {entry}")
+    explained = Explainer(case, tape, suffixes=2).explain()
+    assert explained.outcome.violation is not None, "vacuous: nothing is wrong"
+    announced = "CallUpdateAllocation(new a) from rm_proxy to jobs"
+    assert [announced] * is_named == [it.message for it in explained.culprits]
+    assert explained.race is not None
+    assert (explained.race.first, explained.race.second) == ("step cancel a", announced)
+    lines = "\n".join(explanation_lines(explained))
+    assert is_named == (f"the culprit, behind {held}:\n  {announced}\n" in lines)
+    assert f"the nearest passing run is without: {entry}" in lines
+    assert explained == Explainer(case, tape, suffixes=2).explain()

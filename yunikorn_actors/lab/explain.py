@@ -2,6 +2,8 @@
 
 - The point of no return: for each prefix of the run the share of random continuations that fail.
 - The nearest passing run: the same tape with one entry left out.
+- The culprit: a message that is held holds what is behind it in its channel. The hold is moved
+  along the channel; the last message with which the run still fails is the one that matters.
 - The race: two messages of one mailbox that come in the other order in the passing run. For users'
   own code a step is an event of their callback, too: both change the same resource manager.
 """
@@ -34,6 +36,8 @@ SUFFIXES: Final = 20
 """So often a prefix is continued at random."""
 POINTS: Final = 8
 """So many prefixes make the curve, and those around the point of no return."""
+BEHIND_MAX: Final = 16
+"""So many messages behind one that is held are tried."""
 
 MESSAGE: Final = re.compile(r"(?P<what>\w+\(.*\)) from (?P<sender>\S.*) to (?P<to>\S.*?)(?: #\d+)?")
 _MACHINES: Final = frozenset({CONTEXT, EVENT_PUBLISHER, RM_PROXY, "caller"})
@@ -53,6 +57,13 @@ class Race(Struct, frozen=True, kw_only=True):
     first: str
     """What came first in the failing run, and second in the passing one."""
     second: str
+
+
+class Culprit(Struct, frozen=True, kw_only=True):
+    """What matters of the messages that one entry holds."""
+
+    held: Entry
+    message: str
 
 
 class Divergence(Struct, frozen=True, kw_only=True):
@@ -76,6 +87,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """After so many events every continuation fails; None if only the last message decides."""
     divergence: Divergence | None
     race: Race | None
+    culprits: tuple[Culprit, ...] = ()
+    """Where they are not the messages that the tape names."""
 
 
 class Explainer:
@@ -103,11 +116,17 @@ class Explainer:
         no_return = self._no_return(len(events)) if self._suffixes else None
         curve = self._curve(len(events), no_return) if self._suffixes else ()
         turning = events[no_return - 1] if no_return else ""
-        divergence, race = self._compared(events, turning)
+        divergence, race = self._compared(self._tape, events, turning)
+        culprits = self._culprits() if self._kind and self._kind != STUCK else ()
+        if culprits:
+            pointed = self._tape
+            for it in culprits:
+                pointed = _moved(pointed, it)
+            _, race = self._compared(pointed, self._played(pointed)[1], turning)
         return Explanation(
             case=self._case, tape=self._tape, outcome=outcome, events=events,
             curve=curve, no_return=no_return,
-            divergence=divergence, race=race,
+            divergence=divergence, race=race, culprits=culprits,
         )  # fmt: skip
 
     def _played(self, tape: Tape) -> tuple[Outcome, tuple[str, ...]]:
@@ -152,15 +171,43 @@ class Explainer:
         shares = sorted(self._shares.items())
         return tuple(Point(events=events, share=share) for events, share in shares)
 
+    # -- the culprit
+
+    def _culprits(self) -> tuple[Culprit, ...]:
+        """Move each hold along its channel as far as the run fails alike, the others as moved."""
+        tape, culprits = self._tape, []
+        for entry in self._tape.entries:
+            if entry.verb != "hold" or self._fails_alike(_without(tape, entry)):
+                continue
+            behind = self._behind(tape, entry.what)[:BEHIND_MAX]
+            moves = (Culprit(held=entry, message=message) for message in behind)
+            failing = [it for it in moves if self._fails_alike(_moved(tape, it))]
+            if failing:
+                tape = _moved(tape, failing[-1])
+                culprits.append(failing[-1])
+        return tuple(culprits)
+
+    def _fails_alike(self, tape: Tape) -> bool:
+        violation = self._run(tape, TapePlayer(tape)).violation
+        return violation is not None and violation.kind == self._kind
+
+    def _behind(self, tape: Tape, message: str) -> list[str]:
+        """Return what is sent behind a message in its channel, delivered by the end or not."""
+        listening = Listening(TapePlayer(tape))
+        world = world_of(self._case, listening, tape, self._checkers())
+        run(world)
+        sent = dict.fromkeys((*listening.events, *world.simulator.names.values()))
+        channel = [it for it in sent if _channel(it) == _channel(message)]
+        return channel[channel.index(message) + 1 :] if message in channel else []
+
     # -- the nearest passing run
 
     def _compared(
-        self, events: tuple[str, ...], turning: str
+        self, tape: Tape, events: tuple[str, ...], turning: str
     ) -> tuple[Divergence | None, Race | None]:
         nearest: tuple[Divergence, tuple[str, ...]] | None = None
-        for entry in self._tape.entries:
-            left = tuple(it for it in self._tape.entries if it is not entry)
-            outcome, others = self._played(replace(self._tape, entries=left))
+        for entry in tape.entries:
+            outcome, others = self._played(_without(tape, entry))
             alike = _alike(events, others)
             if outcome.ok and (nearest is None or alike > nearest[0].alike):
                 here, there = _at(events, alike), _at(others, alike)
@@ -173,6 +220,21 @@ class Explainer:
         is_users = self._case.workload is not None
         suspects = (nearest[0].left_out.what, turning)
         return nearest[0], race_of(events, nearest[1], suspects, steps=is_users)
+
+
+def _without(tape: Tape, entry: Entry) -> Tape:
+    return replace(tape, entries=tuple(it for it in tape.entries if it is not entry))
+
+
+def _moved(tape: Tape, to: Culprit) -> Tape:
+    """Hold the culprit instead, and not what is before it."""
+    moved = replace(to.held, what=to.message)
+    return replace(tape, entries=tuple(moved if it is to.held else it for it in tape.entries))
+
+
+def _channel(event: str) -> tuple[str, str] | None:
+    found = MESSAGE.fullmatch(event)
+    return None if found is None else (found["sender"], found["to"])
 
 
 def _alike(one: tuple[str, ...], other: tuple[str, ...]) -> int:
@@ -273,6 +335,10 @@ def explanation_lines(it: Explanation) -> Iterator[str]:
         yield "  comes before"
         yield f"  {shown(it.race.second)}"
         yield "  and in the nearest passing run after it"
+    for culprit in it.culprits:
+        yield f"the culprit, behind {culprit.held.what}:"
+        yield f"  {culprit.message}"
+        yield "  holding this one alone fails as well; what is behind it does not matter"
     if it.divergence is not None:
         gone = it.case.explained(replace(it.tape, entries=(it.divergence.left_out,))).entries[0]
         yield f"the nearest passing run is without: {gone}"
