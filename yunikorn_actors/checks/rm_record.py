@@ -37,7 +37,7 @@ from yunikorn_actors.checks.notices import (
 )
 from yunikorn_actors.checks.owed import Owed
 from yunikorn_actors.domain.allocation import Allocation, WaitingState
-from yunikorn_actors.domain.application import FINISHED, ApplicationState
+from yunikorn_actors.domain.application import FINISHED, Application, ApplicationState
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.ids import partition_name, short_partition_name
 from yunikorn_actors.domain.partition import PartitionState
@@ -101,7 +101,7 @@ class _Requested:
 
 class _Application:
     __slots__ = (
-        "accepted", "is_there", "is_unsure", "partitions", "queue", "rejected", "requested",
+        "accepted", "at_ns", "is_there", "is_unsure", "partitions", "queue", "rejected", "requested",
         "state", "unanswered",
     )  # fmt: skip
 
@@ -111,6 +111,8 @@ class _Application:
         self.queue = ""
         self.state = ApplicationState.NEW.value
         """Of which it was notified last."""
+        self.at_ns = 0
+        """When it came into that."""
         self.is_there = False
         """After what was answered: accepted, and not removed since."""
         self.is_unsure = False
@@ -174,6 +176,7 @@ class RmRecord:
         self.owed: Owed | None = None
         if follows_facts:
             self.owed = Owed(rm_id, self, takes_states=takes_states)
+        self._takes_states = takes_states
         self._others = others
         self.running: dict[str, Placed] = {}
         """What it was notified of, or reported, and has not ended."""
@@ -515,6 +518,8 @@ class RmRecord:
         uuid, type_ = notice.uuid, notice.type
         ends = self._ends.setdefault(uuid, [])
         ends.append(type_)
+        if not notice.message:
+            faults.append(self._fault(notice.invariant, notice, "there is no reason"))
         if not _may_follow(ends, self._lives(uuid)):
             invariant = "G13" if type_ in ASKED_BACK else "G15"
             before = ", ".join(it.name for it in ends[:-1])
@@ -546,6 +551,8 @@ class RmRecord:
             self._unasked(notice, faults)
         elif not (asked.later if notice.later_form else asked.main):
             faults.append(self._fault("G25", notice, "it was asked for in the other form"))
+        if notice.type is not _T.TIMEOUT:
+            faults.append(self._fault("G11", notice, f"type is {notice.type.name}, not TIMEOUT"))
         self._wanted.pop(name, None)
         return faults
 
@@ -611,7 +618,7 @@ class RmRecord:
         app = self._application(notice.application_id)
         app.answer(is_accepted=isinstance(notice, ApplicationAccepted))
         if isinstance(notice, ApplicationAccepted):
-            app.queue, app.state = notice.queue, ApplicationState.NEW.value
+            app.queue, app.state, app.at_ns = notice.queue, ApplicationState.NEW.value, 0
         answered = app.accepted + app.rejected
         if answered > app.requested:
             wrong = f"it was asked for {app.requested} times and answered {answered}"
@@ -624,7 +631,7 @@ class RmRecord:
         app = self._application(id_)
         if not self._was_restored and not app.accepted + app.rejected:
             faults.append(self._fault("G27", notice, f"{id_} was not answered before"))
-        app.state = notice.state
+        app.state, app.at_ns = notice.state, notice.at_ns
         if notice.state == _FAILING or notice.state in _FINAL:
             # It takes no asks any more: those that wait have gone with it, or are rejected.
             for partition in app.partitions:
@@ -668,6 +675,9 @@ class RmRecord:
         name = (notice.application_id, notice.key)
         if name not in self._partitions_of:
             self._unasked(notice, faults)
+        elif not notice.reason and notice.state != WaitingState.SCHEDULED.value:
+            faults.append(self._fault("G27", notice, "there is no reason"))
+        self._touched_asks.update(((it, *name), None) for it in self._partitions_of.get(name, ()))
         self._states[name] = notice.state
         return faults
 
@@ -781,14 +791,24 @@ class RmRecord:
             yield f"G16: {self.rm_id} has withdrawn {key} of {id_}, and it is there"
         elif ask.remaining and ask.spec.max_allocations == 1 and not self._is_wanted(name):
             yield f"G16: {self.rm_id} does not want {key} of {id_} any more, and it waits"
-        reported = ask.reported
-        if self.owed is not None and reported is not WaitingState.UNREPORTED:
-            notified = self._states.get((id_, key))
-            if notified is not None and notified != reported.value and not asked.by_node:
-                yield (
-                    f"G27: {self.rm_id} was notified last of container state {notified} of {key} "
-                    f"of {id_}, and it is {reported.value}"
-                )
+        if self._takes_states:
+            yield from self._compare_container_state(name, asked, ask.reported)
+
+    def _compare_container_state(
+        self, name: Name, asked: _Requested, reported: WaitingState
+    ) -> Iterator[str]:
+        _, id_, key = name
+        if reported is WaitingState.UNREPORTED or self._was_restored:
+            return
+        if asked.by_node or asked.by_list or len(self._partitions_of[id_, key]) > 1:
+            # What it has reported as running is not always said to be scheduled.
+            return
+        notified = self._states.get((id_, key), "none")
+        if notified != reported.value:
+            yield (
+                f"G27: {self.rm_id} was notified last of container state {notified} of {key} of "
+                f"{id_}, and it is {reported.value}"
+            )
 
     def _is_wanted(self, name: Name) -> bool:
         asked = self._asks[name]
@@ -822,14 +842,22 @@ class RmRecord:
                     "not have it"
                 )
             return
-        if self._was_restored:
-            return
+        if not self._was_restored:
+            yield from self._compare_states(known, app)
+
+    def _compare_states(self, known: _Application, app: Application) -> Iterator[str]:
+        id_ = app.id
         if known.is_gone:
             yield f"G28: {self.rm_id} has removed application {id_}, and it is there"
         if known.state != app.state.value:
             yield (
                 f"G21: {self.rm_id} was notified last of state {known.state} of application {id_}, "
                 f"and it is {app.state.value}"
+            )
+        elif known.at_ns and known.at_ns != (at_ns := app.state_log.entries[-1].at_ns):
+            yield (
+                f"G21: {self.rm_id} was notified of state {known.state} of application {id_} at "
+                f"{known.at_ns}, and it came into that at {at_ns}"
             )
         if known.queue and known.queue != app.queue.path:
             yield (

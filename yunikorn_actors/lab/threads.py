@@ -178,6 +178,7 @@ def _perform(case: Case, driver: ServiceDriver, draw: Draw) -> None:
         with suppress(UnknownResourceManager):
             manager.confirm_all()
     driver.settle()
+    driver.check()
 
 
 @contextmanager

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.runtime.arguments import CoreDriver
 from yunikorn_actors.runtime.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.scenario.recorded import RecordedCore
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.rest import NoRest
 from yunikorn_actors.sim.simulator import EPOCH_NS, Checker, Simulator
@@ -49,6 +50,10 @@ class Played(Protocol):
 
 
 class Driver(Played, Protocol):
+    def check(self) -> None:
+        """Raise InvariantViolation if, at rest, a resource manager knows something else."""
+        ...
+
     def report(self) -> Report: ...
 
     def close(self) -> None: ...
@@ -82,6 +87,9 @@ class SimulatorDriver:
     def advance(self, duration_ns: int) -> None:
         self.core.advance(duration_ns)
 
+    def check(self) -> None:
+        """Do nothing: the checkers look after each message."""
+
     def report(self) -> Report:
         return Report(self.core.delivered, self.core.now_ns - EPOCH_NS, self._digest.hex())
 
@@ -110,7 +118,7 @@ class ServiceDriver:
         """Let the clock stand still, or with a scale run faster than real time."""
         self._standing = StandingClock(EPOCH_NS) if time_scale is None else None
         self._time_scale = time_scale or 1
-        self.core = SchedulerCore(
+        self.core = RecordedCore(
             driver=driver, topology=topology.name, settings=topology.settings,
             schedulers=topology.schedulers, instance=topology.instance, trace=trace,
             clock=self._standing or RealClock(self._time_scale),
@@ -154,6 +162,12 @@ class ServiceDriver:
     def _move_to(self, clock: StandingClock, now_ns: int) -> None:
         clock.move_to(now_ns)
         self.core.clock_was_moved()
+
+    def check(self) -> None:
+        # With a clock that runs nobody knows whether the core is at rest.
+        faults = self.core.faults() if self._standing is not None else []
+        if faults:
+            raise InvariantViolation("at rest: " + "; ".join(faults))
 
     def report(self) -> Report:
         return Report(self.core.handled, self.core.clock.now_ns() - self._start_ns, None)

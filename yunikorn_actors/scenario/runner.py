@@ -141,6 +141,7 @@ def _failures(
     for step in steps_of(scenario):
         try:
             differences = stage.perform(step)
+            driver.check()
         except Exception as error:  # noqa: BLE001 - whatever the core raises belongs to the step
             actual = f"{_text_of(error)}; repeat: {_command(scenario, seed, options)}"
             differences = (Difference("invariants", "hold", actual),)

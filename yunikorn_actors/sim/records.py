@@ -1,14 +1,14 @@
 """The checker of what resource managers are notified of: it keeps a record for each registration.
 
 Requests are noted when RmProxy takes them, notifications when they come to the callback, facts
-when Context has recorded them. A registration ends when RmProxy stops its callback, because the
-resource manager registered again, is lost or leaves; its last requests may stay unanswered.
+when Context has recorded them.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from yunikorn_actors.checks.rm_record import RmRecord
+from yunikorn_actors.checks.registrations import Registrations
+from yunikorn_actors.checks.rm_record import RmRecord, States
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation, Send, StopMachine
 from yunikorn_actors.messages.base import (
@@ -30,17 +30,12 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateNode,
 )
 from yunikorn_actors.messages.rm_events import (
-    AllocationsRequested,
-    ApplicationsRequested,
     ConfigurationRequested,
-    NodesRequested,
     RegistrationRequested,
     RMConfigRejected,
     RMConfigUpdated,
-    RMLost,
     RMRegistered,
     RMRegistrationRejected,
-    RMUnregistered,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.sim.simulator import Simulator
@@ -50,18 +45,11 @@ class RecordChecker:
     """Compares what each resource manager has requested and was notified of with the truth."""
 
     def __init__(self) -> None:
-        self._records: dict[str, RmRecord] = {}
-        """By address of the callback."""
-        self._registrations: dict[str, list[str]] = {}
-        """The callbacks of each resource manager; requests belong to the last one."""
-        self._meanwhile: dict[str, list[Any]] = {}
-        """Requests that were sent while a registration, by its callback, was not decided."""
+        self._registrations = Registrations(follows_facts=True)
         self._at_context: dict[str, RmRecord] = {}
         """The record of the registration under which Context works for a resource manager."""
         self._partitions: dict[str, str] = {}
         """The resource managers of the partitions that Context had last."""
-        self._restored: dict[str, None] = {}
-        """Resource managers that were registered with a core before this one."""
         self._turn = 0
         """Counts what Context does as one; long work is one, in however many slices."""
         self._awaited: dict[str, str] = {}
@@ -74,12 +62,10 @@ class RecordChecker:
         if mailbox == CONTEXT:
             self._follow(simulator, delivery.message)
         elif mailbox == RM_PROXY:
-            note = _NOTES.get(type(delivery.message))
-            if note is not None:
-                note(self, delivery.message)
+            self._note(delivery.message)
             for effect in simulator.effects:
                 if isinstance(effect, StopMachine):
-                    self._records.pop(effect.address, None)
+                    self._registrations.stopped(effect.address)
         elif is_manager(mailbox):
             faults = self._notified(mailbox, delivery.message)
         elif is_reply(mailbox):
@@ -94,8 +80,8 @@ class RecordChecker:
 
     def _follow(self, simulator: Simulator, message: Message) -> None:
         if isinstance(message, CoreRestored):
-            managers = message.registered.managers
-            self._restored.update((it.registration.rm_id, None) for it in managers)
+            for known in message.registered.managers:
+                self._registrations.restored(known.registration.rm_id)
         for effect in simulator.effects:
             if not isinstance(effect, Send):
                 continue
@@ -124,10 +110,11 @@ class RecordChecker:
         match message:
             case RMRegistered(rm_id=rm_id, callback=callback, reply_to=reply_to):
                 self._replies[reply_to] = ""
-                if callback in self._records:
-                    self._at_context[rm_id] = self._records[callback]
-                else:
+                record = self._registrations.records.get(callback)
+                if record is None:
                     self._at_context.pop(rm_id, None)
+                else:
+                    self._at_context[rm_id] = record
             case RMConfigUpdated(reply_to=reply_to):
                 self._replies[reply_to] = ""
             case (
@@ -138,58 +125,22 @@ class RecordChecker:
 
     # -- requests
 
-    def _on_registration(self, message: RegistrationRequested) -> None:
-        rm_id, address = message.request.rm_id, message.callback
-        self._await(message.reply_to, f"the registration of {rm_id}")
-        self._registrations.setdefault(rm_id, []).append(address)
-        self._meanwhile[address] = []
-        was_restored = rm_id in self._restored
-        self._records[address] = RmRecord(
-            rm_id,
-            takes_states=message.capabilities.hears_states,
-            follows_facts=not was_restored,
-            was_restored=was_restored,
-            others=self._records,
-        )
-
-    def _on_configuration(self, message: ConfigurationRequested) -> None:
-        self._await(message.reply_to, f"the configuration of {message.request.rm_id}")
+    def _note(self, message: Message) -> None:
+        self._registrations.sent(message)
+        match message:
+            case RegistrationRequested():
+                self._await(message.reply_to, f"the registration of {message.request.rm_id}")
+            case ConfigurationRequested():
+                self._await(message.reply_to, f"the configuration of {message.request.rm_id}")
+            case RMRegistered(rm_id=rm_id, callback=callback):
+                self._registrations.registered(rm_id, callback)
+            case RMRegistrationRejected(rm_id=rm_id, callback=callback):
+                self._registrations.refused(rm_id, callback)
 
     def _await(self, reply_to: str, what: str) -> None:
         """Some send a request and wait for nothing."""
         if is_reply(reply_to):
             self._awaited[reply_to] = what
-
-    def _on_registered(self, message: RMRegistered) -> None:
-        """Its former registrations are over."""
-        self._meanwhile.pop(message.callback, None)
-        addresses = self._registrations.get(message.rm_id, [])
-        while addresses and addresses[0] != message.callback:
-            addresses.pop(0)
-
-    def _on_registration_rejected(self, message: RMRegistrationRejected) -> None:
-        """The former registration goes on; the requests sent in the meantime belong to it."""
-        self._records.pop(message.callback, None)
-        requests = self._meanwhile.pop(message.callback, [])
-        addresses = self._registrations.get(message.rm_id, [])
-        if message.callback in addresses:
-            addresses.remove(message.callback)
-        if addresses:
-            for request in requests:
-                self._records[addresses[-1]].requested(request)
-
-    def _on_gone(self, message: RMLost | RMUnregistered) -> None:
-        """What it requests from now on counts no more; RmProxy may have to do other work first."""
-        for address in self._registrations.pop(message.rm_id, []):
-            self._meanwhile.pop(address, None)
-
-    def _on_request(
-        self, message: AllocationsRequested | ApplicationsRequested | NodesRequested
-    ) -> None:
-        for address in self._registrations.get(message.request.rm_id, [])[-1:]:
-            self._records[address].requested(message.request)
-            if address in self._meanwhile:
-                self._meanwhile[address].append(message.request)
 
     # -- notifications
 
@@ -197,7 +148,7 @@ class RecordChecker:
         kind = type(call)
         if kind not in _ANSWERS:
             return []
-        record = self._records.get(address)
+        record = self._registrations.records.get(address)
         if record is None:
             rm_id = manager_of(address)
             return [
@@ -232,39 +183,19 @@ class RecordChecker:
         self._awaited.clear()
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
-        for rm_id, addresses in self._registrations.items():
-            if addresses:
-                record = self._records[addresses[-1]]
-                faults.extend(record.settled(_states_of(context, rm_id)))
+        for record in self._registrations.current():
+            faults.extend(record.settled(_states_of(context, record.rm_id)))
         return faults
 
     def differences(self, context: Context) -> list[str]:
         """Compare everything, while nothing is on its way."""
-        faults: list[str] = []
-        for rm_id, addresses in self._registrations.items():
-            states = _states_of(context, rm_id)
-            if addresses and not states:
-                faults.append(f"G28: {rm_id} is registered, and has no partition")
-            if addresses:
-                faults.extend(self._records[addresses[-1]].differences(states))
-        return faults
+        return self._registrations.differences(partial(_states_of, context))
 
 
-def _states_of(context: Context, rm_id: str) -> dict[str, Any]:
+def _states_of(context: Context, rm_id: str) -> States:
     return {name: it.state for name, it in context.partitions.items() if it.rm_id == rm_id}
 
 
-_NOTES: dict[type, Callable[[RecordChecker, Any], None]] = {
-    RegistrationRequested: RecordChecker._on_registration,
-    ConfigurationRequested: RecordChecker._on_configuration,
-    RMRegistered: RecordChecker._on_registered,
-    RMRegistrationRejected: RecordChecker._on_registration_rejected,
-    RMLost: RecordChecker._on_gone,
-    RMUnregistered: RecordChecker._on_gone,
-    AllocationsRequested: RecordChecker._on_request,
-    ApplicationsRequested: RecordChecker._on_request,
-    NodesRequested: RecordChecker._on_request,
-}
 _ANSWERS = frozenset(
     {
         CallUpdateAllocation,

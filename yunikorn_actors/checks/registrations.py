@@ -1,0 +1,126 @@
+"""The records of all registrations of a core, and to which of them a request belongs.
+
+A registration ends when RmProxy stops its callback, because its resource manager registered again,
+is lost or leaves; its last requests may stay unanswered. While one is under way requests belong to it, unless it is refused: then the
+one before it goes on.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from yunikorn_actors.checks.rm_record import RmRecord, States
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.rm_events import (
+    AllocationsRequested,
+    ApplicationsRequested,
+    NodesRequested,
+    RegistrationRequested,
+    RMLost,
+    RMUnregistered,
+)
+
+
+class Registrations:
+    def __init__(self, *, follows_facts: bool = False) -> None:
+        self.records: dict[str, RmRecord] = {}
+        """By address of the callback."""
+        self._follows_facts = follows_facts
+        self._addresses: dict[str, list[str]] = {}
+        """The callbacks of each resource manager; requests belong to the last one."""
+        self._meanwhile: dict[str, list[Any]] = {}
+        """Requests that were sent while a registration, by its callback, was not decided."""
+        self._restored: dict[str, None] = {}
+        """Resource managers that were registered with a core before this one."""
+
+    def restored(self, rm_id: str) -> None:
+        self._restored[rm_id] = None
+
+    def current(self) -> Iterator[RmRecord]:
+        """Yield the record of each resource manager that is registered."""
+        for addresses in self._addresses.values():
+            if addresses:
+                yield self.records[addresses[-1]]
+
+    # -- messages to RmProxy, in the order in which it gets them
+
+    def sent(self, message: Message) -> None:
+        note = _NOTES.get(type(message))
+        if note is not None:
+            note(self, message)
+
+    def _registration(self, message: RegistrationRequested) -> None:
+        rm_id, address = message.request.rm_id, message.callback
+        self._addresses.setdefault(rm_id, []).append(address)
+        self._meanwhile[address] = []
+        was_restored = rm_id in self._restored
+        self.records[address] = RmRecord(
+            rm_id,
+            takes_states=message.capabilities.hears_states,
+            follows_facts=self._follows_facts and not was_restored,
+            was_restored=was_restored,
+            others=self.records,
+        )
+
+    def _gone(self, message: RMLost | RMUnregistered) -> None:
+        """What it requests from now on counts no more; RmProxy may have other work to do first."""
+        for address in self._addresses.pop(message.rm_id, []):
+            self._meanwhile.pop(address, None)
+
+    def _request(
+        self, message: AllocationsRequested | ApplicationsRequested | NodesRequested
+    ) -> None:
+        for address in self._addresses.get(message.request.rm_id, [])[-1:]:
+            self.records[address].requested(message.request)
+            if address in self._meanwhile:
+                self._meanwhile[address].append(message.request)
+
+    # -- what becomes of registrations
+
+    def registered(self, rm_id: str, address: str) -> None:
+        """Its former registrations are over."""
+        self._meanwhile.pop(address, None)
+        addresses = self._addresses.get(rm_id, [])
+        while addresses and addresses[0] != address:
+            addresses.pop(0)
+
+    def refused(self, rm_id: str, address: str) -> None:
+        """The former registration goes on; the requests sent in the meantime belong to it."""
+        self.records.pop(address, None)
+        requests = self._meanwhile.pop(address, [])
+        addresses = self._addresses.get(rm_id, [])
+        if address in addresses:
+            addresses.remove(address)
+        if addresses:
+            for request in requests:
+                self.records[addresses[-1]].requested(request)
+
+    def stopped(self, address: str) -> None:
+        """Nothing arrives at this callback any more."""
+        self.records.pop(address, None)
+
+    def forget_former(self) -> None:
+        """Forget the records of registrations that are over."""
+        current = {addresses[-1] for addresses in self._addresses.values() if addresses}
+        self.records = {it: record for it, record in self.records.items() if it in current}
+
+    # -- the records and the truth, when nothing is on its way
+
+    def differences(self, states_of: Callable[[str], States]) -> list[str]:
+        """Compare all that the registered resource managers hold with their partitions."""
+        faults: list[str] = []
+        for record in self.current():
+            states = states_of(record.rm_id)
+            if not states:
+                faults.append(f"G28: {record.rm_id} is registered, and has no partition")
+            faults.extend(record.differences(states))
+        return faults
+
+
+_NOTES: dict[type, Callable[[Registrations, Any], None]] = {
+    RegistrationRequested: Registrations._registration,
+    RMLost: Registrations._gone,
+    RMUnregistered: Registrations._gone,
+    AllocationsRequested: Registrations._request,
+    ApplicationsRequested: Registrations._request,
+    NodesRequested: Registrations._request,
+}
