@@ -33,7 +33,6 @@ from typing import Any, get_args
 
 from yunikorn_actors import (
     CoreError,
-    SchedulerCore,
     Settings,
     UnknownResourceManager,
     si,
@@ -51,6 +50,7 @@ from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.runtime.clock import StandingClock
 from yunikorn_actors.runtime.shell import CallbackHolder
 from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.scenario.recorded import Recorded, RecordedCore
 from yunikorn_actors.sim.simulator import EPOCH_NS
 
 PATIENCE_S = 60.0
@@ -127,36 +127,22 @@ class Voice(si.ResourceManagerCallback):
     def __init__(self, manager: "Manager", draw: Draw) -> None:
         self._manager = manager
         self._draw = draw
-        self.running: dict[str, str] = {}
-        """Node of each allocation that was announced and not given back."""
         self.to_confirm: dict[str, si.AllocationRelease] = {}
-        self.applications: dict[str, None] = {}
-        self.nodes: dict[str, None] = {}
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        for new in response.new:
-            self.running[new.uuid] = new.node_id
         for gone in response.released:
             if gone.termination_type in TO_CONFIRM:
                 self.to_confirm[gone.uuid] = gone
             else:
-                self.running.pop(gone.uuid, None)
                 self.to_confirm.pop(gone.uuid, None)
         self._manager.run.counts["allocations"] += len(response.new)
         self.misbehave(response)
-
-    def update_application(self, response: si.ApplicationResponse) -> None:
-        self.applications.update((it.application_id, None) for it in response.accepted)
-
-    def update_node(self, response: si.NodeResponse) -> None:
-        self.nodes.update((it.node_id, None) for it in response.accepted)
 
     def misbehave(self, response: si.AllocationResponse) -> None:
         """As its kind does; by now it has taken note."""
 
     def confirm(self, release: si.AllocationRelease) -> None:
         """From here on it is gone, said once, twice, or to a core that knows nothing of it."""
-        self.running.pop(release.uuid, None)
         self.to_confirm.pop(release.uuid, None)
         said = si.AllocationRelease(
             partition_name=release.partition_name,
@@ -232,7 +218,8 @@ class Manager:
         registration = core._registered.get(self.rm_id)
         shell = registration and core._shells._by_address.get(registration.callback)
         holder = shell and shell.holder
-        voice = holder._callback if isinstance(holder, CallbackHolder) else None
+        callback = holder._callback if isinstance(holder, CallbackHolder) else None
+        voice = callback.callback if isinstance(callback, Recorded) else None
         return voice if isinstance(voice, Voice) else None
 
     def play(self, draw: Draw) -> None:
@@ -410,7 +397,7 @@ class Run:
         """Threads count without a lock, so a few may be missing."""
         self.said: deque[str] = deque(maxlen=60)
         self.clock = StandingClock(EPOCH_NS)
-        self.core = SchedulerCore(
+        self.core = RecordedCore(
             driver=driver,
             topology=topology,
             clock=self.clock,
@@ -590,26 +577,11 @@ class Run:
     def _told(self) -> Iterator[str]:
         dump = self.core.state_dump()
         for manager in self.managers:
-            voice, known = manager.voice, dump["managers"].get(manager.rm_id)
+            known = dump["managers"].get(manager.rm_id)
             is_registered = manager.rm_id in self.core._registered
             if is_registered is not (known is not None and known["state"] == "Running"):
                 yield f"{manager.rm_id}: registered is {is_registered}, and the core has {known}"
-            if voice is None or known is None:
-                continue
-            partitions = [dump["partitions"][name] for name in known["partitions"]]
-            apps = [item for it in partitions for item in it["applications"].items()]
-            held = {one["uuid"]: one["node"] for _, app in apps for one in app["allocations"]}
-            running = voice.running
-            for uuid in sorted(held.keys() | running.keys()):
-                if held.get(uuid) != running.get(uuid):
-                    yield (
-                        f"{manager.rm_id}: {uuid} was told to run on {running.get(uuid)}, and the "
-                        f"core holds it on {held.get(uuid)}"
-                    )
-            unheard = [id_ for id_, _ in apps if id_ not in voice.applications]
-            unheard += [id_ for it in partitions for id_ in it["nodes"] if id_ not in voice.nodes]
-            if unheard:
-                yield f"{manager.rm_id}: never told that these were accepted: {unheard}"
+        yield from self.core.faults()
 
     def _waiting(self) -> Iterator[str]:
         for rm_id, count in self.core.state_dump()["unhandled_requests"].items():

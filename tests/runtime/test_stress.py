@@ -6,8 +6,9 @@ from typing import get_args
 
 import pytest
 import stress
-from stress import Run, Voice
+from stress import Run
 
+from yunikorn_actors import si
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
@@ -34,9 +35,8 @@ def _books(run: Run) -> None:
 
 
 def _told(run: Run) -> None:
-    voice = run.managers[0].voice
-    assert isinstance(voice, Voice)
-    voice.running["nobody's"] = "n1"
+    new = si.Allocation(uuid="nobody's", allocation_key="k", application_id="app", node_id="n1")
+    next(run.core._records.current()).notified(si.AllocationResponse(new=(new,)))
 
 
 def _registered(run: Run) -> None:
@@ -49,7 +49,7 @@ def _slots(run: Run) -> None:
 
 FAULTS: dict[str, tuple[Callable[[Run], None], str]] = {
     "books": (_books, "allocation"),
-    "told": (_told, "nobody's was told to run on n1, and the core holds it on None"),
+    "told": (_told, "for rm-1 nobody's \\(k of app\\) runs on n1, and the core does not have it"),
     "registered": (_registered, "registered is False, and the core has"),
     "slots": (_slots, "callers wait for answers"),
 }

@@ -1,8 +1,8 @@
 """The records of all registrations of a core, and to which of them a request belongs.
 
 A registration ends when RmProxy stops its callback, because its resource manager registered again,
-is lost or leaves; its last requests may stay unanswered. While one is under way requests belong to it, unless it is refused: then the
-one before it goes on.
+is lost or leaves; its last requests may stay unanswered. While one is under way requests belong to
+it, unless it is refused: then the one before it goes on.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +13,7 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import (
     AllocationsRequested,
     ApplicationsRequested,
+    ConfigurationRequested,
     NodesRequested,
     RegistrationRequested,
     RMLost,
@@ -74,6 +75,11 @@ class Registrations:
             if address in self._meanwhile:
                 self._meanwhile[address].append(message.request)
 
+    def _configuration(self, message: ConfigurationRequested) -> None:
+        """It holds for others of the same group as well, and of an administrator for all."""
+        for record in self.records.values():
+            record.requested(message.request)
+
     # -- what becomes of registrations
 
     def registered(self, rm_id: str, address: str) -> None:
@@ -100,8 +106,9 @@ class Registrations:
 
     def forget_former(self) -> None:
         """Forget the records of registrations that are over."""
-        current = {addresses[-1] for addresses in self._addresses.values() if addresses}
-        self.records = {it: record for it, record in self.records.items() if it in current}
+        current = [addresses[-1] for addresses in self._addresses.values() if addresses]
+        for address in [it for it in self.records if it not in current]:
+            del self.records[address]
 
     # -- the records and the truth, when nothing is on its way
 
@@ -123,4 +130,5 @@ _NOTES: dict[type, Callable[[Registrations, Any], None]] = {
     AllocationsRequested: Registrations._request,
     ApplicationsRequested: Registrations._request,
     NodesRequested: Registrations._request,
+    ConfigurationRequested: Registrations._configuration,
 }

@@ -291,6 +291,12 @@ class RmRecord:
             elif info.action is si.ActionFromRM.DECOMISSION and info.node_id in self._nodes:
                 self._node(info.node_id).is_gone = True
 
+    def _request_configuration(self, _: object) -> None:
+        """A partition that leaves takes its nodes with it, and nobody is notified of that."""
+        for id_, node in self._nodes.items():
+            node.is_gone = True
+            self._touched_nodes[id_] = None
+
     def _request_allocations(self, request: si.AllocationRequest) -> None:
         rm_id = self.rm_id
         for ask in request.asks:
@@ -812,6 +818,9 @@ class RmRecord:
 
     def _is_wanted(self, name: Name) -> bool:
         asked = self._asks[name]
+        if len(self._partitions_of[name[1:]]) > 1:
+            # Which of them was rejected, nobody can know.
+            return True
         return (
             name in self._wanted
             or asked.was_placed
@@ -889,9 +898,10 @@ def _means(request: Name, name: Name) -> bool:
 
 def _find(states: States, uuid: str) -> tuple[str, Allocation] | None:
     for name, state in states.items():
-        app = state.owner_of(uuid)
-        if app is not None:
-            return name, app.allocations[uuid]
+        app = state.applications.get(state.owners.get(uuid, ""))
+        allocation = None if app is None else app.allocations.get(uuid)
+        if allocation is not None:
+            return name, allocation
     return None
 
 
@@ -935,6 +945,7 @@ _REQUESTS: dict[type, Callable[[RmRecord, Any], None]] = {
     si.AllocationRequest: RmRecord._request_allocations,
     si.ApplicationRequest: RmRecord._request_applications,
     si.NodeRequest: RmRecord._request_nodes,
+    si.UpdateConfigurationRequest: RmRecord._request_configuration,
 }
 _RESPONSES: dict[type, Callable[[RmRecord, Any], list[str]]] = {
     si.AllocationResponse: RmRecord._notify_allocations,
