@@ -141,11 +141,6 @@ APPLICATIONS = (
         where=releases.release_allocations,
         old="            if item.type in BY_RM:\n",
         new="            if not allocation.spec.placeholder:\n",
-        held_by="tests/races/test_r006_r012_placeholder_counts.py::test_r006_replaced_given_up_and_deleted",
-        unseen=(
-            "An end may be notified twice, as asked back and as stopped: "
-            "so it is where a node goes (G13)."
-        ),
     ),
     Mutant(
         id="M51",
