@@ -5,7 +5,7 @@ is lost or leaves; its last requests may stay unanswered. While one is under way
 it, unless it is refused: then the one before it goes on.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from yunikorn_actors.checks.rm_record import RmRecord, States
@@ -33,8 +33,8 @@ class Registrations:
         self._restored: dict[str, None] = {}
         """Resource managers that were registered with a core before this one."""
 
-    def restored(self, rm_id: str) -> None:
-        self._restored[rm_id] = None
+    def restored(self, rm_ids: Iterable[str]) -> None:
+        self._restored.update(dict.fromkeys(rm_ids))
 
     def current(self) -> Iterator[RmRecord]:
         """Yield the record of each resource manager that is registered."""

@@ -101,8 +101,8 @@ class _Requested:
 
 class _Application:
     __slots__ = (
-        "accepted", "at_ns", "is_there", "is_unsure", "partitions", "queue", "rejected", "requested",
-        "state", "unanswered",
+        "accepted", "at_ns", "is_there", "is_unsure", "partitions", "queue", "rejected",
+        "requested", "state", "unanswered",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -293,6 +293,9 @@ class RmRecord:
 
     def _request_configuration(self, _: object) -> None:
         """A partition that leaves takes its nodes with it, and nobody is notified of that."""
+        if self.owed is not None:
+            # Who follows the facts says which partition has ended.
+            return
         for id_, node in self._nodes.items():
             node.is_gone = True
             self._touched_nodes[id_] = None

@@ -80,8 +80,9 @@ class RecordChecker:
 
     def _follow(self, simulator: Simulator, message: Message) -> None:
         if isinstance(message, CoreRestored):
-            for known in message.registered.managers:
-                self._registrations.restored(known.registration.rm_id)
+            self._registrations.restored(
+                it.registration.rm_id for it in message.registered.managers
+            )
         for effect in simulator.effects:
             if not isinstance(effect, Send):
                 continue
