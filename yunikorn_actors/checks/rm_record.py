@@ -155,6 +155,18 @@ class _Node:
         """UUIDs that came with it."""
 
 
+class _Touched:
+    """Of what something was requested or notified since it was compared."""
+
+    __slots__ = ("applications", "asks", "nodes", "uuids")
+
+    def __init__(self) -> None:
+        self.uuids: dict[str, None] = {}
+        self.asks: dict[Name, None] = {}
+        self.applications: dict[str, None] = {}
+        self.nodes: dict[str, None] = {}
+
+
 class RmRecord:
     """The record of one registration of a resource manager."""
 
@@ -214,11 +226,7 @@ class RmRecord:
         """UUIDs that such a release may have meant, and of whose end it is not notified."""
         self._unsure_asks: dict[Name, None] = {}
         """Asks that went with their partition, if they were not meant for the next one."""
-        self._touched: dict[str, None] = {}
-        """UUIDs of which something was requested or notified since they were compared."""
-        self._touched_asks: dict[Name, None] = {}
-        self._touched_applications: dict[str, None] = {}
-        self._touched_nodes: dict[str, None] = {}
+        self._touched = _Touched()
 
     # -- the truth as it comes about
 
@@ -298,7 +306,7 @@ class RmRecord:
             return
         for id_, node in self._nodes.items():
             node.is_gone = True
-            self._touched_nodes[id_] = None
+            self._touched.nodes[id_] = None
 
     def _request_allocations(self, request: si.AllocationRequest) -> None:
         rm_id = self.rm_id
@@ -336,7 +344,7 @@ class RmRecord:
                 self._want_no_more(partition, app_id, key)
                 if app_id and key:
                     self._taken_back[partition, app_id, key] = None
-                    self._touched_asks[partition, app_id, key] = None
+                    self._touched.asks[partition, app_id, key] = None
             for end in releases.allocations_to_release:
                 self._release(end)
 
@@ -348,7 +356,7 @@ class RmRecord:
         # With repeats a resource manager cannot know how many are left to place.
         if not (asked.is_repeated and asked.was_placed):
             self._wanted[name] = None
-            self._touched_asks[name] = None
+            self._touched.asks[name] = None
 
     def _report(self, partition: str, item: si.Allocation, node_id: str) -> None:
         """Note work that runs; with its node it is in the main form, and is not announced."""
@@ -362,7 +370,7 @@ class RmRecord:
         else:
             asked.later += 1
             asked.by_list = True
-        self._touched_asks[name] = None
+        self._touched.asks[name] = None
         if item.uuid:
             uuid = item.uuid
             self._reports.setdefault(uuid, []).append(node_id or item.node_id)
@@ -374,7 +382,7 @@ class RmRecord:
             # A UUID that runs under another name is refused.
             if running is None or running[1:4] == placed[1:4]:
                 self.running[uuid] = placed
-            self._touched[uuid] = None
+            self._touched.uuids[uuid] = None
 
     def _release(self, end: si.AllocationRelease) -> None:
         partition, key = partition_name(self.rm_id, end.partition_name), end.allocation_key
@@ -393,7 +401,7 @@ class RmRecord:
         if running is not None and not self._is_of((partition, end.application_id, ""), running):
             return
         self._given_back[end.uuid] = None
-        self._touched[end.uuid] = None
+        self._touched.uuids[end.uuid] = None
         if not by_wish:
             self.running.pop(end.uuid, None)
             # If it was asked for again while it ran, that changed nothing.
@@ -437,14 +445,14 @@ class RmRecord:
         return asked
 
     def _application(self, id_: str) -> _Application:
-        self._touched_applications[id_] = None
+        self._touched.applications[id_] = None
         app = self._applications.get(id_)
         if app is None:
             app = self._applications[id_] = _Application()
         return app
 
     def _node(self, id_: str) -> _Node:
-        self._touched_nodes[id_] = None
+        self._touched.nodes[id_] = None
         node = self._nodes.get(id_)
         if node is None:
             node = self._nodes[id_] = _Node()
@@ -512,7 +520,7 @@ class RmRecord:
             faults.append(self._fault("G16", notice, f"node {notice.node_id} is none of its own"))
         self._wanted.pop(name, None)
         self._announced[uuid, app_id, key] = None
-        self._touched[uuid] = self._touched_asks[name] = None
+        self._touched.uuids[uuid] = self._touched.asks[name] = None
         if uuid in self._ended_first:
             del self._ended_first[uuid]
         elif uuid not in self._given_back:
@@ -544,7 +552,7 @@ class RmRecord:
                 self._ended_first[uuid] = None
             partition = partition_name(self.rm_id, notice.partition)
             self._wanted.pop((partition, notice.application_id, notice.key), None)
-        self._touched[uuid] = None
+        self._touched.uuids[uuid] = None
         return faults
 
     def _lives(self, uuid: str) -> int:
@@ -587,7 +595,7 @@ class RmRecord:
                 rejected = max(rejected, asked.rejected_main)
             if name in self._wanted:
                 del self._wanted[name]
-            self._touched_asks[name] = None
+            self._touched.asks[name] = None
         if not requested:
             faults.append(f"{what}: it was asked for in the other form")
         elif rejected > requested:
@@ -686,7 +694,7 @@ class RmRecord:
             self._unasked(notice, faults)
         elif not notice.reason and notice.state != WaitingState.SCHEDULED.value:
             faults.append(self._fault("G27", notice, "there is no reason"))
-        self._touched_asks.update(((it, *name), None) for it in self._partitions_of.get(name, ()))
+        self._touched.asks.update(((it, *name), None) for it in self._partitions_of.get(name, ()))
         self._states[name] = notice.state
         return faults
 
@@ -695,14 +703,13 @@ class RmRecord:
     def settled(self, states: States) -> list[str]:
         """Compare what has been touched since the last time."""
         faults = [] if self.owed is None else self.owed.missing()
+        touched, self._touched = self._touched, _Touched()
         if self.owed is not None:
-            self._touched.update(dict.fromkeys(self.owed.placed))
+            touched.uuids.update(dict.fromkeys(self.owed.placed))
             self.owed.placed.clear()
-        uuids, self._touched = self._touched, {}
-        asks, self._touched_asks = self._touched_asks, {}
-        apps, self._touched_applications = self._touched_applications, {}
-        nodes, self._touched_nodes = self._touched_nodes, {}
-        faults.extend(self._compared(states, uuids, asks, apps, nodes))
+        faults.extend(
+            self._compared(states, touched.uuids, touched.asks, touched.applications, touched.nodes)
+        )
         return faults
 
     def differences(self, states: States) -> list[str]:
