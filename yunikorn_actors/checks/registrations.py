@@ -132,3 +132,5 @@ _NOTES: dict[type, Callable[[Registrations, Any], None]] = {
     NodesRequested: Registrations._request,
     ConfigurationRequested: Registrations._configuration,
 }
+NOTED = frozenset(_NOTES)
+"""Messages to RmProxy that are noted."""

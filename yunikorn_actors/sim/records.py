@@ -7,7 +7,7 @@ when Context has recorded them.
 from functools import partial
 from typing import Any
 
-from yunikorn_actors.checks.registrations import Registrations
+from yunikorn_actors.checks.registrations import NOTED, Registrations
 from yunikorn_actors.checks.rm_record import RmRecord, States
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation, Send, StopMachine
@@ -37,7 +37,7 @@ from yunikorn_actors.messages.rm_events import (
     RMRegistered,
     RMRegistrationRejected,
 )
-from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.messages.scheduling import FactsAppended, RunSlice
 from yunikorn_actors.sim.simulator import Simulator
 
 
@@ -62,10 +62,11 @@ class RecordChecker:
         if mailbox == CONTEXT:
             self._follow(simulator, delivery.message)
         elif mailbox == RM_PROXY:
-            self._note(delivery.message)
-            for effect in simulator.effects:
-                if isinstance(effect, StopMachine):
-                    self._registrations.stopped(effect.address)
+            if type(delivery.message) in _NOTED:
+                self._note(delivery.message)
+                for effect in simulator.effects:
+                    if isinstance(effect, StopMachine):
+                        self._registrations.stopped(effect.address)
         elif is_manager(mailbox):
             faults = self._notified(mailbox, delivery.message)
         elif is_reply(mailbox):
@@ -197,6 +198,8 @@ def _states_of(context: Context, rm_id: str) -> States:
     return {name: it.state for name, it in context.partitions.items() if it.rm_id == rm_id}
 
 
+_NOTED = NOTED | {RMRegistered, RMRegistrationRejected, RunSlice}
+"""Messages to RmProxy that bring a request, or by which a registration begins or ends."""
 _ANSWERS = frozenset(
     {
         CallUpdateAllocation,
