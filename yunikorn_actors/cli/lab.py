@@ -23,7 +23,7 @@ from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.kept import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.lab.model.follower import followed_by_model
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles import all_oracles
 from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.story import not_played_lines, told
 from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
@@ -499,8 +499,8 @@ def _replay_tape(name: str, options: argparse.Namespace) -> int:
 
 def _judges(case: Case, tape: Tape, options: argparse.Namespace) -> tuple[Checker, ...]:
     if not options.model:
-        return oracles()
-    return (*oracles(), followed_by_model(case.on(tape.topology, tape.schedulers)))
+        return all_oracles()
+    return (*all_oracles(), followed_by_model(case.on(tape.topology, tape.schedulers)))
 
 
 def _print_replay(

@@ -8,7 +8,7 @@ from typing import Any
 from yunikorn_actors.cli.fanning import INTERRUPTED
 from yunikorn_actors.lab.effort import Effort
 from yunikorn_actors.lab.kept import case_of, keep_case, read_tape, source_of
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles import all_oracles
 from yunikorn_actors.lab.play import play
 from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
 
@@ -16,13 +16,13 @@ from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
 def run(options: argparse.Namespace) -> int:
     tape, source = read_tape(options.tape), source_of(options.tape)
     failing = Failing(case_of(tape, source, options.scenario), tape)
-    violation = play(failing.case, tape, oracles()).violation
+    violation = play(failing.case, tape, all_oracles()).violation
     if violation is None:
         print(f"ok    {source}: nothing is wrong, so there is nothing to make small")
         return 0
     begun = time.perf_counter()
     shrinker = CaseShrinker(
-        failing, violation.kind, oracles, Effort(seconds=options.shrink_seconds)
+        failing, violation.kind, all_oracles, Effort(seconds=options.shrink_seconds)
     )
     status = 1
     try:

@@ -32,6 +32,8 @@ class _Life:
         self.active: dict[int, str] = {}
         """By serial, the queue."""
         self.ended: dict[int, None] = {}
+        self.newest = 0
+        """The highest serial that was seen."""
         self.peaks: dict[int, dict[str, int]] = {}
         self.nodes: dict[str, None] = {}
 
@@ -114,6 +116,11 @@ class Seen:
         self._unknown_ends += sum(
             serial not in active and serial not in state.finished for serial in life.active
         )
+        known = active.keys() | state.finished.keys()
+        newest = max(known, default=life.newest)
+        # A small history may have forgotten what was rejected in the same message.
+        self._unknown_ends += sum(it not in known for it in range(life.newest + 1, newest + 1))
+        life.newest = newest
         self._nodes_gone += len(life.nodes.keys() - state.nodes.keys())
         life.placed, life.active = placed, active
         life.ended = dict.fromkeys(state.finished)
