@@ -90,11 +90,12 @@ def test_drawn_worlds_are_another_place_to_look(capsys: pytest.CaptureFixture[st
 
 def test_what_is_wrong_without_the_mutant_is_not_its_mistake() -> None:
     mutant, other = BY_ID["M115"], BY_ID["M103"]
-    assert [(1, {mutant.id})] == list(Worlds([mutant], seed=1, runs=1))
+    touched = dict(Worlds([mutant], seed=1, runs=6))
     with other.applied():
-        worlds = Worlds([mutant], seed=1, runs=1)
-        assert [(1, set())] == list(worlds)
-        assert not worlds.play(1).ok
+        worlds = Worlds([mutant], seed=1, runs=6)
+        wrong = [number for number, ids in worlds if touched[number] and not ids]
+        assert wrong, "vacuous: no world that touches the mutant is wrong without it"
+        assert not any(worlds.play(number).ok for number in wrong)
 
 
 def test_what_no_run_has_is_not_looked_for(capsys: pytest.CaptureFixture[str]) -> None:

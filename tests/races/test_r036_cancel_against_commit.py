@@ -20,7 +20,6 @@ from yunikorn_actors.machines.context import ask_runs, commit, context, runs
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.messages.base import CONTEXT, Delivery, scheduler_address
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import ProposalRejected
@@ -114,9 +113,9 @@ class StaleMemory:
     def __init__(self) -> None:
         self.specs: dict[str, AskSpec] = {}
 
-    def take_items(self, turn: Turn, items: Sequence[AskItem]) -> Steps:
+    def take_from(self, turn: Turn, items: Sequence[AskItem], place: int) -> int:
         self.specs.update((item.spec.key, item.spec) for item in items)
-        return ask_runs.take_items(turn, items)
+        return ask_runs.take_from(turn, items, place)
 
     def announce_only(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Tell the resource manager what stands in no book."""
@@ -171,7 +170,7 @@ def test_a_core_that_commits_a_withdrawn_ask_is_caught(
 ) -> None:
     plant, symptoms = BUGS[bug]
     memory = StaleMemory()
-    monkeypatch.setattr(context, "take_items", memory.take_items)
+    monkeypatch.setattr(context, "take_from", memory.take_from)
     monkeypatch.setattr(runs, "commit", plant(memory))
     found = next((seed for seed in range(1, SEEDS_FOR_A_BUG + 1) if _fails(seed, symptoms)), None)
     record_property("seed", found)
