@@ -99,7 +99,7 @@ def test_what_is_wrong_without_the_mutant_is_not_its_mistake() -> None:
 
 
 def test_what_no_run_has_is_not_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == main(["lab", "mutants", "--swarm", "1", "M280", "M103"])
+    assert 0 == main(["lab", "mutants", "--swarm", "2", "M280", "M103"])
     text = capsys.readouterr().out
     assert "M280  not looked for, a test fails with it" in text
     assert "cluster                0 of   1  held by tests" in text

@@ -188,9 +188,13 @@ def test_what_would_end_the_process_is_a_finding(error: BaseException, said: str
     assert "the tape, 1 deviation (" in told
 
 
-def test_a_test_that_is_skipped_and_ctrl_c_are_no_findings() -> None:
+def test_a_test_that_is_skipped_is_no_finding() -> None:
     with pytest.raises(pytest.skip.Exception):
         Lab("t").explore(ends(lambda _: pytest.skip("not here")))
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_no_finding() -> None:
     with pytest.raises(KeyboardInterrupt):
         Lab("t").explore(ends(lambda _: interrupted()))
 
