@@ -19,6 +19,7 @@ from yunikorn_actors.trace.at import states_at
 from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import DifferentError
+from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.wanted import Moment
 from yunikorn_actors.trace.why import Answer, why, why_of
 
@@ -77,6 +78,32 @@ def agrees_everywhere(path: Path) -> int:
 def test_of_a_run_on_threads(path: Path, topology: TopologyName) -> None:
     in_service(path, topology)
     assert agrees_everywhere(path) > 5
+
+
+def test_requests_that_were_handled_before_a_checkpoint_are_known_behind_it(path: Path) -> None:
+    """Behind messages that were handled together a stimulus alone names a stranger."""
+    in_service(path)
+    checkpoints = run_once(path)
+
+    def stimuli_behind(record: int, keeps: bool) -> list[set[str]]:
+        found = []
+        with TraceReader(path) as trace:
+            again = Again(trace, checkpoints, lambda it: it.record <= record)
+            stimuli = again.course.stimuli if keeps else Stimuli()
+            for step in again.run():
+                for it in step.deliveries if not keeps else ():
+                    stimuli.note(it)
+                found.append(stimuli.of_all(step.deliveries[-1]))
+        return found
+
+    records = sorted(kept(path, checkpoints))[::5]
+    whole_run = stimuli_behind(0, True)
+    without = 0
+    for record in records:
+        behind = stimuli_behind(record, True)
+        assert behind == whole_run[-len(behind) :]
+        without += stimuli_behind(record, False) != behind
+    assert without, "vacuous: nothing before a checkpoint mattered"
 
 
 def test_of_random_runs(path: Path) -> None:

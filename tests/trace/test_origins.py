@@ -56,7 +56,7 @@ def test_each_item_of_a_service_begins_at_its_own_call(
     seen: Counter[str] = Counter()
     deliveries = deliveries_of(in_service(tmp_path / "run.trace", topology))
     assert [] == faults(deliveries, seen)
-    assert seen["ASK"] > 30
+    assert seen["ASK"] > 15
 
 
 @ranges.examples(12, 1_000)

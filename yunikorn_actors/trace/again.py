@@ -16,6 +16,7 @@ from yunikorn_actors.trace.checkpoints import (
 )
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun, Step
+from yunikorn_actors.trace.stimuli import Stimuli
 
 
 class Moment(NamedTuple):
@@ -24,7 +25,7 @@ class Moment(NamedTuple):
 
 
 class Course:
-    """What a replay has met on its way, whoever asks."""
+    """What a replay has met on its way; a checkpoint keeps it, so that answers behind it are the same."""
 
     def __init__(self) -> None:
         self.known: dict[str, None] = {}
@@ -35,9 +36,13 @@ class Course:
         """The latest step."""
         self.latest_ns = 0
         """The latest time of a message, also of one that is not handled yet."""
+        self.stimuli = Stimuli()
+        """Of what comes behind a checkpoint, much was brought before it."""
 
     def follow(self, step: Step) -> None:
         last = step.deliveries[-1]
+        for delivery in step.deliveries:
+            self.stimuli.note(delivery)
         self.has_times = self.has_times or last.at_ns > self.last.at_ns > 0
         self.last = max(self.last, Moment(last.at_ns, step.record))
         if isinstance(step.machine, Context):

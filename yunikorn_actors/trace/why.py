@@ -177,7 +177,8 @@ def _why(
 
     In a simulated run the clock may stand still up to there, and then go on.
     """
-    inquest, course = _Inquest(is_named), again.course
+    course = again.course
+    inquest = _Inquest(is_named, course.stimuli)
     difference = None
     try:
         for step in again.run():
@@ -206,10 +207,10 @@ def _kind(period: Period) -> tuple[str, ...]:
 
 
 class _Inquest:
-    def __init__(self, is_named: IsNamed) -> None:
+    def __init__(self, is_named: IsNamed, stimuli: Stimuli) -> None:
         self._is_named = is_named
         self._asks: dict[tuple[str, str, str], _Ask] = {}
-        self._stimuli = Stimuli()
+        self._stimuli = stimuli
         self._last: dict[str, Step] = {}
         """The latest step of each mailbox, in order."""
 
@@ -220,8 +221,6 @@ class _Inquest:
 
     def follow(self, step: Step) -> None:
         machine = step.machine
-        for delivery in step.deliveries:
-            self._stimuli.note(delivery)
         self._last.pop(step.mailbox, None)
         self._last[step.mailbox] = step
         if isinstance(machine, Context):
