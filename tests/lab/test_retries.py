@@ -140,11 +140,11 @@ def waits_for_itself(_: Trial) -> None:
         pass
 
 
-@pytest.mark.parametrize("act", [loops, waits_for_itself])
+@pytest.mark.parametrize("act", [loops, pytest.param(waits_for_itself, marks=pytest.mark.slow)])
 def test_a_program_that_is_stuck_is_ended_with_its_place(
     act: Callable[[Trial], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "STUCK_S", 2.0)
+    monkeypatch.setattr(watchdog, "STUCK_S", 1.0)
     told = found(ends(act))
     first = act.__code__.co_firstlineno
     line = re.match(
@@ -156,9 +156,10 @@ def test_a_program_that_is_stuck_is_ended_with_its_place(
     assert "\nthe race, at " in told or "the nearest passing run" in told
 
 
+@pytest.mark.slow
 def test_another_thread_explores_and_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Main, another, main: what another thread does leaves the signals of the main one alone."""
-    monkeypatch.setattr(watchdog, "STUCK_S", 2.0)
+    monkeypatch.setattr(watchdog, "STUCK_S", 1.0)
     usual = signal.getsignal(signal.SIGINT)
     told: list[str] = []
     assert "loops does not go on, and makes no call" in found(ends(loops))

@@ -390,7 +390,7 @@ def _pass(lab: SliceLab, seconds: int) -> None:
     lab.simulator._fire_due()
 
 
-@EVERY
+@pytest.mark.parametrize("topology", ["proposing", pytest.param("fused", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("between", BETWEEN)
 @each
 def test_what_comes_between_two_slices_is_handled_behind_them(

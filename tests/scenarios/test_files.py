@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import ranges
 from msgspec.structs import replace
 from probes import wait_until
 
@@ -23,7 +24,6 @@ from yunikorn_actors.scenario.stage import Stage
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.yaml"))
-SEEDS = range(6)
 
 files = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HERE)))
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -40,9 +40,10 @@ def read(file: Path) -> Scenario:
 
 @topologies
 @files
-def test_every_interleaving_holds(file: Path, topology: TopologyName) -> None:
-    outcome = run_scenario(read(file), RunOptions(topology=topology, seeds=SEEDS))
-    expected = ((), None, True, len(SEEDS))
+@ranges.seeds(50, first=0, usual=3)
+def test_every_interleaving_holds(file: Path, topology: TopologyName, seeds: range) -> None:
+    outcome = run_scenario(read(file), RunOptions(topology=topology, seeds=seeds))
+    expected = ((), None, True, len(seeds))
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
 
 
@@ -52,7 +53,7 @@ def test_every_file_holds_in_the_smallest_slices(file: Path, topology: TopologyN
     """Whatever is more than one item goes on in a message of its own."""
     whole = read(file)
     scenario = replace(whole, settings=replace(whole.settings, slice_max=1))
-    outcome = run_scenario(scenario, RunOptions(topology=topology, seeds=range(2)))
+    outcome = run_scenario(scenario, RunOptions(topology=topology, seeds=(1,)))
     assert ((), None, True) == (outcome.failures, outcome.error, outcome.ok)
 
 

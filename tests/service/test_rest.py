@@ -25,7 +25,7 @@ from shapes import (
 from yunikorn_actors import TraceSettings, si
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.messages.codec import type_name
-from yunikorn_actors.service.rest import server, sessions, yunikorn
+from yunikorn_actors.service.rest import server, sessions, streaming, yunikorn
 from yunikorn_actors.service.rest.asking import Answer
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.part import RestPart
@@ -772,6 +772,13 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a server starts: a wait that has begun keeps its length."""
+    monkeypatch.setattr(server, "IDLE_S", 0.2)
+    monkeypatch.setattr(streaming, "WRITE_S", 0.2)
+
+
+@pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Served, socket.socket]]:
     """A reader who asks for more than the network holds, and does not read."""
     monkeypatch.setattr(server, "UNREAD_MAX", 40 << 20)
@@ -793,10 +800,8 @@ def test_what_slow_readers_leave_unread_is_bounded(unread: tuple[Served, socket.
     assert 200 == it.ask("/ws/v1/partitions").status
 
 
-def test_a_reader_who_does_not_read_is_let_go(
-    unread: tuple[Served, socket.socket], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "IDLE_S", 0.2)
+@pytest.mark.usefixtures("impatient")
+def test_a_reader_who_does_not_read_is_let_go(unread: tuple[Served, socket.socket]) -> None:
     it, connection = unread
     wait_until(lambda: not it.part._server._connections())
     received = 0
@@ -819,8 +824,8 @@ def test_at_the_end_nobody_is_waited_for_who_does_not_read(
             pass
 
 
-def test_whoever_asks_for_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "IDLE_S", 0.2)
+@pytest.mark.usefixtures("impatient")
+def test_whoever_asks_for_nothing_is_let_go() -> None:
     with serving() as it:
         host, _, port = it.part.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=60) as connection:

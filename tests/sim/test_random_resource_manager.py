@@ -22,8 +22,8 @@ from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import RM_PROXY
 
-USUAL = 100
-SAME = 5
+USUAL = 50
+SAME = 1
 """A seed with which everything that is expected below happens."""
 LONGEST = 60
 SEEDS = st.integers(0, 2**32 - 1)
@@ -81,7 +81,7 @@ def test_everything_comes_to_an_end(examples: int) -> None:
     assert [] == missing, f"vacuous: never seen: {missing}"
 
 
-@ranges.examples(20, 1_000)
+@ranges.examples(8, 1_000)
 def test_topologies_agree_when_each_move_is_settled(examples: int) -> None:
     decided = 0
 
@@ -107,7 +107,7 @@ def _states(player: Player) -> dict[str, Any]:
     return {name: settled(partition.state) for name, partition in player.context.partitions.items()}
 
 
-@ranges.examples(60, 1_000)
+@ranges.examples(40, 1_000)
 def test_at_rest_rm_proxy_knows_all_that_is_asked_back(examples: int) -> None:
     """So each answer is recognised; and nothing is kept of what has ended otherwise."""
     known = 0

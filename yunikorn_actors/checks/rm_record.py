@@ -206,8 +206,8 @@ class RmRecord:
         """Of asks, by application and key: the container state that was notified last."""
         self._placed: dict[str, int] = {}
         """How often each UUID was announced."""
-        self._announced: dict[tuple[str, str, str], None] = {}
-        """By UUID, application and key: a UUID may come again under another name."""
+        self._by_report: dict[str, None] = {}
+        """UUIDs that run because it reported them, whatever was announced and has ended before."""
         self._reports: dict[str, list[str]] = {}
         """On which nodes each UUID was reported: it runs where a report was taken first."""
         self._ends: dict[str, list[TerminationType]] = {}
@@ -379,6 +379,8 @@ class RmRecord:
                 node_id=node_id or item.node_id, partition=short_partition_name(partition)
             )
             running = self.running.get(uuid)
+            if running is None:
+                self._by_report[uuid] = None
             # A UUID that runs under another name is refused.
             if running is None or running[1:4] == placed[1:4]:
                 self.running[uuid] = placed
@@ -519,7 +521,7 @@ class RmRecord:
         if not self._was_restored and notice.node_id not in self._nodes and not faults:
             faults.append(self._fault("G16", notice, f"node {notice.node_id} is none of its own"))
         self._wanted.pop(name, None)
-        self._announced[uuid, app_id, key] = None
+        self._by_report.pop(uuid, None)
         self._touched.uuids[uuid] = self._touched.asks[name] = None
         if uuid in self._ended_first:
             del self._ended_first[uuid]
@@ -601,9 +603,9 @@ class RmRecord:
         elif rejected > requested:
             faults.append(f"{what}: it was asked for {requested} times and rejected {rejected}")
         for uuid, placed in tuple(self.running.items()) if any(map(self._is_report, names)) else ():
-            # What was refused does not run, unless it was announced as well.
+            # What was refused does not run, unless it did before it was reported.
             is_it = placed.key == key and placed.application_id == app_id
-            if is_it and (uuid, app_id, key) not in self._announced:
+            if is_it and uuid in self._by_report:
                 del self.running[uuid]
         return faults
 
@@ -663,7 +665,7 @@ class RmRecord:
             # Whether what came with it was taken depends on which of several it was.
             node.is_gone = node.is_gone or node.requested > 1 or not node.accepted
             for uuid in node.reported:
-                if uuid not in self._placed:
+                if uuid in self._by_report:
                     self.running.pop(uuid, None)
             if not refused.reason:
                 what = f"the rejection of node {refused.node_id}"

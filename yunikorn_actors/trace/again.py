@@ -25,7 +25,7 @@ class Moment(NamedTuple):
 
 
 class Course:
-    """What a replay has met on its way; a checkpoint keeps it, so that answers behind it are the same."""
+    """What a replay has met on its way; a checkpoint keeps it for the answers behind it."""
 
     def __init__(self) -> None:
         self.known: dict[str, None] = {}
