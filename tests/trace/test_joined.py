@@ -12,14 +12,16 @@ from recordings import INSTANCE, Tape, ask, node, records, register, release, re
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.base import CONTEXT, Cause
 from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.sim.choosers import Fifo, chooser_of
 from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.draw import draw
+from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
 from yunikorn_actors.trace.show import Look, show
+from yunikorn_actors.trace.story import story
 from yunikorn_actors.trace.wanted import Wanted
 
 PATIENCE_S = 60.0
@@ -80,6 +82,25 @@ def test_a_simulated_run_is_repeated(path: Path, topology: TopologyName) -> None
     outcome = replayed(path)
     assert outcome.report().endswith("mailboxes: identical")
     assert outcome.states > 0
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_line_of_a_life_names_the_message_that_was_about_it(
+    path: Path, topology: TopologyName
+) -> None:
+    """And not the last of those that were handled together with it."""
+    simulated(path, topology)
+    with TraceReader(path) as trace:
+        messages = {Cause(it.mailbox, it.step): it for it in trace}
+    others = 0
+    for number in (*range(6), *range(10, 16)):
+        for line in story(path, f"app-1/k{number}")[1]:
+            named = messages[line.step]
+            if line.what in {"AskAdded", "AllocationReleased"}:
+                assert f"k{number}" in texts_in(named.message)
+                after = messages.get(Cause(line.step.mailbox, line.step.step + 1))
+                others += after is not None and after.joined
+    assert others > 10, "vacuous: each was the last that was handled"
 
 
 @pytest.mark.parametrize("seed", range(1, 6))

@@ -398,7 +398,7 @@ def _written(said: _Said, fact: f.Fact) -> Told:
     item = item_of(next(iter(f.parts_of(fact))))
     return Told(
         at_ns=getattr(fact, "at_ns", said.written_ns),
-        step=said.delivery.cause,
+        step=said.stimuli.step_of(said.delivery, item),
         stimulus=said.delivery.stimulus if item is None else said.stimuli.of(said.delivery, item),
         what=type(fact).__name__,
         text=fact_summary(fact),
