@@ -60,6 +60,10 @@ class Handled:
         """Whether a step is the last of several that were handled together."""
         return step in self._together
 
+    def of(self, delivery: Delivery, item: Item) -> str:  # noqa: ARG002 - for those who know more
+        """Return the request that led to an item of a message: here that of all of it."""
+        return delivery.stimulus
+
     def request(
         self, delivery: Delivery, item: Item, manager: str = "", *, is_own: bool = False
     ) -> Request | None:

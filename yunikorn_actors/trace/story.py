@@ -6,9 +6,9 @@ is told, what was asked for and what was refused. While a member is parked, what
 placeholder is a part of its life: that it is asked back, and given back.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,6 +23,7 @@ from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.alike import did_you_mean
+from yunikorn_actors.trace.handled import Handled
 from yunikorn_actors.trace.heads import Heads
 from yunikorn_actors.trace.items import Item, Part, item_of, items_in
 from yunikorn_actors.trace.news import news_of
@@ -35,6 +36,12 @@ from yunikorn_actors.trace.summary import fact_summary, message_summary
 from yunikorn_actors.trace.wanted import with_missing
 
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
+_ENDS_OF_WAITING: Final = (f.SwapCompleted, f.AskUnparked)
+"""With these a member waits for its placeholder no longer."""
+_TALK: Final = (AllocationsRequested, CallUpdateAllocation)
+_OF_PLACEHOLDERS: Final = (f.AskParked, f.AskUnparked, f.PlaceholderCancelled)
+_OF_OTHERS: Final = frozenset({f.SwapCompleted, f.PreemptionDecided, *_OF_PLACEHOLDERS})
+"""Facts that are about more asks than the one that they are of."""
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -65,6 +72,11 @@ class Subject(Struct, kw_only=True):
     """What it was parked for: the UUID of each, and its key."""
     parked_for: set[str] = set()
     """The keys of those that it is parked for now."""
+
+    @property
+    def known(self) -> int:
+        """Return how many names there are of an ask."""
+        return len(self.keys) + len(self.uuids) + len(self.placeholders)
 
     @property
     def title(self) -> str:
@@ -109,35 +121,38 @@ def _with_neighbours(places: Places, heads: Heads, names: set[str]) -> list[Deli
 
 
 def stories(
-    deliveries: Iterable[Delivery], subjects: Iterable[Subject], stimuli: Stimuli | None = None
+    deliveries: Iterable[Delivery], subjects: Iterable[Subject], requests: Handled | None = None
 ) -> list[list[Told]]:
-    """Read a recording once, and return the life of each."""
-    stimuli = stimuli or Stimuli()
+    """Read a recording once, and return the life of each.
+
+    `requests` names the request behind each line: if nothing else is given, as Stimuli does.
+    """
+    requests = requests or Stimuli()
     lives = [_Life(subject) for subject in subjects]
-    in_parts, whole = (_Index([it for it in lives if it.in_parts is way]) for way in (True, False))
-    by_name = _by_name(lives)
+    asks, others, by_name = _Asks(lives), _others(lives), _by_name(lives)
     asked_back: dict[str, _AskedBack] = {}
     for delivery, fact in news_of(deliveries, with_messages=True):
         if fact is None:
-            stimuli.note(delivery)
-            said = _Said(delivery, stimuli)
-            for life in _hearing(said, in_parts, by_name):
+            requests.note(delivery)
+            said = _Said(delivery, requests)
+            for life in _hearing(said, asks, by_name):
                 life.hear(said)
             continue
-        # A batch speaks of thousands: of each part those lives alone are asked that stand in it.
-        parts = [(part, tuple(texts_in(part))) for part in f.parts_of(fact)]
+        parts = [_About(part) for part in f.parts_of(fact)]
         if isinstance(fact, f.ReleaseRequested) and fact.type is _REPLACED:
             asked_back[fact.uuid] = _AskedBack(said, fact)
         elif isinstance(fact, f.AskParked) and fact.placeholder in asked_back:
-            for life in in_parts.of(parts[0][1]):
+            for life in asks.of(parts[0].names):
                 life.park(asked_back[fact.placeholder], fact)
-                in_parts.add(life)
-        for part, texts in parts:
-            in_parts.tell(said, part, texts)
-        if len(parts) > 1 and len({_About(part).application_id for part, _ in parts}) == 1:
-            parts = [(fact, tuple(chain.from_iterable(texts for _, texts in parts)))]
-        for part, texts in parts:
-            whole.tell(said, part, texts)
+                asks.add(life)
+        for part in parts:
+            asks.tell(said, part)
+            _tell(said, part, others, part.nodes)
+        # Of an application a run is one line.
+        if len(parts) > 1 and len({part.application_id for part in parts}) == 1:
+            parts = [_All(fact, parts)]
+        for part in parts:
+            _tell(said, part, others, part.owners)
     # Facts stand where they are first told, which may be behind what they have led to.
     return [sorted(life.told, key=lambda line: line.at_ns) for life in lives]
 
@@ -157,7 +172,7 @@ class _Names:
 
     def note(self, fact: f.Fact) -> None:
         about = _About(fact)
-        for kind, name in about.others():
+        for kind, name in (*about.nodes, *about.owners):
             self.others[kind][name] = None
         for key in about.keys:
             self.asks[about.application_id, key] = None
@@ -223,35 +238,53 @@ def _ask(application: str, key: str) -> Subject:
 # -- what a fact is about
 
 
+_KindAndName = tuple[str, str]
+"""A kind of thing, and which one."""
+
+
 class _About:
     """The names in a fact, whatever its fields are called."""
 
     def __init__(self, fact: f.Fact) -> None:
-        self._fact = fact
         spec = getattr(fact, "spec", None)
+        self.fact = fact
+        self._line: Told | None = None
         self.application_id: str = getattr(
             fact, "application_id", getattr(spec, "application_id", "")
         )
         self.key: str = getattr(fact, "key", getattr(spec, "key", ""))
         self.uuid: str = getattr(fact, "uuid", "")
+        nodes = getattr(fact, "node_id", ""), getattr(fact, "placeholder_node", "")
+        owners = (
+            ("application", self.application_id),
+            ("queue", getattr(fact, "queue", getattr(fact, "path", ""))),
+            ("user", getattr(fact, "user", getattr(spec, "user", ""))),
+        )
+        self.nodes: list[_KindAndName] = [("node", it) for it in dict.fromkeys(nodes) if it]
+        self.owners: list[_KindAndName] = [it for it in owners if it[1]]
 
     @property
     def keys(self) -> tuple[str, ...]:
         # Work that is not ours has a key and no application.
         return (self.key,) if self.key and self.application_id else ()
 
-    def others(self) -> Iterator[tuple[str, str]]:
-        fact = self._fact
-        spec = getattr(fact, "spec", None)
-        for kind, name in (
-            ("application", self.application_id),
-            ("node", getattr(fact, "node_id", "")),
-            ("node", getattr(fact, "placeholder_node", "")),
-            ("queue", getattr(fact, "queue", getattr(fact, "path", ""))),
-            ("user", getattr(fact, "user", getattr(spec, "user", ""))),
-        ):
-            if name:
-                yield kind, name
+    @property
+    def names(self) -> Iterable[str]:
+        """Return those by which all asks that it may be about are found."""
+        return texts_in(self.fact) if type(self.fact) in _OF_OTHERS else (self.key,)
+
+    def line_in(self, said: "_Said") -> Told:
+        """Return the line that all lives have of it."""
+        self._line = self._line or _written(said, self.fact)
+        return self._line
+
+
+class _All(_About):
+    """The names in all parts of a run that is of one application."""
+
+    def __init__(self, run: f.Fact, parts: Iterable[_About]) -> None:
+        super().__init__(run)
+        self.owners = list(dict.fromkeys(it for part in parts for it in part.owners))
 
 
 # -- following it
@@ -260,9 +293,18 @@ class _About:
 class _Said:
     """A message; what all lives have to know of it is worked out once."""
 
-    def __init__(self, delivery: Delivery, stimuli: Stimuli) -> None:
+    def __init__(self, delivery: Delivery, requests: Handled) -> None:
         self.delivery = delivery
-        self.stimuli = stimuli
+        self.requests = requests
+        self._lines: dict[tuple[str, str], Told] = {}
+        self.asks: AbstractSet[tuple[str, str]] = frozenset()
+        """Applications and keys in a request or an answer about asks."""
+        if isinstance(delivery.message, _TALK):
+            self.asks = {(it.application_id, it.key) for it in items_in(delivery.message)}
+        self.refusals: dict[str, list[str]] = {}
+        """The reasons, by what was refused."""
+        for refusal in refusals_in(delivery):
+            self.refusals.setdefault(refusal.id, []).append(refusal.reason)
 
     @cached_property
     def texts(self) -> dict[str, int]:
@@ -271,31 +313,29 @@ class _Said:
         return {text: place for place, text in enumerate(texts)}
 
     @cached_property
-    def asks(self) -> set[tuple[str, str]]:
-        """Applications and keys in a request or an answer about asks."""
-        message = self.delivery.message
-        is_talk = isinstance(message, AllocationsRequested | CallUpdateAllocation)
-        return {(it.application_id, it.key) for it in items_in(message)} if is_talk else set()
-
-    @cached_property
     def summary(self) -> str:
         return message_summary(self.delivery.message)
-
-    @cached_property
-    def refusals(self) -> dict[str, list[str]]:
-        """The reasons, by what was refused."""
-        reasons: dict[str, list[str]] = {}
-        for refusal in refusals_in(self.delivery):
-            reasons.setdefault(refusal.id, []).append(refusal.reason)
-        return reasons
 
     def led_by(self, subject: Subject) -> str:
         """Return the request that led to what is said of an ask."""
         whose = subject.keys | subject.parked_for
-        named = {key for id_, key in self.asks if id_ == subject.application_id and key in whose}
+        named = {key for key in whose if (subject.application_id, key) in self.asks}
         key = min(named or whose, default="")
         item = Item(Part.ASK, subject.application_id, key)
-        return self.stimuli.of(self.delivery, item) if key else self.delivery.stimulus
+        return self.requests.of(self.delivery, item) if key else self.delivery.stimulus
+
+    def line(self, text: str, stimulus: str) -> Told:
+        """Tell it of itself; many lives may have the same line."""
+        if (text, stimulus) not in self._lines:
+            delivery = self.delivery
+            self._lines[text, stimulus] = Told(
+                at_ns=delivery.at_ns,
+                step=Cause(delivery.mailbox, delivery.step),
+                stimulus=stimulus,
+                what=type_name(delivery.message),
+                text=text,
+            )
+        return self._lines[text, stimulus]
 
     @cached_property
     def written_ns(self) -> int:
@@ -312,9 +352,6 @@ class _Life:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.told: list[Told] = []
-        self._concerns = _CONCERNS[subject.kind]
-        self.in_parts = bool(subject.keys) or subject.kind == "node"
-        """Whether it hears of the parts of a run one by one; of an application it is one line."""
 
     def hear(self, said: _Said) -> None:
         self.told.extend(_messages(said, self.subject))
@@ -329,10 +366,10 @@ class _Life:
         subject.parked_for.add(asked.key)
         self.told.append(_written(said, asked))
 
-    def is_concerned(self, fact: f.Fact) -> bool:
-        """Say whether a fact is about it; it takes the names that it gets by the fact."""
-        is_concerned = self._concerns(self.subject, fact)
-        if isinstance(fact, f.SwapCompleted | f.AskUnparked):
+    def is_concerned(self, about: _About) -> bool:
+        """Say whether a fact is about an ask; it takes the names that it gets by the fact."""
+        is_concerned, fact = _of_ask(self.subject, about), about.fact
+        if isinstance(fact, _ENDS_OF_WAITING):
             self.subject.parked_for.discard(self.subject.placeholders.get(fact.placeholder, ""))
         return is_concerned
 
@@ -344,35 +381,55 @@ class _AskedBack(NamedTuple):
     fact: f.ReleaseRequested
 
 
-class _Index:
-    """Finds lives by names: so many lives can be told at once."""
+class _Asks:
+    """Finds lives of asks and allocations by names: so many lives can be told at once."""
 
     def __init__(self, lives: Iterable[_Life]) -> None:
         self._by_name: dict[str, dict[int, _Life]] = {}
         for life in lives:
-            self.add(life)
+            if life.subject.keys:
+                self.add(life)
 
     def add(self, life: _Life) -> None:
         """Learn the names of a life; it may have got more."""
         for name in life.subject.names:
             self._by_name.setdefault(name, {})[id(life)] = life
 
-    def of(self, texts: Iterable[str]) -> Iterable[_Life]:
+    def of(self, names: Iterable[str]) -> Iterable[_Life]:
         """Return those that are spoken of, each once."""
         found: dict[int, _Life] = {}
-        for text in texts:
-            if text in self._by_name:
-                found.update(self._by_name[text])
+        for name in names:
+            if name in self._by_name:
+                found |= self._by_name[name]
         return found.values()
 
-    def tell(self, said: _Said, fact: f.Fact, texts: Iterable[str]) -> None:
+    def tell(self, said: _Said, about: _About) -> None:
         """Let those hear of a fact that stand in it; what they become by it is known at once."""
-        told: Told | None = None
-        for life in self.of(texts):
-            if life.is_concerned(fact):
-                told = told or _written(said, fact)
-                life.told.append(told)
-                self.add(life)
+        for life in self.of(about.names):
+            known = life.subject.known
+            if life.is_concerned(about):
+                life.told.append(about.line_in(said))
+                if life.subject.known > known:
+                    self.add(life)
+
+
+def _others(lives: Iterable[_Life]) -> dict[_KindAndName, list[_Life]]:
+    named: dict[_KindAndName, list[_Life]] = {}
+    for life in lives:
+        if not life.subject.keys:
+            named.setdefault((life.subject.kind, life.subject.name), []).append(life)
+    return named
+
+
+def _tell(
+    said: _Said,
+    about: _About,
+    others: dict[_KindAndName, list[_Life]],
+    names: Iterable[_KindAndName],
+) -> None:
+    for name in names:
+        for life in others.get(name, ()):
+            life.told.append(about.line_in(said))
 
 
 def _by_name(lives: Iterable[_Life]) -> dict[str, list[_Life]]:
@@ -382,7 +439,7 @@ def _by_name(lives: Iterable[_Life]) -> dict[str, list[_Life]]:
     return named
 
 
-def _hearing(said: _Said, asks: _Index, by_name: dict[str, list[_Life]]) -> Iterator[_Life]:
+def _hearing(said: _Said, asks: _Asks, by_name: dict[str, list[_Life]]) -> Iterator[_Life]:
     """Yield whose ask was asked for or announced, and what was refused, each once."""
     found = {id(life): life for life in asks.of(key for _, key in said.asks)}
     for name in said.refusals:
@@ -398,20 +455,10 @@ def _written(said: _Said, fact: f.Fact) -> Told:
     item = item_of(next(iter(f.parts_of(fact))))
     return Told(
         at_ns=getattr(fact, "at_ns", said.written_ns),
-        step=said.stimuli.step_of(said.delivery, item),
-        stimulus=said.delivery.stimulus if item is None else said.stimuli.of(said.delivery, item),
+        step=said.requests.step_of(said.delivery, item),
+        stimulus=said.delivery.stimulus if item is None else said.requests.of(said.delivery, item),
         what=type(fact).__name__,
         text=fact_summary(fact),
-    )
-
-
-def _told(delivery: Delivery, text: str, stimulus: str) -> Told:
-    return Told(
-        at_ns=delivery.at_ns,
-        step=Cause(delivery.mailbox, delivery.step),
-        stimulus=stimulus,
-        what=type_name(delivery.message),
-        text=text,
     )
 
 
@@ -422,12 +469,13 @@ def _messages(said: _Said, subject: Subject) -> Iterator[Told]:
         keys = list(whose)
         if len(keys) > 1:
             keys = sorted(whose & said.texts.keys(), key=said.texts.__getitem__)
-        yield _told(said.delivery, with_missing(said.summary, keys), said.led_by(subject))
+        yield said.line(with_missing(said.summary, keys), said.led_by(subject))
     for reason in said.refusals.get(subject.name, ()):
-        yield _told(said.delivery, f"refused: {reason}", said.led_by(subject))
+        yield said.line(f"refused: {reason}", said.led_by(subject))
 
 
-def _of_ask(subject: Subject, fact: f.Fact) -> bool:
+def _of_ask(subject: Subject, about: _About) -> bool:
+    fact = about.fact
     if isinstance(fact, f.SwapCompleted) and _takes_over(subject, fact):
         subject.keys.add(fact.key)
         subject.uuids.add(fact.uuid)
@@ -437,12 +485,9 @@ def _of_ask(subject: Subject, fact: f.Fact) -> bool:
             fact.beneficiary.application_id == subject.application_id
             and fact.beneficiary.key in subject.keys
         )
-    about = _About(fact)
     if about.application_id != subject.application_id:
         return False
-    if getattr(fact, "placeholder", "") in subject.uuids and isinstance(
-        fact, f.AskParked | f.AskUnparked | f.PlaceholderCancelled
-    ):
+    if isinstance(fact, _OF_PLACEHOLDERS) and fact.placeholder in subject.uuids:
         return True
     if about.key not in subject.keys:
         return False
@@ -458,17 +503,3 @@ def _takes_over(subject: Subject, fact: f.SwapCompleted) -> bool:
     return fact.application_id == subject.application_id and (
         fact.placeholder in subject.uuids or fact.key in subject.keys
     )
-
-
-def _of(kind: str) -> Callable[[Subject, f.Fact], bool]:
-    def concerns(subject: Subject, fact: f.Fact) -> bool:
-        return any((kind, subject.name) in _About(part).others() for part in f.parts_of(fact))
-
-    return concerns
-
-
-_CONCERNS: Final[dict[str, Callable[[Subject, f.Fact], bool]]] = {
-    "ask": _of_ask,
-    "allocation": _of_ask,
-    **{kind: _of(kind) for kind in ("application", "node", "queue", "user")},
-}

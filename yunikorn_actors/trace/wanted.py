@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -184,9 +185,15 @@ def strangers(trace: TraceReader, wanted: Wanted) -> Iterator[str]:
 
 def with_missing(text: str, ids: Iterable[str]) -> str:
     """Add those of the ids to a summary that do not stand in it."""
-    words = _WORD_ENDS.sub(" ", text).split()
+    words = _words(text)
     missing = dict.fromkeys(id_ for id_ in ids if id_ not in words)
     return f"{text} with {', '.join(missing)}".lstrip() if missing else text
+
+
+@lru_cache(maxsize=16)
+def _words(text: str) -> frozenset[str]:
+    """Remember them: one text may be asked for each of many ids."""
+    return frozenset(_WORD_ENDS.sub(" ", text).split())
 
 
 def _mentioned(part: Struct, ids: tuple[str, ...]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.trace.handled import Handled
 from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.spoken import Spoken
@@ -85,15 +86,14 @@ def objects_of(path: Path, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -
     with _all_of(path, picture) as deliveries:
         subjects = subjects_in(counted(deliveries, tell, "names in "))
     with _all_of(path, picture) as deliveries:
-        told = stories(counted(deliveries, tell, "stories in "), subjects)
+        told = stories(counted(deliveries, tell, "stories in "), subjects, Handled())
     spoken = _spoken_of(subjects, picture.spoken)
     numbers = {Cause(it.mailbox, it.step): place for place, it in enumerate(picture.deliveries)}
-    lines: dict[Told, int] = {}
+    lines = _Lines()
     objects = [
         Object(
             kind=it.kind, name=it.name, names=_names(it), application=it.application_id,
-            messages=messages, story=[lines.setdefault(line, len(lines)) for line in life],
-            why=None,
+            messages=messages, story=[*map(lines.number, life)], why=None,
         )
         for it, life, messages in zip(subjects, told, spoken, strict=True)
         if messages
@@ -104,9 +104,23 @@ def objects_of(path: Path, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -
             at_ns=it.at_ns - picture.start_ns, message=numbers.get(it.step, NONE),
             place=place(it.step), text=f"{it.what} {it.text}".rstrip(),
         )
-        for it in lines
+        for it in lines.all
     ]  # fmt: skip
     return Objects(objects=objects, lines=all_lines, has_times=has_times, problem=problem)
+
+
+class _Lines:
+    """Numbers lines; those that are shared by lives are the same one."""
+
+    def __init__(self) -> None:
+        self.all: list[Told] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, line: Told) -> int:
+        number = self._numbers.setdefault(id(line), len(self.all))
+        if number == len(self.all):
+            self.all.append(line)
+        return number
 
 
 @contextmanager
@@ -137,7 +151,7 @@ def _spoken_of(subjects: list[Subject], spoken: Spoken) -> Iterator[list[int]]:
             # A UUID tells by itself whose it is; a key does with its application.
             if owner not in of_owners:
                 of_owners[owner] = spoken.of_any([owner])
-            found &= of_owners[owner] | spoken.of_any(subject.uuids)
+            found = found & of_owners[owner] | spoken.of_any(subject.uuids)
         yield sorted(found)
 
 
