@@ -13,7 +13,7 @@ from typing import Final
 
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
 from yunikorn_actors.trace.about import Together
-from yunikorn_actors.trace.items import Item
+from yunikorn_actors.trace.items import Item, ItemsOnce
 from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
@@ -157,6 +157,7 @@ class InFile:
     def __init__(self, path: Path, heads: Heads) -> None:
         self._heads = heads
         self._places = Places(path)
+        self.items_of = ItemsOnce()
         self.additions: dict[Item, list[Addition]] = {}
         self._known: dict[int, Delivery] = {}
         self._together: dict[Cause, Together] = {}
@@ -174,8 +175,12 @@ class InFile:
 
     def joined_with(self, step: Cause) -> Together:
         if step not in self._together:
-            self._together[step] = Together(self.read(self._heads.records_with(step)))
+            found = self.read(self._heads.records_with(step))
+            self._together[step] = Together(found, self.items_of)
         return self._together[step]
+
+    def alone(self, delivery: Delivery) -> Together:
+        return Together((delivery,), self.items_of)
 
     def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
         return [it for it in self.speaking_of(names) if it.mailbox.startswith(mailbox)]

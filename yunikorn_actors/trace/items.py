@@ -1,6 +1,6 @@
 """The items of a message: the asks, ends of allocations and applications that it is about."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum, auto
 from typing import NamedTuple
 
@@ -51,6 +51,19 @@ def items_in(message: Message) -> list[Item]:
     """Return all items, each once."""
     items_of = _ITEMS.get(type(message))
     return [] if items_of is None else list(dict.fromkeys(items_of(message)))
+
+
+class ItemsOnce:
+    """Works out the items of each message once, and holds the message as long as them."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Message, Sequence[Item]]] = {}
+
+    def __call__(self, message: Message) -> Sequence[Item]:
+        known = self._known.get(id(message))
+        if known is None:
+            known = self._known[id(message)] = message, items_in(message)
+        return known[1]
 
 
 def manager_in(delivery: Delivery) -> str:

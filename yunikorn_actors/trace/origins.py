@@ -11,6 +11,7 @@ of, a link names it as well.
 """
 
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from yunikorn_actors.domain import facts as f
@@ -28,7 +29,7 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
-from yunikorn_actors.trace.about import Together, asks, of_application, taken
+from yunikorn_actors.trace.about import Together, of_application, taken
 from yunikorn_actors.trace.items import Item, Part, claimant, manager_in
 from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.recorded import Recorded
@@ -72,40 +73,43 @@ def _step(delivery: Delivery) -> Cause:
     return Cause(delivery.mailbox, delivery.step)
 
 
-def came_of_a_step(delivery: Delivery, item: Item) -> bool:
-    """Whether an item came of the same wherever Context has sent it in the same step."""
-    return (
-        delivery.cause.mailbox == CONTEXT
-        and item.part is not Part.APPLICATION
-        and delivery.sender != TIMER
-        and not is_outside(delivery.sender)
-    )
-
-
 def before(recorded: Recorded, at: Origin) -> Origin | None:
     """Return the message from which an item came; None if the way begins here."""
-    delivery, item = at.delivery, at.item
-    if delivery.sender == TIMER and of_application(delivery.message, item):
-        return None
+    return before_each(recorded, at.delivery, (at.item,))[0]
+
+
+def before_each(
+    recorded: Recorded, delivery: Delivery, items: Sequence[Item]
+) -> list[Origin | None]:
+    """Return the same for several items of one message."""
     if is_outside(delivery.sender):
-        return _asked_back(recorded, delivery, item)
+        return [_asked_back(recorded, delivery, it) for it in items]
     together = recorded.joined_with(delivery.cause) if delivery.cause.step else None
     if not together:
-        return None
-    for find in _WAYS:
+        return [None] * len(items)
+    ways = [find for find, may_be in _WAYS if may_be(delivery, together)]
+    found = (_before(recorded, delivery, it, together, ways) for it in items)
+    if delivery.sender != TIMER:
+        return list(found)
+    message = delivery.message
+    return [
+        None if of_application(message, item) else it for item, it in zip(items, found, strict=True)
+    ]
+
+
+def _before(
+    recorded: Recorded, delivery: Delivery, item: Item, together: Together, ways: Iterable["_Find"]
+) -> Origin:
+    for find in ways:
         found = find(recorded, delivery, item, together)
         if found is not None:
             return found
     return _by_plan(recorded, delivery, item, together)
 
 
-def _by_swap(
-    recorded: Recorded, delivery: Delivery, item: Item, together: Together
-) -> Origin | None:
+def _by_swap(recorded: Recorded, _: Delivery, item: Item, together: Together) -> Origin | None:
     """The end of its placeholder brought a member to its place."""
-    if delivery.cause.mailbox != CONTEXT or item.part is not Part.ASK:
-        return None
-    placeholder = _swapped(recorded, together, item)
+    placeholder = _swapped(recorded, item) if item.part is Part.ASK else None
     if placeholder is None:
         return None
     found = together.that_ends(placeholder)
@@ -119,19 +123,17 @@ def _by_name(
     found = together.about(item)
     if found is None:
         return None
-    there = _there(found.message, item)
-    if item.uuid and item.part is Part.ASK and delivery.cause.mailbox == CONTEXT:
+    there, count = _there(found.message, item), len(together)
+    if count > 1 and item.uuid and item.part is Part.ASK and delivery.cause.mailbox == CONTEXT:
         # The same key may have been asked for twice.
         addition = added(recorded, item, delivery.cause.step)
-        if addition is not None and addition.by in together:
+        if addition is not None and together.has(addition.by):
             found = addition.by
-    return Origin(found, there, len(together))
+    return Origin(found, there, count)
 
 
 def _by_turn(recorded: Recorded, delivery: Delivery, item: Item, _: Together) -> Origin | None:
     """It waited at RmProxy for its turn or for a slice, and was sent on when that was done."""
-    if delivery.cause.mailbox != RM_PROXY:
-        return None
     call = _CALLS.get(type(delivery.message), Message)
     calls = [
         it
@@ -144,12 +146,8 @@ def _by_turn(recorded: Recorded, delivery: Delivery, item: Item, _: Together) ->
     return Origin(found, _there(found.message, item), 1, delivery.cause)
 
 
-def _by_slice(
-    recorded: Recorded, delivery: Delivery, item: Item, together: Together
-) -> Origin | None:
+def _by_slice(recorded: Recorded, delivery: Delivery, item: Item, _: Together) -> Origin | None:
     """Context did it in slices, or it had to wait for what was done so."""
-    if delivery.cause.mailbox != CONTEXT or not is_slice(together[-1].message):
-        return None
     found = came_of(recorded, delivery, item) or _restored(recorded, item)
     return None if found is None else Origin(found, item, 1, delivery.cause)
 
@@ -165,6 +163,8 @@ def _by_plan(recorded: Recorded, delivery: Delivery, item: Item, together: Toget
     return Origin(last, item, len(together))
 
 
+_REQUESTS = (rm.AllocationsRequested, rm.RMUpdateAllocation)
+"""Here an ask has no UUID yet."""
 _CALLS: dict[type[Message], type[Message]] = {
     rm.RMUpdateAllocation: rm.AllocationsRequested,
     rm.RMUpdateApplication: rm.ApplicationsRequested,
@@ -172,12 +172,26 @@ _CALLS: dict[type[Message], type[Message]] = {
 }
 """Which call RmProxy translates into which message."""
 
-_WAYS = (_by_swap, _by_name, _by_turn, _by_slice)
-"""How the message is found from which an item came, the surest first; `_by_plan` is the last."""
+_Find = Callable[[Recorded, Delivery, Item, Together], Origin | None]
+_WAYS: tuple[tuple[_Find, Callable[[Delivery, Together], bool]], ...] = (
+    (_by_swap, lambda it, together: it.cause.mailbox == CONTEXT and together.ends_anything),
+    (_by_name, lambda *_: True),
+    (_by_turn, lambda it, _: it.cause.mailbox == RM_PROXY),
+    (
+        _by_slice,
+        lambda it, together: it.cause.mailbox == CONTEXT and is_slice(together[-1].message),
+    ),
+)
+"""How the message is found from which an item came, the surest first; `_by_plan` is the last.
+
+Beside each stands of which messages it may be so.
+"""
 
 
 def _there(message: Message, item: Item) -> Item:
     """Return what the item is in the message that led to it: a plan takes one thing for another."""
+    if item.part is Part.ASK and item.uuid and isinstance(message, _REQUESTS):
+        return item._replace(uuid="")
     if not isinstance(message, s.ProposeAllocations):
         return item
     if item.part is Part.END:
@@ -191,9 +205,9 @@ def _there(message: Message, item: Item) -> Item:
     return item
 
 
-def _swapped(recorded: Recorded, together: Together, item: Item) -> Item | None:
+def _swapped(recorded: Recorded, item: Item) -> Item | None:
     """Return the placeholder whose end brought the member to its place; None if it is no swap."""
-    if not item.uuid or not together.ends_anything:
+    if not item.uuid:
         return None
     for _, fact in recorded.written({item.uuid}):
         if isinstance(fact, f.SwapCompleted) and fact.uuid == item.uuid:
@@ -242,7 +256,7 @@ def _brought(recorded: Recorded, before: Delivery, item: Item) -> Delivery | Non
         for it in reversed(recorded.naming({item.key}, mailbox)):
             if addition is not None and it.cause != Cause(CONTEXT, addition.step):
                 continue
-            if _is_before(it, before) and (it.cause in additions or _brings(it.message, item)):
+            if _is_before(it, before) and (it.cause in additions or _brings(recorded, it, item)):
                 return it
     return None
 
@@ -258,12 +272,12 @@ def _is_before(it: Delivery, other: Delivery) -> bool:
     return it.step < other.step if it.mailbox == other.mailbox else it.at_ns <= other.at_ns
 
 
-def _brings(message: Message, item: Item) -> bool:
-    match message:
-        case s.FactsAppended():
+def _brings(recorded: Recorded, it: Delivery, item: Item) -> bool:
+    match it.message:
+        case s.FactsAppended() as message:
             return any(is_added(fact, item) for fact in facts_of(message))
         case rm.RMUpdateAllocation() | rm.RMUpdateNode():
-            return asks(message, item)
+            return recorded.alone(it).asks(item)
     return False
 
 

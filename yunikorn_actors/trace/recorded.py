@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Delivery
 from yunikorn_actors.trace.about import Together
-from yunikorn_actors.trace.items import Item, manager_in
+from yunikorn_actors.trace.items import Item, ItemsOnce, manager_in
 from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.spoken import Spoken
 
@@ -27,11 +26,15 @@ class Addition(NamedTuple):
 
 
 class Recorded(Protocol):
+    items_of: ItemsOnce
     additions: dict[Item, list[Addition]]
     """Those of each ask that was asked about; they are asked for at each stage of its way."""
 
     def joined_with(self, step: Cause) -> Together:
         """Return the messages that were handled together with this one, up to it."""
+
+    def alone(self, delivery: Delivery) -> Together:
+        """Return a message by itself, whatever it was handled together with."""
 
     def naming(self, names: Iterable[str], mailbox: str) -> Sequence[Delivery]:
         """Return the messages to mailboxes that begin so, in which one of the names stands.
@@ -53,10 +56,14 @@ class OfManager:
         self._recorded = recorded
         self._manager = manager
         self._allowed = {"", manager}
+        self.items_of = recorded.items_of
         self.additions: dict[Item, list[Addition]] = {}
 
     def joined_with(self, step: Cause) -> Together:
         return self._recorded.joined_with(step).of_manager(self._manager)
+
+    def alone(self, delivery: Delivery) -> Together:
+        return self._recorded.alone(delivery)
 
     def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
         found = self._recorded.naming(names, mailbox)
@@ -99,7 +106,9 @@ class InMemory:
         self._deliveries = deliveries
         self._spoken = spoken or Spoken(deliveries)
         self._steps: dict[Cause, Delivery] = {}
+        self.items_of = ItemsOnce()
         self._together: dict[Cause, Together] = {}
+        self._alone: dict[int, Together] = {}
         self.additions: dict[Item, list[Addition]] = {}
         self._written: dict[str, list[tuple[int, Written]]] = {}
         facts = 0
@@ -114,23 +123,28 @@ class InMemory:
                         self._written.setdefault(name, []).append(written)
 
     def joined_with(self, step: Cause) -> Together:
-        if step not in self._together:
-            self._together[step] = Together(self._joined(step))
-        return self._together[step]
+        found = self._together.get(step)
+        if found is None:
+            found = self._together[step] = Together(self._joined(step), self.items_of)
+        return found
 
     def _joined(self, step: Cause) -> list[Delivery]:
         found: list[Delivery] = []
         at = self._steps.get(step)
         while at is not None:
             found.append(at)
-            before = Cause(at.mailbox, at.step - 1)
-            at = self._steps.get(before) if at.joined else None
+            at = self._steps.get(Cause(at.mailbox, at.step - 1)) if at.joined else None
         return found[::-1]
 
+    def alone(self, delivery: Delivery) -> Together:
+        found = self._alone.get(id(delivery.message))
+        if found is None:
+            found = self._alone[id(delivery.message)] = Together((delivery,), self.items_of)
+        return found
+
     def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        spoken = map(self._deliveries.__getitem__, self._spoken.of_any(names))
-        found = [it for it in spoken if it.mailbox.startswith(mailbox)]
-        return sorted(found, key=attrgetter("mailbox", "step"))
+        spoken = map(self._deliveries.__getitem__, sorted(self._spoken.of_any(names)))
+        return [it for it in spoken if it.mailbox.startswith(mailbox)]
 
     def written(self, names: Iterable[str]) -> list[Written]:
         found = dict(chain.from_iterable(self._written.get(name, ()) for name in names))

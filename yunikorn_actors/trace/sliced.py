@@ -14,7 +14,7 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, Message
 from yunikorn_actors.si import ActionFromRM
-from yunikorn_actors.trace.about import asks, ends, of_application, takes
+from yunikorn_actors.trace.about import of_application
 from yunikorn_actors.trace.items import Item, Part, manager_in
 from yunikorn_actors.trace.recorded import Addition, Recorded
 
@@ -66,7 +66,7 @@ def _brought(recorded: Recorded, item: Item, last: int) -> list[Delivery]:
     return [
         it
         for it in _arrived(recorded, {item.key}, last)
-        if isinstance(it.message, _BRINGING) and asks(it.message, item)
+        if isinstance(it.message, _BRINGING) and recorded.alone(it).asks(item)
     ]
 
 
@@ -124,11 +124,11 @@ def _ending(recorded: Recorded, delivery: Delivery, item: Item, last: int) -> De
     begin = 0 if addition is None else addition.by.step
     names = {item.key, item.uuid, item.application_id, node_id} - {""}
     come = [it for it in _arrived(recorded, names, at) if it.step > begin]
-    sure = (it for it in come if _must_end(it.message, item, node_id))
+    sure = (it for it in come if _must_end(recorded, it, item, node_id))
     found = next(sure, None)
     if found is not None:
         return found
-    perhaps = [it for it in come if _may_end(it.message, item)]
+    perhaps = [it for it in come if _may_end(recorded, it, item)]
     perhaps = perhaps or [
         it
         for it in _arrived(recorded, {manager_in(delivery)} - {""}, at)
@@ -152,23 +152,22 @@ def _end(recorded: Recorded, item: Item, last: int) -> tuple[int, str]:
     return at, node_id
 
 
-def _must_end(message: Message, item: Item, node_id: str) -> bool:
-    match message:
-        case rm.RMUpdateApplication():
-            return any(it.application_id == item.application_id for it in message.removed)
-        case rm.RMUpdateNode():
+def _must_end(recorded: Recorded, come: Delivery, item: Item, node_id: str) -> bool:
+    match come.message:
+        case rm.RMUpdateApplication(removed=removed):
+            return any(it.application_id == item.application_id for it in removed)
+        case rm.RMUpdateNode(nodes=nodes):
             return any(
-                it.node_id == node_id and it.action is ActionFromRM.DECOMISSION
-                for it in message.nodes
+                it.node_id == node_id and it.action is ActionFromRM.DECOMISSION for it in nodes
             )
         case rm.RMUpdateAllocation():
-            return ends(message, item)
+            return recorded.alone(come).ends(item)
     return False
 
 
-def _may_end(message: Message, item: Item) -> bool:
-    is_timer = isinstance(message, s.ApplicationTimerDue)
-    return takes(message, item) or (is_timer and of_application(message, item))
+def _may_end(recorded: Recorded, come: Delivery, item: Item) -> bool:
+    is_timer = isinstance(come.message, s.ApplicationTimerDue)
+    return recorded.alone(come).takes(item) or (is_timer and of_application(come.message, item))
 
 
 def _naming(recorded: Recorded, delivery: Delivery, item: Item, last: int) -> Delivery | None:

@@ -6,6 +6,7 @@ number that stands for a message is its place in these columns.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -16,7 +17,7 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
 from yunikorn_actors.trace.heads import Heads, InFile
-from yunikorn_actors.trace.items import Item, items_in
+from yunikorn_actors.trace.items import Item
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.recorded import InMemory, Recorded
 from yunikorn_actors.trace.show import ending, origin, place, utc
@@ -203,25 +204,29 @@ class _Drawing:
         names = {*wanted.about, *wanted.along}
 
         def takes(item: Item) -> bool:
-            return not names or not names.isdisjoint((item.application_id, item.key, item.uuid))
+            return not names.isdisjoint((item.application_id, item.key, item.uuid))
 
         recorded: Recorded
         if self._is_whole:
             recorded = InMemory(deliveries, spoken)
         else:
             recorded = in_file = InFile(path, Heads(path))
-            items = filter(takes, (item for it in deliveries for item in items_in(it.message)))
-            in_file.hold({name for it in items for name in it.names})
+            items = [item for it in deliveries for item in in_file.items_of(it.message)]
+            in_file.hold({name for it in items if not names or takes(it) for name in it.names})
         self._columns.cause = [self._led_by(recorded, it) for it in deliveries]
-        return ways_of(recorded, deliveries, takes, self._texts.of)
+        tell = partial(self._tell, doing="ways in ")
+        return ways_of(recorded, deliveries, takes if names else None, self._texts.of, tell)
 
     def _led_by(self, recorded: Recorded, delivery: Delivery) -> int:
         cause = delivery.cause
-        together = recorded.joined_with(cause) if cause.step else None
-        if together and len(together) > 1 and (items := items_in(delivery.message)):
-            found = together.about(items[0])
-            cause = cause if found is None else Cause(found.mailbox, found.step)
-        return self._messages.get(cause, NONE)
+        place = self._messages.get(cause, NONE)
+        if cause.step and (place == NONE or self._deliveries[place].joined):
+            together = recorded.joined_with(cause)
+            items = recorded.items_of(delivery.message) if len(together) > 1 else ()
+            found = together.about(items[0]) if items else None
+            if found is not None:
+                return self._messages.get(Cause(found.mailbox, found.step), NONE)
+        return place
 
     def _mix(self, delivery: Delivery) -> None:
         if delivery.joined or delivery.cause in self._mixing:
