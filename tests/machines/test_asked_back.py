@@ -231,6 +231,32 @@ def test_a_wish_that_overtakes_the_request_is_a_wish_and_does_the_same(
     assert [] == requested_of(lab).uuids
 
 
+@topologies
+@pytest.mark.parametrize("names", [{"allocation_key": "ph-1"}, {"uuid": "ph-1"}, {}], ids=str)
+@pytest.mark.parametrize("type_", ANSWERS, ids=lambda it: it.name)
+def test_an_answer_that_overtakes_the_request_ends_it(
+    topology: TopologyName, type_: si.TerminationType, names: dict[str, str]
+) -> None:
+    """It is not echoed, so RmProxy would wait for it for ever."""
+    seen = Releases()
+    lab = gang_lab(1, topology=topology, checkers=(seen,))
+    (uuid,) = lab.state.applications[APP].allocations
+    ask_members(lab, "real")
+    simulator = lab.simulator
+    while not lab.state.unconfirmed:
+        assert simulator.step(), "vacuous: nothing is asked back"
+    assert [] == requested_of(lab).uuids, "vacuous: RmProxy knows of it"
+    named = names | ({"uuid": uuid} if "uuid" in names else {})
+    release = si.AllocationReleasesRequest(allocations_to_release=(gone(type_, **named),))
+    lab.request(releases=release)
+    # RmProxy reads it first: what Context has sent to it waits.
+    for channel in [it for it in simulator._channels if it[1] == RM_PROXY and it[0] != CONTEXT]:
+        simulator.deliver_from(channel)
+    lab.settle()
+    assert "ph-1" in [key for key, _ in seen.ends]
+    assert [] == requested_of(lab).uuids
+
+
 def scrambled(item: rm.Released) -> rm.Released:
     """Take it for the other one."""
     names = {name: getattr(item, name) for name in rm.ReleaseItem.__struct_fields__}

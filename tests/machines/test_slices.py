@@ -9,6 +9,7 @@ from restarting import Restarted
 from support import APP, PARTITION, RM, Lab, Recorder, ask, settled
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import ExtraConfig, parse_config
 from yunikorn_actors.domain.long_work import LongWorkKind
 from yunikorn_actors.machines.machine import Effect, Log, Send
@@ -462,6 +463,41 @@ def test_a_core_that_ends_between_two_slices_goes_on_with_the_work(
             assert LONG[name].kind is LongWorkKind.REQUEST or _is_done_again(name, again)
         number += 1
     assert number > 2, "vacuous: the core never ended between two slices"
+
+
+def _resuming(lab: Lab) -> None:
+    """The time of a soft gang is up, and what it has is asked back."""
+    amount = si.Resource.of({"vcore": 99})
+    style = {"gang_scheduling_style": "Soft", "execution_timeout_milli_seconds": GANG_S * 1000}
+    lab.nodes(n3=COUNT)
+    lab.submit("gang", placeholder_ask=amount, **style)
+    members = {"placeholder": True, "task_group_name": "g"}
+    lab.ask(*(f"ph-{n}" for n in range(COUNT)), app="gang", **members)
+    lab.settle()
+    lab.let_timers_fire(GANG_S)
+    lab.settle()
+    assert lab.state.applications["gang"].state is ApplicationState.RESUMING
+
+
+@EVERY
+def test_a_core_that_ends_before_the_state_has_followed_lets_it_follow(
+    topology: TopologyName,
+) -> None:
+    number, followed = 1, 0
+    gone = si.AllocationRelease(application_id="gang", termination_type=si.TerminationType.TIMEOUT)
+    while True:
+        lab = SliceLab(topology=topology, settings=SLICED)
+        _fill(lab)
+        _resuming(lab)
+        lab.request(releases=si.AllocationReleasesRequest(allocations_to_release=(gone,)))
+        if not lab.until_slice(number):
+            break
+        gang = lab.state.applications["gang"]
+        followed += gang.state is ApplicationState.RESUMING and not gang.allocations
+        gang = Restarted(lab, topology).state.applications["gang"]
+        assert gang.allocations or gang.state is not ApplicationState.RESUMING
+        number += 1
+    assert followed, "vacuous: the state never followed in a slice of its own"
 
 
 def _is_done_again(name: str, again: Restarted) -> bool:

@@ -289,7 +289,8 @@ def life_of(state: PartitionState, app: Application) -> Iterator[str]:
     """What is wrong with the state and the timers of one application (G21).
 
     Its state follows when long work is done: its time is up (its timer has fired, and its asks go
-    one by one), or it is removed with its partition (it is Failing from the first on).
+    one by one), or it is removed with its partition (it is Failing from the first on). What is
+    asked back may end in one slice, and the state follow in the next.
     """
     if _is_in_hand(state, app):
         return
@@ -303,8 +304,10 @@ def life_of(state: PartitionState, app: Application) -> Iterator[str]:
         yield f"{app.id} is New and has work"
     if not _timers_are_right(app) or _is_unwatched(state, app):
         yield f"{app.id} is {app.state.value}, its timers are {sorted(app.timers)}"
-    if app.state in _UNCONFIRMED and not any(
-        item.releasing is not None for item in app.allocations.values()
+    if (
+        app.state in _UNCONFIRMED
+        and state.long_work is None
+        and not any(item.releasing is not None for item in app.allocations.values())
     ):
         yield f"{app.id} is {app.state.value} and waits for no confirmation"
 

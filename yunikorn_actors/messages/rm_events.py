@@ -398,6 +398,17 @@ class RMReleaseAllocation(Message, frozen=True, kw_only=True):
     released: tuple[AnnouncedRelease | AskedBack, ...] = ()
 
 
+class RMGivenBackUnasked(Message, frozen=True, kw_only=True):
+    """What was given back before RmProxy had sent the request for it: nothing is asked back here.
+
+    The request was on its way to RmProxy when the resource manager ended the same by itself, with
+    a type that is not echoed. It gets no answer, so only this tells RmProxy that the end has come.
+    """
+
+    rm_id: str
+    uuids: tuple[str, ...]
+
+
 class RejectedAsk(Struct, frozen=True, kw_only=True):
     application_id: str
     key: str

@@ -461,6 +461,7 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     rm.RMUpdateNode: lambda it: _actions(it.nodes),
     rm.RMNewAllocations: _new_allocations,
     rm.RMReleaseAllocation: _release_allocation,
+    rm.RMGivenBackUnasked: lambda it: _list("gave back unasked", it.uuids),
     rm.RMRejectedAllocationAsk: lambda it: _list("rejected", map(_refused_key, it.rejected)),
     rm.RMApplicationUpdate: _application_update,
     rm.RMNodeUpdate: _node_update,

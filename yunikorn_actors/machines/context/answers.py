@@ -35,6 +35,11 @@ class ApplicationVerdict(Verdict, frozen=True):
     """Those that would take it, if no placement rule matched."""
 
 
+class GivenBackUnasked(Struct, frozen=True):
+    application_id: str
+    uuid: str
+
+
 Answer = (
     NodeVerdict
     | ApplicationVerdict
@@ -42,6 +47,7 @@ Answer = (
     | rm.AnnouncedWithdrawal
     | rm.AnnouncedRelease
     | rm.AskedBack
+    | GivenBackUnasked
     | rm.AnnouncedAllocation
     | rm.AnnouncedRun
     | rm.ContainerState
@@ -64,6 +70,7 @@ _RANKS: dict[type, int] = {
             rm.RejectedAsk,
             rm.AnnouncedWithdrawal,
             rm.AnnouncedRelease,
+            GivenBackUnasked,
             rm.AnnouncedAllocation,
             rm.ContainerState,
             rm.ApplicationUpdate,
@@ -157,6 +164,9 @@ def _messages(rm_id: str, batch: _Batch) -> list[Message]:
         withdrawn, released = _of(batch, rm.AnnouncedWithdrawal), _of(batch, rm.AnnouncedRelease)
         release = rm.RMReleaseAllocation(rm_id=rm_id, withdrawn=withdrawn, released=released)
         to_rm.append(release)
+    if GivenBackUnasked in batch:
+        uuids = tuple([it.uuid for it in _of(batch, GivenBackUnasked)])
+        to_rm.append(rm.RMGivenBackUnasked(rm_id=rm_id, uuids=uuids))
     if rm.AnnouncedAllocation in batch:
         to_rm.append(_announced(rm_id, batch[rm.AnnouncedAllocation]))
     if rm.ContainerState in batch:
@@ -244,11 +254,11 @@ def rejected_ask(spec: AskSpec, reason: str) -> rm.RejectedAsk:
 
 
 def in_parts(message: Any, items_max: int) -> Iterator[tuple[Message, int]]:  # noqa: ANN401
-    """Take a message to a resource manager apart, each part with its size; others come whole."""
+    """Take a message apart that a resource manager is to get whole, each part with its size."""
     fields = {name: getattr(message, name) for name in message.__struct_fields__}
     lists = {name: items for name, items in fields.items() if isinstance(items, tuple)}
     size = sum(map(len, lists.values()))
-    if size <= items_max:
+    if size <= items_max or isinstance(message, rm.RMGivenBackUnasked):
         yield message, size
         return
     left = size

@@ -10,6 +10,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.domain.image import Image, image_of
@@ -27,7 +28,7 @@ from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.failures import Failures
 from yunikorn_actors.machines.context.jobs import ContextJob, Ending
-from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail
+from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail, work_gone
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.partition_context import Explaining, PartitionContext, Uuids
 from yunikorn_actors.machines.context.quotas import follow
@@ -652,6 +653,10 @@ def _rest_of(turn: Turn, work: LongWork) -> Steps:
         yield from remove_node(turn, node)
     elif work.kind is LongWorkKind.TIMER and app is not None:
         yield from expire(turn, app, work.detail)
+    # What had ended in the slices of before may be all that an application waited for.
+    for app in (yield from drawn_off(turn.state.applications.values())):
+        if app.state in {ApplicationState.FAILING, ApplicationState.RESUMING}:
+            work_gone(turn, app)
 
 
 REJECTED_TOLD_MAX = 1_000

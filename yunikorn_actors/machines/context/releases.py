@@ -13,13 +13,14 @@ from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.answers import GivenBackUnasked
 from yunikorn_actors.machines.context.asks import remove_ask
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import work_gone
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
-from yunikorn_actors.messages.rm_events import AskReleaseItem, Released
+from yunikorn_actors.messages.rm_events import AskReleaseItem, GivenBack, Released
 
 _T = TerminationType
 BY_RM = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM})
@@ -57,9 +58,12 @@ def release_allocations(turn: Turn, item: Released) -> Steps:
         gone = _matching(app, item)
         # Allocations before the ask: an ask lives until nothing of it waits or runs.
         for allocation in gone:
-            end_allocation(turn, app, allocation, ended, allocation.releasing)
+            asked = allocation.releasing
+            end_allocation(turn, app, allocation, ended, asked)
             if item.type in BY_RM:
                 announce_end(turn, allocation, ECHO)
+            elif asked is not None and not _is_known_of(item):
+                turn.announce(GivenBackUnasked(app.id, allocation.uuid))
             yield 1
         ask = None if item.uuid or item.type not in TAKES_THE_ASK else app.asks.get(item.key)
         if ask is not None and ask.is_open:
@@ -70,6 +74,11 @@ def release_allocations(turn: Turn, item: Released) -> Steps:
             work_gone(turn, app, work_ended=work_ended)
         if gone or number % LOOKED_AT_IN_ONE == 0:
             yield 1
+
+
+def _is_known_of(item: Released) -> bool:
+    """Whether RmProxy had sent the request for all that this gives back."""
+    return isinstance(item, GivenBack) and bool(item.uuid) and item.asked is not None
 
 
 def _applications(state: PartitionState, application_id: str) -> tuple[Application, ...]:

@@ -43,6 +43,11 @@ class RequestedBack:
             elif self._owners:
                 self._drop(item.uuid)
 
+    def forget(self, uuids: tuple[str, ...]) -> None:
+        """These were given back before the request for them went out."""
+        for uuid in uuids:
+            self._drop(uuid)
+
     def release_in(self, rm_id: str, item: si.AllocationRelease) -> rm.Released:
         """Read a release as what it is: a wish, or the confirmation of a release of the core."""
         partition = partition_name(rm_id, item.partition_name)

@@ -336,6 +336,12 @@ class RmProxy:
         response = si.AllocationResponse(released=(*later, *released), released_asks=withdrawn)
         return self._answer(message.rm_id, CallUpdateAllocation(response=response))
 
+    def _on_rm_given_back_unasked(self, message: rm.RMGivenBackUnasked) -> list[Effect]:
+        deliveries = self._deliveries.get(message.rm_id)
+        if deliveries is not None:
+            deliveries.requested_back.forget(message.uuids)
+        return []
+
     def _on_rm_rejected_allocation_ask(self, message: rm.RMRejectedAllocationAsk) -> list[Effect]:
         """Each is answered in the form in which it was asked."""
         response = si.AllocationResponse(
@@ -455,6 +461,7 @@ RmProxyInbox = (
     | rm.RMPartAhead
     | rm.RMNewAllocations
     | rm.RMReleaseAllocation
+    | rm.RMGivenBackUnasked
     | rm.RMRejectedAllocationAsk
     | rm.RMApplicationUpdate
     | rm.RMNodeUpdate
@@ -490,6 +497,7 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], Handled]] = {
     rm.RMPartAhead: RmProxy._on_rm_part_ahead,
     rm.RMNewAllocations: RmProxy._on_rm_new_allocations,
     rm.RMReleaseAllocation: RmProxy._on_rm_release_allocation,
+    rm.RMGivenBackUnasked: RmProxy._on_rm_given_back_unasked,
     rm.RMRejectedAllocationAsk: RmProxy._on_rm_rejected_allocation_ask,
     rm.RMApplicationUpdate: RmProxy._on_rm_application_update,
     rm.RMNodeUpdate: RmProxy._on_rm_node_update,
