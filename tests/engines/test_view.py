@@ -213,7 +213,7 @@ def test_names_in_a_payload_lead_to_stories_and_reasons(opens: Opening, path: Pa
     opened.page.evaluate(f"() => app.selectMessage(app.runs[0], {committed})")
     opened.page.click("#right pre button:has-text('\"c\"')")
     told = opened.text("#right")
-    for line in (about["lines"][number]["text"] for number in ask["story"]):
+    for line in (about["lines"]["text"][number] for number in ask["story"]):
         assert line in told
     assert ask["why"]
     for wait in ask["why"]:

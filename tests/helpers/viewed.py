@@ -5,6 +5,7 @@ import html
 import json
 import re
 import zlib
+from bisect import bisect_right
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +35,15 @@ def policy(page: Path) -> list[str]:
 def texts(run: dict[str, Any], column: str) -> list[str]:
     """What a column of numbers of texts says of each message."""
     return [run["texts"][number] for number in run["messages"][column]]
+
+
+def way(run: dict[str, Any], message: int, place: int) -> list[int]:
+    """The messages on the way of one of the items of a message, back from there, in the picture."""
+    ways, found = run["ways"], list[int]()
+    first, own = ways["first"], ways["first"][-1]
+    stage = first[message] + place
+    while stage >= 0:
+        is_own = stage < own
+        found.append(bisect_right(first, stage) - 1 if is_own else ways["message"][stage - own])
+        stage = ways["before"][stage]
+    return [it for it in found if it >= 0]

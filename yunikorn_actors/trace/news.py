@@ -9,7 +9,7 @@ from typing import Literal, overload
 from msgspec import Struct
 
 from yunikorn_actors.domain.facts import Fact, revisions_of
-from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.base import Delivery, Message
 from yunikorn_actors.messages.scheduling import FactsAppended
 
 
@@ -27,6 +27,20 @@ class News:
             return False
         self._seen[life] = last
         return True
+
+
+class Copies:
+    """Facts go to several receivers: of equal messages all of them get the first one here."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, int, int], FactsAppended] = {}
+
+    def of(self, message: Message) -> Message:
+        if not isinstance(message, FactsAppended):
+            return message
+        news = message.partition, message.epoch, message.first_revision
+        first = self._first.setdefault(news, message)
+        return first if first == message else message
 
 
 @overload

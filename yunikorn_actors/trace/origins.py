@@ -97,6 +97,22 @@ def before_each(
     ]
 
 
+def passed_on(recorded: Recorded, delivery: Delivery) -> Delivery | None:
+    """Return the message that was sent on as this one, with all its items and no others.
+
+    Each of them came of itself there. Context may have put one thing in the place of another.
+    """
+    if not delivery.cause.step or delivery.cause.mailbox == CONTEXT:
+        return None
+    if delivery.sender == TIMER or is_outside(delivery.sender):
+        return None
+    together = recorded.joined_with(delivery.cause)
+    if len(together) != 1:
+        return None
+    items_of = recorded.items_of
+    return together[0] if items_of(together[0].message) == items_of(delivery.message) else None
+
+
 def _before(
     recorded: Recorded, delivery: Delivery, item: Item, together: Together, ways: Iterable["_Find"]
 ) -> Origin:

@@ -5,6 +5,7 @@ from itertools import chain
 
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.news import Copies
 from yunikorn_actors.trace.parts import texts_in
 
 
@@ -15,15 +16,12 @@ class Spoken:
         self._places: dict[str, list[int]] = {}
         self._copies: dict[int, list[int]] = {}
         """Facts go to several receivers: what stands in a copy is noted once."""
-        facts: dict[tuple[str, int, int], tuple[int, FactsAppended]] = {}
+        copies, first = Copies(), dict[int, int]()
         for place, it in enumerate(deliveries):
-            message = it.message
-            if isinstance(message, FactsAppended):
-                news = (message.partition, message.epoch, message.first_revision)
-                first, original = facts.setdefault(news, (place, message))
-                if first != place and original == message:
-                    self._copies.setdefault(first, []).append(place)
-                    continue
+            message = copies.of(it.message)
+            if isinstance(message, FactsAppended) and first.setdefault(id(message), place) != place:
+                self._copies.setdefault(first[id(message)], []).append(place)
+                continue
             for text in set(texts_in(message)):
                 self._places.setdefault(text, []).append(place)
 

@@ -184,10 +184,8 @@ def test_objects_have_their_messages_and_their_lives(path: Path) -> None:
     recording = open_recording(path)
     for name in ("app-1", "app-1/a", "n2", "root.default"):
         (found,) = [it for (_, known), it in objects.items() if known == name]
-        lines = [about["lines"][number] for number in found["story"]]
-        assert [it["text"] for it in lines] == [
-            f"{it.what} {it.text}".rstrip() for it in recording.story(name)
-        ]
+        lines = [about["lines"]["text"][number] for number in found["story"]]
+        assert lines == [f"{it.what} {it.text}".rstrip() for it in recording.story(name)]
     speaks = [number for number, it in enumerate(messages(path)) if '"n2"' in json.dumps(it)]
     assert objects["node", "n2"]["messages"] == speaks
     uuid = next(it for it in objects["ask", "app-1/a"]["names"] if it != "a")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from recorded_workloads import deliveries_of, recorded
 from recordings import in_service
-from viewed import data, texts
+from viewed import data, texts, way
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.base import Cause, Delivery
@@ -78,16 +78,12 @@ def whole(deliveries: list[Delivery], message: int, place: int) -> tuple[Cause, 
 
 def test_each_item_has_the_way_that_the_chain_has(path: Path) -> None:
     run, deliveries = viewed(path)["run"], deliveries_of(path)
-    ways, at = run["ways"], texts(run, "place")
-    longest = 0
+    at, longest = texts(run, "place"), 0
     for message, place in chosen(deliveries):
         step, name = whole(deliveries, message, place)
-        stage, way = ways["first"][message] + place, list[str]()
-        while stage >= 0:
-            way.append(at[ways["message"][stage]])
-            stage = ways["before"][stage]
-        assert list(places(upwards(step, path, name))) == way[::-1]
-        longest = max(longest, len(way))
+        found = [at[it] for it in way(run, message, place)]
+        assert list(places(upwards(step, path, name))) == found[::-1]
+        longest = max(longest, len(found))
     assert longest > 2
 
 
@@ -147,11 +143,7 @@ def test_the_ways_of_what_a_filter_leaves_are_whole(path: Path) -> None:
     message = at.index(f"{call.mailbox}/{call.step}")
     for place, item in enumerate(items_in(call.message)[:5]):
         step, name = whole([call], 0, place)
-        stage, way = ways["first"][message] + place, list[str]()
-        while stage >= 0:
-            if ways["message"][stage] >= 0:
-                way.append(at[ways["message"][stage]])
-            stage = ways["before"][stage]
+        found = [at[it] for it in way(run, message, place)]
         wanted = [it for it in places(upwards(step, path, name)) if it in at]
-        assert wanted == way[::-1]
+        assert wanted == found[::-1]
         assert item.name in {run["texts"][it] for it in ways["item"]}

@@ -34,13 +34,14 @@ class WhyOf(StrEnum):
     NONE = "none"
 
 
-class Line(Struct, frozen=True, kw_only=True):
-    """Of a life."""
+class Lines(Struct, kw_only=True):
+    """Of all stories; many stand in several. An entry of each list is about one line."""
 
-    at_ns: int
-    message: int
-    place: str
-    text: str
+    at_ns: list[int] = []
+    message: list[int] = []
+    place: list[str] = []
+    """Where it happened; empty if the message is in the picture."""
+    text: list[str] = []
 
 
 class Wait(Struct, frozen=True, kw_only=True):
@@ -73,8 +74,7 @@ class Object(Struct, kw_only=True):
 
 class Objects(Struct, kw_only=True):
     objects: list[Object]
-    lines: list[Line]
-    """Of all stories; many stand in several."""
+    lines: Lines
     has_times: bool
     """Whether the clock went on while asks waited; if not, only the records tell how long."""
     problem: str
@@ -89,37 +89,37 @@ def objects_of(path: Path, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -
         told = stories(counted(deliveries, tell, "stories in "), subjects, Handled())
     spoken = _spoken_of(subjects, picture.spoken)
     numbers = {Cause(it.mailbox, it.step): place for place, it in enumerate(picture.deliveries)}
-    lines = _Lines()
+    story = _Story(numbers, picture.start_ns)
     objects = [
         Object(
             kind=it.kind, name=it.name, names=_names(it), application=it.application_id,
-            messages=messages, story=[*map(lines.number, life)], why=None,
+            messages=messages, story=[*map(story.number, life)], why=None,
         )
         for it, life, messages in zip(subjects, told, spoken, strict=True)
         if messages
     ]  # fmt: skip
     has_times, problem = _add_why(path, objects, numbers, why_of, tell)
-    all_lines = [
-        Line(
-            at_ns=it.at_ns - picture.start_ns, message=numbers.get(it.step, NONE),
-            place=place(it.step), text=f"{it.what} {it.text}".rstrip(),
-        )
-        for it in lines.all
-    ]  # fmt: skip
-    return Objects(objects=objects, lines=all_lines, has_times=has_times, problem=problem)
+    return Objects(objects=objects, lines=story.lines, has_times=has_times, problem=problem)
 
 
-class _Lines:
-    """Numbers lines; those that are shared by lives are the same one."""
+class _Story:
+    """Numbers the lines of lives; those that are shared are the same one."""
 
-    def __init__(self) -> None:
-        self.all: list[Told] = []
+    def __init__(self, numbers: dict[Cause, int], start_ns: int) -> None:
+        self.lines = Lines()
         self._numbers: dict[int, int] = {}
+        self._messages = numbers
+        self._start_ns = start_ns
 
     def number(self, line: Told) -> int:
-        number = self._numbers.setdefault(id(line), len(self.all))
-        if number == len(self.all):
-            self.all.append(line)
+        lines = self.lines
+        number = self._numbers.setdefault(id(line), len(lines.text))
+        if number == len(lines.text):
+            message = self._messages.get(line.step, NONE)
+            lines.at_ns.append(line.at_ns - self._start_ns)
+            lines.message.append(message)
+            lines.place.append(place(line.step) if message == NONE else "")
+            lines.text.append(f"{line.what} {line.text}".rstrip())
         return number
 
 

@@ -18,6 +18,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
 from yunikorn_actors.trace.heads import Heads, InFile
 from yunikorn_actors.trace.items import Item
+from yunikorn_actors.trace.news import Copies
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.recorded import InMemory, Recorded
 from yunikorn_actors.trace.show import ending, origin, place, utc
@@ -141,6 +142,7 @@ class _Drawing:
         self._mixing: set[Cause] = set()
         """Steps of which what follows is mixed."""
         self._facts = FactsOnce()
+        self._copies = Copies()
         self._fullness = Fullness()
         self._series: dict[str, Series] = {}
         self._marks: list[MarkedAt] = []
@@ -168,11 +170,18 @@ class _Drawing:
             messages=self._columns, ways=ways, marks=self._marks,
             series=[self._series[it] for it in sorted(self._series)],
         )  # fmt: skip
-        payloads = [in_json(it.message) for it in self._deliveries]
+        payloads = self._payloads()
         return Drawn(
             run=run, payloads=payloads, deliveries=self._deliveries, is_whole=self._is_whole,
             spoken=spoken, start_ns=trace.header.start_ns,
         )  # fmt: skip
+
+    def _payloads(self) -> list[bytes]:
+        written: dict[int, bytes] = {}
+        for it in self._deliveries:
+            if id(it.message) not in written:
+                written[id(it.message)] = in_json(it.message)
+        return [written[id(it.message)] for it in self._deliveries]
 
     @property
     def _is_whole(self) -> bool:
@@ -180,6 +189,7 @@ class _Drawing:
 
     def _message(self, step: Step, timeline: Timeline) -> None:
         it, columns, text = step.delivery, self._columns, self._texts.of
+        it = it._replace(message=self._copies.of(it.message))
         number, at = len(self._deliveries), Cause(it.mailbox, it.step)
         columns.record.append(self._trace.number)
         columns.lane.append(self._lanes.of(lane_of(it.mailbox)))

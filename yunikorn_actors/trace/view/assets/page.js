@@ -181,7 +181,7 @@ class App {
     }
     if (to === "cause" && stage !== undefined) {
       const before = run.stageBefore(stage);
-      if (before !== NONE) this.selectMessage(run, run.ways.message[before], before);
+      if (before !== NONE) this.selectMessage(run, run.messageOf(before), before);
       return;
     }
     if (to === "effect") {

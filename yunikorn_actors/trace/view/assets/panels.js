@@ -177,11 +177,12 @@ function whyNodes(app, run, object) {
 }
 
 function storyTable(app, run, object) {
-  const rows = object.story.map((number) => run.lines[number]).map((line) => [
-    seconds(line.at_ns),
-    line.message === NONE ? id(line.place)
-      : link(line.place, () => app.selectMessage(run, line.message)),
-    id(line.text),
+  const {at_ns, message, place, text} = run.lines;
+  const rows = object.story.map((line) => [
+    seconds(at_ns[line]),
+    message[line] === NONE ? id(place[line])
+      : link(run.place(message[line]), () => app.selectMessage(run, message[line])),
+    id(text[line]),
   ]);
   return rowsTable(["time", "message", "what"], rows);
 }

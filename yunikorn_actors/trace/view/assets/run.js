@@ -20,6 +20,14 @@ function linked(column) {
   return [first, next];
 }
 
+// Of each stage its message: those of a message follow each other, and behind them all are others.
+function stageMessages({first, message, item}) {
+  const found = new Int32Array(item.length);
+  for (let it = 0; it + 1 < first.length; it++) found.fill(it, first[it], first[it + 1]);
+  found.set(message, first[first.length - 1]);
+  return found;
+}
+
 function* linkedTo(number, first, next) {
   for (let it = first[number]; it !== NONE; it = next[it]) yield it;
 }
@@ -36,13 +44,16 @@ class Run {
     this.marks = run.marks;
     this.columns = run.messages;
     this.ways = run.ways;
+    this._stageMessages = stageMessages(run.ways);
+    this._partOf = new Int32Array(run.ways.item.length).fill(NONE);
+    for (const [part, whole] of run.ways.parts) this._partOf[part] = whole;
     this.count = run.messages.record.length;
     this.side = side;
     this._texts = run.texts;
     this._payloads = payloads === "" ? [] : payloads.split("\n");
     [this._first, this._next] = linked(this.columns.cause);
     [this._firstStage, this._nextStage] = linked(this.ways.before);
-    [this._firstPart, this._nextPart] = linked(this.ways.part_of);
+    [this._firstPart, this._nextPart] = linked(this._partOf);
     this._wide = new Set(this.ways.wide);
     this.refused = new Set(this._marked("refused"));
     this._objectsByName();
@@ -91,12 +102,14 @@ class Run {
     return Array.from({length: to - from}, (_, place) => from + place);
   }
 
+  messageOf(stage) { return this._stageMessages[stage]; }
+
   item(stage) { return this._texts[this.ways.item[stage]]; }
 
   // The stage before another one that is in the picture.
   stageBefore(stage) {
     let it = this.ways.before[stage];
-    while (it !== NONE && this.ways.message[it] === NONE) it = this.ways.before[it];
+    while (it !== NONE && this.messageOf(it) === NONE) it = this.ways.before[it];
     return it;
   }
 
@@ -109,7 +122,7 @@ class Run {
     }
     const met = new Set([message]);
     for (let it = this.stageBefore(stage); it !== NONE; it = this.stageBefore(it)) {
-      const before = this.ways.message[it];
+      const before = this.messageOf(it);
       if (met.has(before)) break;
       met.add(before);
       found.push(before);
@@ -150,7 +163,7 @@ class Run {
   // An ask stands in a message by its key alone, and later its placement leads back to it as well.
   // What is about all of an application is not about its asks alone, and so is no part of them.
   _partsWith(stage) {
-    const whole = this.ways.part_of[stage];
+    const whole = this._partOf[stage];
     const isSame = whole !== NONE && (!this._wide.has(whole) || this._isSame(stage, whole));
     const first = isSame ? whole : stage;
     return [first, ...this._partsOf(first)];
@@ -170,7 +183,7 @@ class Run {
   // What the filters have left out leads on all the same.
   _behindStage(stage, behind) {
     for (const next of linkedTo(stage, this._firstStage, this._nextStage)) {
-      const message = this.ways.message[next];
+      const message = this.messageOf(next);
       if (message === NONE) this._behindStage(next, behind);
       else behind.set(message, [...(behind.get(message) ?? []), next]);
     }
