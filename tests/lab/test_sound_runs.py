@@ -215,6 +215,44 @@ steps:
         _accepted_and_rejected,
         "CallUpdateApplication(rejected app-4) from rm_proxy to rm-1",
     ),
+    "reported work ends, is reported once more, and refused": Sound(
+        """
+name: reported work ends, is reported once more, and refused
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- add_app: {id: app-2}
+- bind: {app: app-2, key: b0, node: n1, resource: {vcore: 1}}
+- release: {app: app-2}
+- create_node: {id: n3, allocations: [{key: b0, app: app-2, resource: {}}]}
+""",
+        lambda messages: any(
+            isinstance(it, CallUpdateAllocation) and it.response.rejected for _, it in messages
+        ),
+    ),
+    "a configuration leaves a resource manager no partition": Sound(
+        """
+name: a configuration leaves a resource manager no partition
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- config: {queues: {partitions: []}}
+""",
+        lambda messages: any(type(it) is RMConfigUpdated for _, it in messages),
+    ),
+    "placeholders that come behind a gang that failed are another gang": Sound(
+        """
+name: placeholders that come behind a gang that failed are another gang
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a, resources: {max: {vcore: 5}}}]}]}]}
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- add_app: {id: app-1, queue: root.a, placeholder_ask: {vcore: 5000}}
+- ask: {app: app-1, key: ph, resource: {vcore: 1}, placeholder: true, task_group: tg}
+- advance: 20m
+- ask: {app: app-1, key: k, resource: {vcore: 1}}
+- ask: {app: app-1, key: ph, resource: {vcore: 1}, placeholder: true, task_group: tg}
+""",
+        lambda messages: _states(messages, "ph")[-1:] == ["SKIPPED"],
+        is_judged=True,
+    ),
 }
 
 

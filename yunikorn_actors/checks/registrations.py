@@ -6,9 +6,11 @@ it, unless it is refused: then the one before it goes on.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from yunikorn_actors.checks.rm_record import RmRecord, States
+from yunikorn_actors.domain.config import ConfigError, parse_config
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import (
     AllocationsRequested,
@@ -30,6 +32,8 @@ class Registrations:
         """The callbacks of each resource manager; requests belong to the last one."""
         self._meanwhile: dict[str, list[Any]] = {}
         """Requests that were sent while a registration, by its callback, was not decided."""
+        self._may_have_none = False
+        """Whether somebody has sent a configuration that leaves no partition."""
         self._restored: dict[str, None] = {}
         """Resource managers that were registered with a core before this one."""
 
@@ -51,6 +55,7 @@ class Registrations:
 
     def _registration(self, message: RegistrationRequested) -> None:
         rm_id, address = message.request.rm_id, message.callback
+        self._look_at(message.request.config)
         self._addresses.setdefault(rm_id, []).append(address)
         self._meanwhile[address] = []
         was_restored = rm_id in self._restored
@@ -77,8 +82,13 @@ class Registrations:
 
     def _configuration(self, message: ConfigurationRequested) -> None:
         """It holds for others of the same group as well, and of an administrator for all."""
+        self._look_at(message.request.config)
         for record in self.records.values():
             record.requested(message.request)
+
+    def _look_at(self, config: str) -> None:
+        with suppress(ConfigError):
+            self._may_have_none |= not parse_config(config).partitions
 
     # -- what becomes of registrations
 
@@ -117,7 +127,7 @@ class Registrations:
         faults: list[str] = []
         for record in self.current():
             states = states_of(record.rm_id)
-            if not states:
+            if not states and not self._may_have_none:
                 faults.append(f"G28: {record.rm_id} is registered, and has no partition")
             faults.extend(record.differences(states))
         return faults

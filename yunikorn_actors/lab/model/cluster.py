@@ -312,7 +312,8 @@ class Cluster:
         if app.state in ("Starting", "Running") and app.started is None:
             app.started = fact.at_ns
         if app.state in ("Resuming", "Failing"):
-            app.timed_out, app.admitted = True, False
+            # Placeholders that come later are another gang.
+            app.timed_out, app.admitted, app.lapsed, app.placed = True, False, None, {}
         if app.state in ("Completing", "Failing", *ENDED):
             app.counts = False
         if app.state in ENDED:
