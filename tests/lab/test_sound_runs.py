@@ -229,6 +229,21 @@ steps:
             isinstance(it, CallUpdateAllocation) and it.response.rejected for _, it in messages
         ),
     ),
+    "a partition goes in slices while a gang in it is dissolved": Sound(
+        """
+name: a partition goes in slices while a gang in it is dissolved
+settings: {slice_max: 1}
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: ph, resource: {vcore: 1}, placeholder: true, task_group: tg}
+- advance: 10m
+- lose_rm: rm-1
+""",
+        lambda messages: any(
+            type(it) is RMReleaseAllocation and it.released for _, it in messages
+        ),
+    ),
     "a configuration leaves a resource manager no partition": Sound(
         """
 name: a configuration leaves a resource manager no partition
