@@ -4,6 +4,7 @@
   parked (G11, G29, G30).
 - `Records`: what each resource manager has requested and was notified of is what the core has (G16,
   G25, G28).
+- `Timers`: each timer is due when the rules say, and at rest those are armed that serve (G21).
 - `Zero`: when all applications are gone and time has passed, nothing is left (G29).
 """
 
@@ -14,6 +15,7 @@ from yunikorn_actors.domain.liveness import Refuses, stuck
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.sides import sides
+from yunikorn_actors.lab.timing import Timers
 from yunikorn_actors.lab.world import Oracle, World
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
@@ -26,7 +28,7 @@ def oracles() -> tuple[Checker, ...]:
     """Return those of the core, for one run: of single messages, and of the whole run."""
     checkers = default_checkers()
     (records,) = (it for it in checkers if isinstance(it, RecordChecker))
-    return (*checkers, Rest(), Records(records), Zero())
+    return (*checkers, Timers(), Rest(), Records(records), Zero())
 
 
 def all_oracles(draw: Draw | None = None) -> tuple[Checker, ...]:

@@ -1,0 +1,178 @@
+"""Oracle of timers: each is due when the rules say, and at rest exactly those are armed that serve.
+
+When a timer is due is worked out here from what the application asked for and from the settings.
+At rest what is armed is compared with the truth in both directions, so a time that never comes
+shows at once, and not only in a run that waits for it.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.resource import INT64_MAX
+from yunikorn_actors.lab.world import LabSimulator, Oracle
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import InvariantViolation, Send
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.sim.simulator import Simulator
+
+_MS: Final = 1_000_000
+_S = ApplicationState
+_RUNS: Final = frozenset({_S.STARTING, _S.RUNNING})
+_ALLOCATION: Final = "allocation:"
+_Recovering = tuple[str, str]
+"""A partition, and an application in it."""
+
+
+class Timers(Oracle):
+    def __init__(self) -> None:
+        self._settings = Settings()
+        self._recovers: dict[_Recovering, bool] = {}
+        """Whether what an application has got last was reported, and not placed."""
+        self._revisions: dict[str, tuple[int, int]] = {}
+        """Of each partition the life and the revision at which it was looked at."""
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        assert isinstance(simulator, LabSimulator)
+        self._settings = simulator.settings
+        faults: list[str] = []
+        if delivery.mailbox == CONTEXT and delivery is simulator.last:
+            for effect in simulator.effects:
+                if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
+                    if isinstance(effect.message, FactsAppended):
+                        faults.extend(self._armed(context, effect.message, simulator.now_ns))
+        if simulator.is_at_rest:
+            faults.extend(self._at_rest(simulator, context))
+        if faults:
+            kind = type(delivery.message).__name__
+            raise InvariantViolation(f"timers after {kind}: " + "; ".join(faults))
+
+    # -- when they are armed
+
+    def _armed(self, context: Context, appended: FactsAppended, now_ns: int) -> Iterator[str]:
+        partition = context.partitions.get(appended.partition)
+        for fact in appended.facts:
+            self._note(appended.partition, fact)
+            if isinstance(fact, f.TimerArmed) and partition is not None:
+                app = partition.state.applications.get(fact.application_id)
+                if app is not None and fact.kind in app.timers:
+                    yield from self._is_due(appended.partition, app, fact, now_ns)
+
+    def _note(self, partition: str, fact: Fact) -> None:
+        match fact:
+            case f.AllocationRecovered():
+                self._recovers[partition, fact.spec.application_id] = True
+            case f.AllocationCommitted():
+                self._recovers[partition, fact.application_id] = False
+            case f.AllocationsCommitted():
+                for charged in fact.charged:
+                    self._recovers[partition, charged.application_id] = False
+
+    def _is_due(
+        self, partition: str, app: Application, armed: f.TimerArmed, now_ns: int
+    ) -> Iterator[str]:
+        due_ns = min(self._due(partition, app, armed.kind, now_ns), INT64_MAX)
+        if armed.due_ns != due_ns:
+            late = armed.due_ns - due_ns
+            yield f"G21: {armed.kind} of {app.id} is armed {late} ns later than it is due"
+
+    def _due(self, partition: str, app: Application, kind: str, now_ns: int) -> int:
+        settings, spec = self._settings, app.spec
+        match kind:
+            case "state":
+                completes = app.state is _S.COMPLETING
+                times = settings.completing_timeout_ns, settings.starting_timeout_ns
+                return now_ns + times[0 if completes else 1]
+            case "execution":
+                return max(now_ns, app.started_ns + spec.timeout_ms * _MS)
+            case "placeholder" | "commitment":
+                gang_ns = spec.timeout_ms * _MS if spec.is_gang else 0
+                delay_ns = gang_ns or settings.placeholder_timeout_ns
+                created_ns = spec.created_ns
+                if kind == "placeholder" and self._recovers.get((partition, app.id)):
+                    # Only what is left of the time since the application was made.
+                    if created_ns is not None:
+                        return max(now_ns + _MS, min(now_ns, created_ns) + delay_ns)
+                return now_ns + delay_ns
+            case _:
+                allocation = app.allocations.get(kind.removeprefix(_ALLOCATION))
+                return now_ns + (allocation.spec.timeout_ms * _MS if allocation else 0)
+
+    # -- at rest
+
+    def _at_rest(self, simulator: Simulator, context: Context) -> Iterator[str]:
+        armed: dict[str, int] | None = None
+        for name, partition in context.partitions.items():
+            state, mark = partition.state, (partition.epoch, partition.state.revision)
+            if self._revisions.get(name) == mark:
+                continue
+            self._revisions[name] = mark
+            armed = simulator.armed(CONTEXT) if armed is None else armed
+            life = f"{name}#{partition.epoch}"
+            yield from self._of_books(state, simulator.now_ns)
+            yield from self._of_partition(state, life, armed)
+
+    def _of_books(self, state: PartitionState, now_ns: int) -> Iterator[str]:
+        for app in state.applications.values():
+            wanted = dict.fromkeys(_wanted(state, app, now_ns))
+            for kind in wanted:
+                if kind not in app.timers:
+                    yield f"G21: {app.id} is {app.state.value} without a timer {kind}"
+            for kind in app.timers:
+                if kind.startswith(_ALLOCATION) and kind not in wanted:
+                    uuid = kind.removeprefix(_ALLOCATION)
+                    if uuid not in app.allocations:
+                        yield f"G21: {app.id} has a timer {kind}, which has gone"
+
+    def _of_partition(
+        self, state: PartitionState, life: str, armed: dict[str, int]
+    ) -> Iterator[str]:
+        wanted = {
+            f"{kind}/{life}/{app.serial}": timer.due_ns
+            for app in state.applications.values()
+            for kind, timer in app.timers.items()
+        }
+        for serial, ended in state.finished.items():
+            due_ns = ended.state_log.entries[-1].at_ns + self._settings.history_ns
+            wanted[f"history/{life}/{serial}"] = min(due_ns, INT64_MAX)
+        for name, due_ns in wanted.items():
+            if armed.get(name) != due_ns:
+                yield f"G21: timer {name} is armed for {armed.get(name)}, and is due at {due_ns}"
+        cleaned = {f"clean/{life}/{path}": it for path, it in state.queues.items()}
+        for name, queue in cleaned.items():
+            if queue.is_to_be_cleaned and name not in armed:
+                yield f"G29: {queue.path} is to be cleaned away, and no timer is armed for that"
+        confirm = f"confirm/{life}"
+        if _awaits(state) and confirm not in armed:
+            yield f"G21: releases are to be confirmed, and timer {confirm} is not armed"
+        for name in armed:
+            if f"/{life}/" in name and name not in wanted and name not in cleaned:
+                if not name.startswith("clean/"):
+                    yield f"G21: timer {name} is armed, and serves nothing"
+
+
+def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[str]:
+    """Name the kinds of timers that an application cannot be without."""
+    for uuid, it in app.allocations.items():
+        if it.releasing is None and it.allocated_ns + it.spec.timeout_ms * _MS > now_ns:
+            if it.spec.timeout_ms > 0:
+                yield f"{_ALLOCATION}{uuid}"
+    if app.state in _RUNS and app.spec.timeout_ms > 0 and not app.spec.is_gang:
+        yield "execution"
+    if app.serial in state.admitted and not app.has_placeholders:
+        yield "commitment"
+
+
+def _awaits(state: PartitionState) -> bool:
+    """Whether a release waits to be confirmed that was not reported as missing yet."""
+    return any(
+        not state.applications[id_].allocations[uuid].is_overdue
+        for uuid, id_ in state.unconfirmed.items()
+    )
