@@ -4,6 +4,8 @@
   parked (G11, G29, G30).
 - `Records`: what each resource manager has requested and was notified of is what the core has (G16,
   G25, G28).
+- `Proxied`: what RmProxy keeps for each registration is what its messages say (G16, G25, G27, G28,
+  G30).
 - `Timers`: each timer is due when the rules say, and at rest those are armed that serve (G21).
 - `Zero`: when all applications are gone and time has passed, nothing is left (G29).
 """
@@ -14,6 +16,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain.liveness import Refuses, stuck
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.proxied import Proxied
 from yunikorn_actors.lab.sides import sides
 from yunikorn_actors.lab.timing import Timers
 from yunikorn_actors.lab.world import Oracle, World
@@ -28,7 +31,7 @@ def oracles() -> tuple[Checker, ...]:
     """Return those of the core, for one run: of single messages, and of the whole run."""
     checkers = default_checkers()
     (records,) = (it for it in checkers if isinstance(it, RecordChecker))
-    return (*checkers, Timers(), Rest(), Records(records), Zero())
+    return (*checkers, Timers(), Proxied(), Rest(), Records(records), Zero())
 
 
 def all_oracles(draw: Draw | None = None) -> tuple[Checker, ...]:

@@ -44,10 +44,10 @@ class Timers(Oracle):
         self._settings = simulator.settings
         faults: list[str] = []
         if delivery.mailbox == CONTEXT and delivery is simulator.last:
-            for effect in simulator.effects:
-                if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
-                    if isinstance(effect.message, FactsAppended):
-                        faults.extend(self._armed(context, effect.message, simulator.now_ns))
+            sends = (it for it in simulator.effects if isinstance(it, Send))
+            for told in (it.message for it in sends if it.to == EVENT_PUBLISHER):
+                if isinstance(told, FactsAppended):
+                    faults.extend(self._armed(context, told, simulator.now_ns))
         if simulator.is_at_rest:
             faults.extend(self._at_rest(simulator, context))
         if faults:
@@ -95,11 +95,10 @@ class Timers(Oracle):
             case "placeholder" | "commitment":
                 gang_ns = spec.timeout_ms * _MS if spec.is_gang else 0
                 delay_ns = gang_ns or settings.placeholder_timeout_ns
-                created_ns = spec.created_ns
-                if kind == "placeholder" and self._recovers.get((partition, app.id)):
+                was_there = kind == "placeholder" and self._recovers.get((partition, app.id))
+                if was_there and spec.created_ns is not None:
                     # Only what is left of the time since the application was made.
-                    if created_ns is not None:
-                        return max(now_ns + _MS, min(now_ns, created_ns) + delay_ns)
+                    return max(now_ns + _MS, min(now_ns, spec.created_ns) + delay_ns)
                 return now_ns + delay_ns
             case _:
                 allocation = app.allocations.get(kind.removeprefix(_ALLOCATION))
@@ -153,17 +152,18 @@ class Timers(Oracle):
         if _awaits(state) and confirm not in armed:
             yield f"G21: releases are to be confirmed, and timer {confirm} is not armed"
         for name in armed:
-            if f"/{life}/" in name and name not in wanted and name not in cleaned:
-                if not name.startswith("clean/"):
-                    yield f"G21: timer {name} is armed, and serves nothing"
+            # That of a queue which is in use again, or gone, finds nothing to do.
+            may_idle = name in wanted or name.startswith("clean/")
+            if f"/{life}/" in name and not may_idle:
+                yield f"G21: timer {name} is armed, and serves nothing"
 
 
 def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[str]:
     """Name the kinds of timers that an application cannot be without."""
     for uuid, it in app.allocations.items():
-        if it.releasing is None and it.allocated_ns + it.spec.timeout_ms * _MS > now_ns:
-            if it.spec.timeout_ms > 0:
-                yield f"{_ALLOCATION}{uuid}"
+        due_ns = it.allocated_ns + it.spec.timeout_ms * _MS
+        if it.spec.timeout_ms > 0 and it.releasing is None and due_ns > now_ns:
+            yield f"{_ALLOCATION}{uuid}"
     if app.state in _RUNS and app.spec.timeout_ms > 0 and not app.spec.is_gang:
         yield "execution"
     if app.serial in state.admitted and not app.has_placeholders:
