@@ -229,6 +229,23 @@ steps:
             isinstance(it, CallUpdateAllocation) and it.response.rejected for _, it in messages
         ),
     ),
+    "reported work ends twice, is reported once more, and refused": Sound(
+        """
+name: reported work ends twice, is reported once more, and refused
+steps:
+- add_app: {id: app-1}
+- create_node: {id: n4, allocations: [{key: k, app: app-1, resource: {vcore: 1}}]}
+- remove_app: {id: app-1}
+- add_app: {id: app-1}
+- bind: {app: app-1, key: k, node: n4, resource: {memory: 1}}
+- remove_app: {id: app-1}
+- bind: {app: app-1, key: k, node: n5}
+""",
+        lambda messages: any(
+            isinstance(it, CallUpdateAllocation) and it.response.rejected_allocations
+            for _, it in messages
+        ),
+    ),
     "a partition goes in slices while a gang in it is dissolved": Sound(
         """
 name: a partition goes in slices while a gang in it is dissolved

@@ -47,6 +47,7 @@ ENTRIES = (
     "bounce application app-1 after step 3",
     "reload queues of rm-1 after step 3",
     "register rm-1 again after step 3",
+    "lose manager rm-1 after step 3",
     "freeze scheduler after step 3",
     "freeze context for 3 after step 3",
     "thaw rm_proxy after step 3",

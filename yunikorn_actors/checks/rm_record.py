@@ -550,12 +550,8 @@ class RmRecord:
                 faults.append(self._fault("G16", notice, f"it was announced as {was}"))
         if type_ is _T.STOPPED_BY_RM:
             self.running.pop(uuid, None)
-            stopped, placed = ends.count(_T.STOPPED_BY_RM), self._placed.get(uuid, 0)
-            if stopped > placed:
+            if ends.count(_T.STOPPED_BY_RM) > self._placed.get(uuid, 0):
                 self._ended_first[uuid] = None
-            elif stopped == placed:
-                # Each of its lives that was announced is over.
-                self._announced.pop((uuid, notice.application_id, notice.key), None)
             partition = partition_name(self.rm_id, notice.partition)
             self._wanted.pop((partition, notice.application_id, notice.key), None)
         self._touched.uuids[uuid] = None

@@ -127,6 +127,15 @@ def _register(world: World, what: str) -> bool:
     return True
 
 
+def _lose(world: World, what: str) -> bool:
+    """Its connection breaks, whatever is under way; if it is not registered nothing comes of it."""
+    rm_id = what.removeprefix("manager ")
+    if not _is_known(world, rm_id):
+        return False
+    _perform(world, f"lose {what}", w.LoseRm(id=rm_id))
+    return True
+
+
 def _freeze(world: World, what: str) -> bool:
     """Hold the mail of a machine: for so many events, or until it thaws."""
     mailbox, _, events = what.partition(" for ")
@@ -161,6 +170,7 @@ ACTS: Final[dict[Verb, Act]] = {
     "bounce": _bounce,
     "reload": _reload,
     "register": _register,
+    "lose": _lose,
     "freeze": _freeze,
     "thaw": _thaw,
     "join": _join,

@@ -21,7 +21,7 @@ from yunikorn_actors.scenario.stage import DEFAULT_RM
 from yunikorn_actors.sim.choosers import Channel
 
 _FREEZE_MAX: Final = 30
-"""The longest time that the mail of a machine is held, in events."""
+"""The longest time that the mail of a machine or a callback is held, in events."""
 _TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in CONFIRMED))
 
 Offer = Callable[[World, Draw], Entry | None]
@@ -71,7 +71,7 @@ def _freeze(world: World, draw: Draw) -> Entry | None:
         "freeze",
         (
             f"{mailbox_name(address)} for {1 + draw.number(_FREEZE_MAX)}"
-            for address in world.simulator.machines
+            for address in (*world.simulator.machines, *world.simulator._callbacks)
         ),
     )
 
@@ -114,6 +114,9 @@ FAULTS: Final[dict[str, Offer]] = {
     ),
     "register": lambda world, draw: _one(
         draw, "register", (f"{rm_id} again" for rm_id in _managers(world))
+    ),
+    "lose": lambda world, draw: _one(
+        draw, "lose", (f"manager {rm_id}" for rm_id in _managers(world))
     ),
     "freeze": _freeze,
     "fire": _fire,

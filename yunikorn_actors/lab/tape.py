@@ -36,7 +36,7 @@ TAPE_BYTES_MAX: Final = 1_000_000
 ENTRIES_MAX: Final = 20_000
 
 Verb = Literal[
-    "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce",
+    "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce", "lose",
     "reload", "register", "freeze", "thaw", "join", "fail", "propose",
 ]  # fmt: skip
 THE_END: Final = "the end"
@@ -102,6 +102,7 @@ _FORMS: Final[dict[str, _Form]] = {
     "bounce": _form(r"application \S+", True, "bounce application ID after EVENT"),
     "reload": _form(r"queues of \S+", True, "reload queues of RM after EVENT"),
     "register": _form(r"\S+ again", True, "register RM again after EVENT"),
+    "lose": _form(r"manager \S+", True, "lose manager RM after EVENT"),
     "freeze": _form(rf"{_MAILBOX}(?: for \d{{1,6}})?", True, "freeze MAILBOX after EVENT"),
     "thaw": _form(_MAILBOX, True, "thaw MAILBOX after EVENT"),
     "join": _form(_MESSAGE, False, "join MESSAGE"),
@@ -295,7 +296,7 @@ _CALL: Final = "|".join(
         _STEP,
         *(
             f"{verb} {_FORMS[verb].what.pattern}"
-            for verb in ("flap", "drain", "open", "shrink", "bounce", "reload", "register")
+            for verb in ("flap", "drain", "open", "shrink", "bounce", "reload", "register", "lose")
         ),
     )
 )

@@ -19,6 +19,8 @@ COUNTS: Final = tuple(name for name in Settings.__struct_fields__ if not name.en
 TIMES: Final = tuple(name for name in Settings.__struct_fields__ if name.endswith(NS))
 _SMALL: Final = (1, 1, 2, 3, 5, 10)
 _SHORT: Final = ("1ms", "100ms", "1s", "2s", "5s", "10s", "30s", "1m")
+_LAPSES: Final = "placeholder_timeout_ns"
+"""After so long a gang that fits nowhere is admitted again: in a minute not a thousand times."""
 _FEW: Final = ("1", "1", "2", "3", "5", "20", "100")
 _EXTRA: Final = {
     "rm.pausedTimeout": ("1s", "10s", "1m"),
@@ -42,7 +44,11 @@ def drawn_settings(draw: Draw, parts: frozenset[str]) -> dict[str, Any]:
     if "small-bounds" in parts:
         settings |= {name: draw.one_of(_SMALL) for name in COUNTS if draw.once_in(2)}
     if "short-times" in parts:
-        times = {name: draw.one_of(_SHORT) for name in TIMES if draw.once_in(3)}
+        times = {
+            name: draw.one_of(_SHORT if name != _LAPSES else _SHORT[2:])
+            for name in TIMES
+            if draw.once_in(3)
+        }
         settings |= {name.removesuffix(NS): length for name, length in times.items()}
     return settings
 

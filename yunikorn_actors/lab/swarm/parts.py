@@ -25,6 +25,7 @@ PARTS: Final[dict[str, float]] = {
     "several-partitions": SELDOM,
     "several-schedulers": 0.3,
     "large": 0.1,
+    "policy-groups": SELDOM,
     "small-bounds": OFTEN,
     "short-times": OFTEN,
     "extra-configuration": 0.3,
@@ -43,6 +44,7 @@ PARTS: Final[dict[str, float]] = {
     "placement-rules": 0.3,
     # what is asked for
     "gangs": OFTEN,
+    "odd-amounts": SELDOM,
     "runs": OFTEN,
     "repeats": OFTEN,
     "required-nodes": OFTEN,
@@ -72,6 +74,7 @@ PARTS: Final[dict[str, float]] = {
     "new-registrations": SELDOM,
     "predicates": SELDOM,
     "waits": 0.8,
+    "due-times": OFTEN,
     "bursts": OFTEN,
     **{f"{FAULT}{name}": OFTEN if name != "propose" else SELDOM for name in FAULTS},
 }
@@ -98,17 +101,59 @@ class Wanted(Struct, frozen=True, kw_only=True):
 ALL: Final = Wanted()
 UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
-    "new-registrations", "removed-partitions", "predicates",
-    *(f"{FAULT}{name}" for name in ("register", "propose", "fail", "fire")),
+    "new-registrations", "removed-partitions", "policy-groups", "predicates",
+    *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire")),
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
 _JUDGED_SHARE: Final = 0.3
 """So many of the runs have none of those, so that the model can judge them."""
 
+_FOCUSED_SHARE: Final = 0.5
+"""So many of the runs are about one thing, and have little else."""
+_FOCI: Final = (
+    # whose work has to go
+    frozenset({
+        "contests", "guarantees", "fences", "priorities", "opt-outs", "required-nodes", "quotas",
+        "quota-preemption", "manual-confirmations", "waits", "reservations", "limits",
+    }),
+    # quotas and limits that runs and several planners come to
+    frozenset({
+        "runs", "quotas", "limits", "application-limits", "several-schedulers", "bursts",
+        "joined-requests", "re-sent-asks", "odd-amounts", "priorities", "releases",
+    }),
+    # resource managers that come and go, and are slow
+    frozenset({
+        "several-managers", "lost-managers", "new-registrations", "small-bounds", "predicates",
+        "extra-configuration", "bursts", "policy-groups", "fault-lose", "fault-freeze",
+        "fault-register", "manual-confirmations", "runs",
+    }),
+    # times that are up
+    frozenset({
+        "timeouts", "due-times", "waits", "short-times", "creation-times", "removals", "releases",
+        "gangs", "manual-confirmations", "extra-configuration", "reported-work",
+    }),
+    # configurations that change under what runs
+    frozenset({
+        "reloads", "quotas", "limits", "guarantees", "placement-rules", "several-partitions",
+        "removed-partitions", "quota-preemption", "waits", "removals", "gangs",
+    }),
+)  # fmt: skip
+_OF_FOCUS: Final = 0.85
+_BESIDE_FOCUS: Final = 0.3
+"""The chance of a part that a run has otherwise."""
+
 
 def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
     """Draw for each part whether a run has it; what is drawn for one is the same for all wishes."""
     drawn = {name for name, share in PARTS.items() if draw.chance(share)}
+    if draw.chance(_FOCUSED_SHARE):
+        focus = draw.one_of(_FOCI)
+        drawn = {
+            name
+            for name in PARTS
+            if draw.chance(_OF_FOCUS if name in focus else _BESIDE_FOCUS)
+            and (name in focus or name in drawn)
+        }
     if draw.chance(_JUDGED_SHARE):
         drawn -= UNKNOWN_TO_MODEL
     return frozenset(set(wanted.only) or drawn) - frozenset(wanted.without)

@@ -81,6 +81,15 @@ def in_later_form(rm_id: str, step: WrittenStep, *, has_policy: bool) -> Written
     return _raw(replace(request, asks=(), allocations=items))
 
 
+def release_of_all(rm_id: str, partition: str, type_: str) -> WrittenStep:
+    """End all that runs in a partition."""
+    item = si.AllocationRelease(
+        partition_name=partition, termination_type=si.TerminationType[type_]
+    )
+    releases = si.AllocationReleasesRequest(allocations_to_release=(item,))
+    return _raw(si.AllocationRequest(releases=releases, rm_id=rm_id))
+
+
 def _request(rm_id: str, step: WrittenStep) -> Any:  # noqa: ANN401 - of any kind
     ((name, fields),) = step.items()
     kind = _STEPS.get(name)

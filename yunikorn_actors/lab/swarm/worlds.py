@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from yunikorn_actors.domain.config import ConfigError, parse_config
+from yunikorn_actors.domain.config import ConfigError, parse_config, parse_duration
 from yunikorn_actors.lab.documents import Document
 from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.swarm.bounds import drawn_extra, drawn_settings
-from yunikorn_actors.lab.swarm.requests import in_later_form, joined
+from yunikorn_actors.lab.swarm.bounds import NS, TIMES, drawn_extra, drawn_settings
+from yunikorn_actors.lab.swarm.requests import in_later_form, joined, release_of_all
 from yunikorn_actors.lab.swarm.scripts import (
     GROUPS,
     NODES,
@@ -24,7 +24,13 @@ from yunikorn_actors.lab.swarm.scripts import (
     Writer,
     drawn_queues,
 )
-from yunikorn_actors.si.constants import FOREIGN_DEFAULT, TAG_FOREIGN
+from yunikorn_actors.machines.settings import HOUR, Settings
+from yunikorn_actors.si.constants import (
+    APP_TAG_CREATION_TIME,
+    FOREIGN_DEFAULT,
+    TAG_CREATION_TIME,
+    TAG_FOREIGN,
+)
 
 Move = Callable[[], None]
 Moves = dict[str, tuple[Move, ...]]
@@ -57,6 +63,11 @@ _PROPERTIES: Final = {
 _QUEUE: Final = {"limits": "limits", "maxapplications": "application-limits"}
 _RESOURCES: Final = {"max": "quotas", "guaranteed": "guarantees"}
 _ALIKE: Final = 0.7
+_TIMEOUTS: Final = ("5s", "10s", "20s", "40s", "2m")
+_CREATED: Final = ("1767225500", "1767225590", "1767225605")
+"""Seconds: before the first moment of a run, and after it."""
+_GROUP: Final = "together"
+"""The policy group of those that share a configuration."""
 _RUNS: Final = (8, 12, 20, 30)
 _LARGE_RUNS: Final = (60, 100, 150, 250)
 _ENDS: Final = (
@@ -99,6 +110,10 @@ class World:
         self.is_large = "large" in parts and not self.has_one_gang
         several = "several-partitions" in parts and not self.has_one_gang
         self.partition_names = PARTITIONS[: draw.whole(2, 3) if several else 1]
+        known = Settings(**{f"{it}{NS}": n for it, n in self.settings.items() if _is_time(it)})
+        times = (getattr(known, name) for name in TIMES)
+        self.times_ns = [time_ns for time_ns in times if time_ns <= HOUR]
+        """After so long something may be due."""
         self._first_tree: tuple[str, int] | None = None
         count = 1
         if "several-managers" in parts:
@@ -216,8 +231,20 @@ class Manager:
         fields: dict[str, Any] = {} if config == self.world.queues else {"config": config}
         if extra := drawn_extra(self.draw, self.world.parts):
             fields["extra"] = extra
-        self.add("register", fields)
+        if "policy-groups" in self.world.parts and self.draw.once_in(2):
+            self._register_in_group(config, extra)
+        else:
+            self.add("register", fields)
         self.is_lost = False
+
+    def _register_in_group(self, config: dict[str, Any], extra: dict[str, str]) -> None:
+        """Members bring the same configuration, or none."""
+        text = "" if self.draw.once_in(3) else json.dumps(config)
+        names = {"rmID": self.rm_id, "policyGroup": _GROUP}
+        self._raw("register_resource_manager", {**names, "config": text, "extraConfig": extra})
+
+    def _raw(self, call: str, request: dict[str, Any]) -> None:
+        self.world.steps.append({"raw": {"call": call, "request": request}})
 
     def come_back(self) -> None:
         """Register, and report what there was; the order of that differs."""
@@ -261,7 +288,11 @@ class Manager:
         fields: dict[str, Any] = {"queues": config}
         if extra := drawn_extra(self.draw, self.world.parts):
             fields["extra"] = extra
-        self.add("config", fields)
+        if "policy-groups" in self.world.parts and self.draw.once_in(2):
+            names = {"rmID": self.rm_id, "policyGroup": _GROUP, "config": json.dumps(config)}
+            self._raw("update_configuration", {**names, "extraConfig": extra})
+        else:
+            self.add("config", fields)
 
     def refuse_nodes(self) -> None:
         """Its predicates refuse some nodes from now on, or none any more."""
@@ -338,11 +369,17 @@ class PartitionWriter(Writer):
             kept["partition"] = self.name
         if step == "add_app" and "placement-rules" in parts:
             kept = self._placed_by_rules(kept)
+        if step in {"add_app", "ask"}:
+            kept = self._with_time(step, kept)
+        if step == "ask" and "odd-amounts" in parts:
+            kept = self._with_odd_amounts(kept)
         self._sent.setdefault(step, []).append(kept)
         self._send(step, kept)
 
     def _send(self, step: str, fields: dict[str, Any]) -> None:
         later = step == "ask" and "later-form" in self.world.parts and self.draw.once_in(2)
+        # The later form has no timeout.
+        later = later and "timeout" not in fields
         # What is joined is still to be read as a step.
         if later and not self.manager.is_joining:
             has_policy = not self.draw.once_in(3)
@@ -350,6 +387,25 @@ class PartitionWriter(Writer):
             self.world.steps.append(raw)
         else:
             self.manager.add(step, fields)
+
+    def _with_time(self, step: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Bound the time that it may run, and have it come from before."""
+        draw, parts = self.draw, self.world.parts
+        if "timeouts" in parts and "timeout" not in fields and draw.once_in(4):
+            fields = {**fields, "timeout": draw.one_of(_TIMEOUTS)}
+        if "timeout" in fields:
+            self.world.times_ns.append(parse_duration(fields["timeout"]))
+        if step == "add_app" and "creation-times" in parts and draw.once_in(3):
+            tags = {**fields.get("tags", {}), APP_TAG_CREATION_TIME: draw.one_of(_CREATED)}
+            fields = {**fields, "tags": tags}
+        return fields
+
+    def _with_odd_amounts(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Ask for a unit more, or less, than what quotas and nodes are made of."""
+        draw, size = self.draw, ask.get("resource")
+        if not size or min(size.values()) < 1:
+            return ask
+        return {**ask, "resource": {it: n + draw.one_of((-1, 0, 0, 1)) for it, n in size.items()}}
 
     def _placed_by_rules(self, app: dict[str, Any]) -> dict[str, Any]:
         """Ask for a queue that is not there, or have a tag by which a rule places it."""
@@ -377,7 +433,7 @@ class PartitionWriter(Writer):
             "re-sent-asks": (self.ask_again,),
             "changed-asks": (self.change_ask,),
             "withdrawals": (self.cancel, self.cancel_all),
-            "releases": (self.release, self.release, self.release_otherwise),
+            "releases": (self.release, self.release, self.release_otherwise, self.release_all),
             "removals": (self.remove, self.replace),
             "reported-work": (self.bind, self.bind_again, self.node_with_work, self.gang_returns),
             "foreign-work": (self.foreign, self.foreign_ends),
@@ -425,6 +481,7 @@ class PartitionWriter(Writer):
         """Return what needs time to pass."""
         return {
             "waits": (self.wait,) * 4,
+            "due-times": (self.wait_until_due,) * 3,
             "contests": (self.contest, self.contest),
             "reservations": (self.large,),
         }
@@ -514,6 +571,23 @@ class PartitionWriter(Writer):
             app, key = self.draw.one_of(self.keys)
             self.add("release", {"app": app, "key": key, "type": self.draw.one_of(_ENDS)})
 
+    def release_all(self) -> None:
+        """End all that runs in the partition, or all of one application."""
+        type_ = "STOPPED_BY_RM" if self.draw.once_in(2) else self.draw.one_of(_ENDS)
+        if self.draw.once_in(2):
+            self.add("release", {"app": self.draw.one_of(list(self.apps)), "type": type_})
+        else:
+            self.world.steps.append(release_of_all(self.manager.rm_id, self.name, type_))
+
+    def wait_until_due(self) -> None:
+        """Let as much time pass as something takes, or a nanosecond less and then that one."""
+        due_ns = self.draw.one_of(self.world.times_ns)
+        if due_ns > 1 and self.draw.once_in(3):
+            self.add("advance", f"{due_ns - 1}ns")
+            self.add("advance", "1ns")
+        else:
+            self.add("advance", f"{due_ns}ns")
+
     def replace(self) -> None:
         """Remove an application and add it again at once, under its name."""
         app = self._earlier("add_app")
@@ -565,7 +639,7 @@ class PartitionWriter(Writer):
             self.keys.append((name, key))
             work = {"app": name, "key": key, "resource": {"vcore": 1000}}
             if "creation-times" in self.world.parts and draw.once_in(2):
-                work["tags"] = {"creationTime": draw.one_of(("1767225500", "1767225590"))}
+                work["tags"] = {TAG_CREATION_TIME: draw.one_of(_CREATED[:2])}
             is_held = not draw.once_in(4)
             running.append({**work, "task_group": TASK_GROUPS[0], "placeholder": is_held})
         self.nodes.append(f"n{len(self.nodes) + 1}")
@@ -623,6 +697,10 @@ class PartitionWriter(Writer):
                 self._create_again({word: it for word, it in node.items() if word != "allocations"})
         for ask in self._sent.get("ask", ())[-4:]:
             self._send("ask", ask)
+
+
+def _is_time(setting: str) -> bool:
+    return f"{setting}{NS}" in TIMES
 
 
 def _with_parts(
