@@ -20,9 +20,9 @@ def searched(folder: Path, runs: int, first: int = 1) -> tuple[Guided, list[Play
 
 
 def test_what_is_kept_reaches_something_new_again(tmp_path: Path) -> None:
-    _, runs = searched(tmp_path, 8)
+    _, runs = searched(tmp_path, 5)
     kept = Corpus(tmp_path).runs
-    assert 2 < len(kept) <= 8
+    assert 2 < len(kept) <= 5
     by_number = {one.run.number: one.run for one in runs}
     coverage = Coverage()
     for run in kept:
@@ -34,29 +34,29 @@ def test_what_is_kept_reaches_something_new_again(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    searched(tmp_path, 6)
+    searched(tmp_path, 3)
     before = {file.name for file in tmp_path.iterdir()}
-    guided, _ = searched(tmp_path, 4, first=7)
+    guided, _ = searched(tmp_path, 2, first=4)
     after = {file.name for file in tmp_path.iterdir()}
     assert before < after
-    assert guided.first > 7
+    assert guided.first > 4
     assert Guided(Plan(), Corpus(tmp_path)).first == guided.first
 
 
 def test_the_same_search_keeps_the_same(tmp_path: Path) -> None:
     for name in ("one", "other"):
-        searched(tmp_path / name, 12)
+        searched(tmp_path / name, 8)
     one, other = (sorted((tmp_path / name).iterdir()) for name in ("one", "other"))
     assert [file.name for file in one] == [file.name for file in other]
     runs = Corpus(tmp_path / "one").runs
-    fresh = {drawn(1, number).case.text for number in range(1, 13)}
+    fresh = {drawn(1, number).case.text for number in range(1, 9)}
     assert any(run.case.text not in fresh for run in runs), "vacuous: nothing was changed"
 
 
 def test_changes_are_scenarios_and_differ() -> None:
     run, other = drawn(1, 1), drawn(1, 2)
-    texts = {changed(run, other, Draw(1, number)).case.text for number in range(1, 41)}
-    assert len(texts) > 30
+    texts = {changed(run, other, Draw(1, number)).case.text for number in range(1, 21)}
+    assert len(texts) > 15
     assert run.case.text not in texts
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,11 @@ steps:
 
 @pytest.fixture
 def found(nodes_unchecked: None) -> Failing:  # noqa: ARG001 - the defect that is found
+    return _race()
+
+
+@cache
+def _race() -> Failing:
     """Find a race that takes a deviation, in a large case."""
     case = parse_case(LARGE.replace("  - expect: {}\n", ""), "large.yaml")
     options = Options(budget=Budget(runs=500), shrinks=False, faults=("fire", "confirm"))

@@ -257,9 +257,7 @@ steps:
 - advance: 10m
 - lose_rm: rm-1
 """,
-        lambda messages: any(
-            type(it) is RMReleaseAllocation and it.released for _, it in messages
-        ),
+        lambda messages: any(type(it) is RMReleaseAllocation and it.released for _, it in messages),
     ),
     "a configuration leaves a resource manager no partition": Sound(
         """

@@ -24,7 +24,7 @@ PARTS: Final[dict[str, float]] = {
     "several-managers": 0.35,
     "several-partitions": SELDOM,
     "several-schedulers": 0.3,
-    "large": 0.1,
+    "large": 0.15,
     "policy-groups": SELDOM,
     "small-bounds": OFTEN,
     "short-times": OFTEN,
