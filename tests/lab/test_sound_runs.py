@@ -268,6 +268,19 @@ steps:
 """,
         lambda messages: any(type(it) is RMConfigUpdated for _, it in messages),
     ),
+    "a gang that was made long ago has the rest of its time": Sound(
+        """
+name: a gang that was made long ago has the rest of its time
+steps:
+- add_app: {id: app-1, placeholder_ask: {vcore: 3}, timeout: 10s, tags: {yunikorn.apache.org/creationTime: '1767225596'}}
+- create_node: {id: n1, capacity: {vcore: 9}, allocations: [{key: ph, app: app-1, resource: {vcore: 1}, task_group: tg, placeholder: true}]}
+- advance: 6s
+""",
+        lambda messages: any(
+            type(it) is RMReleaseAllocation and it.released for _, it in messages
+        ),
+        is_judged=True,
+    ),
     "placeholders that come behind a gang that failed are another gang": Sound(
         """
 name: placeholders that come behind a gang that failed are another gang

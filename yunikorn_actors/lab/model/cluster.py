@@ -154,6 +154,7 @@ def once(work: Work) -> Work:
     return cast("Work", answer)
 
 
+_MS = 10**6
 _Placing = f.AllocationCommitted | f.AllocationRecovered | f.SwapCompleted
 
 
@@ -368,8 +369,19 @@ class Cluster:
         if ask is None:
             ask = self._ask(fact)
             ask.left, ask.taken = 0, 1
-        ask.app.age = min(ask.app.age, fact.created_ns)
+        app = ask.app
+        app.age = min(app.age, fact.created_ns)
+        is_first = app.gang_since is None
         self._take(fact, ask, fact.spec, fact.spec.resource)
+        if is_first and app.gang_since is not None and app.spec.created_ns is not None:
+            # It has what is left of its time, or one moment more.
+            rest = fact.at_ns + _MS - self.gang_timeout(app)
+            app.gang_since = max(rest, min(fact.at_ns, app.spec.created_ns))
+
+    def gang_timeout(self, app: App) -> int:
+        if app.spec.is_gang and app.spec.timeout_ms > 0:
+            return app.spec.timeout_ms * _MS
+        return self.settings.placeholder_timeout_ns
 
     def _released(self, fact: f.AllocationReleased | f.SwapCompleted, uuid: str = "") -> None:
         gone = self.placed.pop(uuid or fact.uuid)

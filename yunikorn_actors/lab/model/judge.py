@@ -331,11 +331,6 @@ class Judge(Model):
             "timeout", alone or gang or over or (done and spec.placeholder), f"{fact.key} is early"
         )
 
-    def gang_timeout(self, app: App) -> int:
-        if app.spec.is_gang and app.spec.timeout_ms > 0:
-            return app.spec.timeout_ms * MS
-        return self.settings.placeholder_timeout_ns
-
     def _gang_is_over(self, app: App) -> bool:
         return app.gang_since is not None and app.gang_since + self.gang_timeout(app) <= self.now
 
