@@ -246,6 +246,23 @@ steps:
             for _, it in messages
         ),
     ),
+    "an application goes in slices while its gang is dissolved": Sound(
+        """
+name: an application goes in slices while its gang is dissolved
+settings: {slice_max: 1}
+rm: {confirm: manual}
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- add_app: {id: app-1, placeholder_ask: {vcore: 2}, timeout: 1s}
+- ask: {app: app-1, key: ph, resource: {vcore: 1}, placeholder: true, task_group: tg}
+- ask: {app: app-1, key: k, resource: {vcore: 1}}
+- advance: 1s
+- remove_app: app-1
+""",
+        lambda messages: any(
+            type(it) is RMReleaseAllocation and it.released for _, it in messages
+        ),
+    ),
     "a partition goes in slices while a gang in it is dissolved": Sound(
         """
 name: a partition goes in slices while a gang in it is dissolved
