@@ -21,7 +21,9 @@ from yunikorn_actors.scenario.stage import DEFAULT_RM
 from yunikorn_actors.sim.choosers import Channel
 
 _FREEZE_MAX: Final = 30
-"""The longest time that the mail of a machine or a callback is held, in events."""
+"""The longest time that the mail of a machine is held, in events."""
+_SLOW_MAX: Final = 150
+"""The same for the callback of a resource manager."""
 _TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in CONFIRMED))
 
 Offer = Callable[[World, Draw], Entry | None]
@@ -71,9 +73,14 @@ def _freeze(world: World, draw: Draw) -> Entry | None:
         "freeze",
         (
             f"{mailbox_name(address)} for {1 + draw.number(_FREEZE_MAX)}"
-            for address in (*world.simulator.machines, *world.simulator._callbacks)
+            for address in world.simulator.machines
         ),
     )
+
+
+def _slow(world: World, draw: Draw) -> Entry | None:
+    callbacks = map(mailbox_name, world.simulator._callbacks)
+    return _one(draw, "freeze", (f"{it} for {1 + draw.number(_SLOW_MAX)}" for it in callbacks))
 
 
 def _fail(world: World, draw: Draw) -> Entry | None:
@@ -119,6 +126,7 @@ FAULTS: Final[dict[str, Offer]] = {
         draw, "lose", (f"manager {rm_id}" for rm_id in _managers(world))
     ),
     "freeze": _freeze,
+    "slow": _slow,
     "fire": _fire,
     "join": lambda world, draw: _one(draw, "join", _joinable(world)),
     "fail": _fail,

@@ -171,6 +171,9 @@ class Cluster:
         self.kept: list[Kept] = []
         self.ending: list[Kept] = []
         """Reservations that end with the decision at hand."""
+        self.marked: dict[tuple[str, str, str], list[str]] = {}
+        """Victims by the application, the key and the node of a reservation that is still to be
+        made for them."""
         self.swaps: dict[str, Swap] = {}
         """By the placeholder whose room is handed over."""
         self.config: Any = None
@@ -418,6 +421,9 @@ class Cluster:
     def _kept(self, fact: f.ReservationMade) -> None:
         ask, claims = self.asks[fact.application_id, fact.key], fact.by_preemption
         kept = Kept(ask, fact.node_id, fact.resource, fact.required, claims, self.revision)
+        if claims:
+            # Its victims are marked before the node is kept.
+            kept.victims = self.marked.pop((fact.application_id, fact.key, fact.node_id), [])
         self.kept.append(kept)
 
     def _keepers(self, whom: f.ReservationDropped | Beneficiary, node: str) -> list[Kept]:
@@ -433,8 +439,13 @@ class Cluster:
         self.placed[fact.uuid].leaving = fact.type.name
 
     def _marked(self, fact: f.VictimMarked) -> None:
-        for kept in self._keepers(fact.beneficiary, fact.node_id):
+        whom = fact.beneficiary
+        keepers = self._keepers(whom, fact.node_id)
+        for kept in keepers:
             kept.victims.append(fact.uuid)
+        if not keepers:
+            named = (whom.application_id, whom.key, fact.node_id)
+            self.marked.setdefault(named, []).append(fact.uuid)
 
     def _resized(self, fact: f.AllocationResized) -> None:
         self.placed[fact.uuid].size = fact.resource

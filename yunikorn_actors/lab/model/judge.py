@@ -362,6 +362,8 @@ class Judge(Model):
                 first = other.app.leaf is ask.app.leaf and not other.spec.required_node
                 first = first and self.before(other, ask)
                 first = first and self.waited_for_preemption(other) and other.vain_at is None
+                # What was placed since the last rest may not have run yet when it was tried.
+                first = first and self.could_preempt(other, self.rested)
                 text = f"{whom}, but {_name(other)} comes first"
                 self.should("preempt", not (first and self.could_preempt(other)), text)
         node = self.nodes[fact.node_id]

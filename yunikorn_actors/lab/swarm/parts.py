@@ -30,6 +30,8 @@ PARTS: Final[dict[str, float]] = {
     "short-times": OFTEN,
     "extra-configuration": 0.3,
     "one-gang": 0.15,
+    "one-contest": 0.25,
+    "one-rush": 0.2,
     # the queues
     "quotas": OFTEN,
     "guarantees": OFTEN,
@@ -107,24 +109,27 @@ UNKNOWN_TO_MODEL: Final = frozenset({
 """Parts of which the rules of the model say nothing."""
 _JUDGED_SHARE: Final = 0.3
 """So many of the runs have none of those, so that the model can judge them."""
+_JUDGED_CONTESTS: Final = 0.8
+"""So many of those in which the rules decide whose work goes."""
 
 _FOCUSED_SHARE: Final = 0.5
 """So many of the runs are about one thing, and have little else."""
 _FOCI: Final = (
     # whose work has to go
     frozenset({
-        "contests", "guarantees", "fences", "priorities", "opt-outs", "required-nodes", "quotas",
+        "one-contest", "guarantees", "fences", "priorities", "opt-outs", "required-nodes", "quotas",
         "quota-preemption", "manual-confirmations", "waits", "reservations", "limits",
+        "contests",
     }),
     # quotas and limits that runs and several planners come to
     frozenset({
-        "runs", "quotas", "limits", "application-limits", "several-schedulers", "bursts",
-        "joined-requests", "re-sent-asks", "odd-amounts", "priorities", "releases",
+        "one-rush", "runs", "quotas", "limits", "application-limits", "several-schedulers",
+        "bursts", "joined-requests", "re-sent-asks", "odd-amounts", "priorities", "releases",
     }),
     # resource managers that come and go, and are slow
     frozenset({
         "several-managers", "lost-managers", "new-registrations", "small-bounds", "predicates",
-        "extra-configuration", "bursts", "policy-groups", "fault-lose", "fault-freeze",
+        "extra-configuration", "bursts", "policy-groups", "fault-lose", "fault-slow",
         "fault-register", "manual-confirmations", "runs",
     }),
     # times that are up
@@ -154,7 +159,7 @@ def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
             if draw.chance(_OF_FOCUS if name in focus else _BESIDE_FOCUS)
             and (name in focus or name in drawn)
         }
-    if draw.chance(_JUDGED_SHARE):
+    if draw.chance(_JUDGED_CONTESTS if "one-contest" in drawn else _JUDGED_SHARE):
         drawn -= UNKNOWN_TO_MODEL
     return frozenset(set(wanted.only) or drawn) - frozenset(wanted.without)
 

@@ -21,6 +21,8 @@ Leaves = list[tuple[str, str]]
 """Paths of queues with their sort policies."""
 TREES = 75
 THEMES = ("order", "gangs", "preempt", "limits")
+CONTEST = "contest"
+"""A theme of drawn worlds: several have a guarantee, and little else bounds them."""
 USERS = ("ann", "bob", "cid")
 GROUPS = (["dev"], ["ops", "dev"], ["ops"], ["none"])
 LIMITED_GROUPS = (["dev"], ["ops"], ["dev", "ops"])
@@ -49,7 +51,7 @@ class Queues:
         self.theme = theme
         self.leaves: Leaves = []
         """Those of the last configuration."""
-        draw, names = self.draw, "abc"[: self.draw.whole(1, 3)]
+        draw, names = self.draw, "abc"[: self.draw.whole(2 if theme == CONTEST else 1, 3)]
         self.shape = {
             name: dict.fromkeys("xy"[: draw.whole(1, 2)]) if draw.once_in(2) else None
             for name in names
@@ -96,7 +98,7 @@ class Queues:
             self.leaves.append((path, policy))
             if draw.once_in(8):
                 properties["gang.admission"] = "immediate"
-            if self.theme == "preempt" or draw.once_in(3):
+            if self.theme in {"preempt", CONTEST} or draw.once_in(3):
                 properties["preemption.delay"] = draw.one_of(("1s", "5s", "20s"))
         properties |= self._properties()
         if properties:
@@ -109,6 +111,12 @@ class Queues:
         draw = self.draw
         bounds: dict[str, Any] = {}
         resources: dict[str, Any] = {}
+        if self.theme == CONTEST:
+            if draw.once_in(2):
+                resources["guaranteed"] = {"vcore": draw.whole(1, 4)}
+            if draw.once_in(6):
+                resources["max"] = {"vcore": draw.whole(4, 8)}
+            return {"resources": resources} if resources else {}
         if draw.once_in(2 if self.theme == "preempt" else 3):
             resources["guaranteed"] = {"vcore": draw.one_of((2, 4, 6))}
             if draw.once_in(4):
@@ -125,7 +133,7 @@ class Queues:
 
     def _properties(self) -> dict[str, str]:
         draw, properties = self.draw, {}
-        rare = 4 if self.theme == "preempt" else 8
+        rare = 4 if self.theme in {"preempt", CONTEST} else 8
         if draw.once_in(6):
             properties["application.sort.priority"] = "disabled"
         if draw.once_in(8):

@@ -7,6 +7,7 @@ names, so what belongs to one is taken for another's where a name alone is looke
 import copy
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from yunikorn_actors.domain.config import ConfigError, parse_config, parse_duration
@@ -15,6 +16,7 @@ from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.swarm.bounds import NS, TIMES, drawn_extra, drawn_settings
 from yunikorn_actors.lab.swarm.requests import in_later_form, joined, release_of_all
 from yunikorn_actors.lab.swarm.scripts import (
+    CONTEST,
     GROUPS,
     NODES,
     SIZES,
@@ -62,6 +64,14 @@ _PROPERTIES: Final = {
 }
 _QUEUE: Final = {"limits": "limits", "maxapplications": "application-limits"}
 _RESOURCES: Final = {"max": "quotas", "guaranteed": "guarantees"}
+_SCENES: Final = {"one-gang": "gangs", "one-contest": CONTEST, "one-rush": "limits"}
+"""The parts of which a world has nothing but one, each with what its queues are for."""
+_OF_SCENES: Final = {
+    "one-gang": frozenset[str](),
+    "one-contest": frozenset({"guarantees", "waits"}),
+    "one-rush": frozenset({"quotas", "limits"}),
+}
+"""What else belongs to it."""
 _ALIKE: Final = 0.7
 _TIMEOUTS: Final = ("5s", "10s", "20s", "40s", "2m")
 _CREATED: Final = ("1767225500", "1767225590", "1767225605")
@@ -103,12 +113,14 @@ class World:
 
     def __init__(self, draw: Draw, parts: frozenset[str]) -> None:
         self.draw = draw
-        self.parts = parts
+        self.scene = next((scene for scene in _SCENES if scene in parts), "")
+        """What this world is about and has little else."""
+        self.parts = parts | _OF_SCENES.get(self.scene, frozenset())
         self.steps: list[dict[str, Any]] = []
+        self._is_together = False
         self.settings = drawn_settings(draw, parts)
-        self.has_one_gang = "one-gang" in parts
-        self.is_large = "large" in parts and not self.has_one_gang
-        several = "several-partitions" in parts and not self.has_one_gang
+        self.is_large = "large" in parts and not self.scene
+        several = "several-partitions" in parts and not self.scene
         self.partition_names = PARTITIONS[: draw.whole(2, 3) if several else 1]
         known = Settings(**{f"{it}{NS}": n for it, n in self.settings.items() if _is_time(it)})
         times = (getattr(known, name) for name in TIMES)
@@ -117,7 +129,7 @@ class World:
         self._first_tree: tuple[str, int] | None = None
         count = 1
         if "several-managers" in parts:
-            count = 2 if self.has_one_gang else draw.whole(2, 4)
+            count = 2 if self.scene else draw.whole(2, 4)
         self.managers: list[Manager] = []
         for number in range(1, count + 1):
             self.managers.append(Manager(self, f"rm-{number}"))
@@ -127,8 +139,8 @@ class World:
     def tree(self) -> tuple[str, int]:
         """Draw what its queues are like: often like those of the first resource manager."""
         themes = [theme for theme in THEMES if _THEMES[theme] in {"", *self.parts}]
-        if self.has_one_gang:
-            themes = ["gangs"]
+        if self.scene:
+            themes = [_SCENES[self.scene]]
         drawn = (self.draw.one_of(themes), self.draw.number(_TREES))
         self._first_tree = self._first_tree or drawn
         return self._first_tree if self.draw.chance(_ALIKE) else drawn
@@ -152,13 +164,23 @@ class World:
     def _length(self) -> int:
         if self.is_large:
             return self.draw.whole(25, 50)
-        return self.draw.whole(3, 10 if self.has_one_gang else 18)
+        return self.draw.whole(3, 10 if self.scene else 18)
 
     def _burst(self) -> None:
         """Several at once, of any resource managers, so that they meet in the mailboxes."""
-        steps, self.steps = self.steps, []
-        for _ in range(self.draw.whole(2, _BURST)):
-            self.draw.one_of(self.managers).move(at_once=True)
+        with self.together():
+            for _ in range(self.draw.whole(2, _BURST)):
+                self.draw.one_of(self.managers).move(at_once=True)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Have what is added meanwhile begin without a pause; what is joined is one anyway."""
+        if self._is_together or any(it.is_joining for it in self.managers):
+            yield
+            return
+        steps, self.steps, self._is_together = self.steps, [], True
+        yield
+        self._is_together = False
         if self.steps:
             steps.append({"together": self.steps})
         self.steps = steps
@@ -176,8 +198,8 @@ class Manager:
         """Whether what it does now becomes one request."""
         self.tree = world.tree()
         self.partitions = [PartitionWriter(self, name) for name in world.partition_names]
-        if world.has_one_gang:
-            in_no_time = [it.moves_of_one_gang() for it in self.partitions]
+        if world.scene:
+            in_no_time = [it.moves_of_scene() for it in self.partitions]
         else:
             in_no_time = [self._moves(), *(it.moves() for it in self.partitions)]
         self._at_once = self._allowed(*in_no_time)
@@ -266,7 +288,7 @@ class Manager:
         """Send a configuration in which a queue may have less than it perhaps uses."""
         draw, partition = self.draw, self.draw.one_of(self.partitions)
         config = copy.deepcopy(partition.config)
-        *_, leaf = _queues_below(config["queues"][0])
+        *_, (_, leaf) = _paths_below(config["queues"][0])
         most = {"vcore": draw.whole(1, 3)}
         leaf.setdefault("properties", {})["quota.preemption.delay"] = draw.one_of(("1s", "5s"))
         leaf["resources"] = {"max": most}
@@ -334,6 +356,10 @@ class PartitionWriter(Writer):
             self.prefix = name
         # The same names below the same parents, as the rules want it, and other properties.
         self.config = self.configs[PARTITIONS.index(name) % len(self.configs)]
+        self._greedy = ""
+        """The application that has taken all room."""
+        self._entitled: dict[str, bool] = {}
+        """Whether an application is in a leaf with a guarantee."""
         self._sent: dict[str, list[dict[str, Any]]] = {}
         """The steps that were written, by their words."""
         self._places: dict[tuple[str, str], str] = {}
@@ -341,10 +367,10 @@ class PartitionWriter(Writer):
 
     def begin(self) -> None:
         draw = self.draw
-        if self.world.has_one_gang:
+        if self.world.scene:
             for _ in range(draw.whole(1, 2)):
                 self.node()
-            self.gang()
+            _BEGINNINGS[self.world.scene](self)
             return
         for _ in range(draw.whole(1, 3)):
             self.node()
@@ -457,6 +483,49 @@ class PartitionWriter(Writer):
             "lost-nodes": (self.lose_node,),
         }
 
+    def moves_of_scene(self) -> Moves:
+        return _MOVES[self.world.scene](self)
+
+    def moves_of_contest(self) -> Moves:
+        """Return what happens where all room is taken, and some have more right to it."""
+        confirm, manager = self.confirm, self.manager
+        return {
+            "": (self.fill, self.claim, self.claim, self.claim, self.ask),
+            "required-nodes": (self.daemon, self.daemon),
+            "quota-preemption": (manager.lower_quota,),
+            "manual-confirmations": (confirm, confirm),
+            "releases": (self.release,),
+            "withdrawals": (self.cancel,),
+            "lost-nodes": (self.lose_node,),
+            "resized-nodes": (self.resize_node,),
+            "drained-nodes": (self.drain, self.open),
+            "reported-work": (self.bind,),
+            "foreign-work": (self.foreign,),
+            "re-sent-asks": (self.ask_again,),
+            "changed-asks": (self.change_ask,),
+            "reloads": (manager.reload,),
+            "gangs": (self.gang_work,),
+        }
+
+    def moves_of_rush(self) -> Moves:
+        """Return what happens where many ask for the same at once, and little is left for them."""
+        confirm = self.confirm
+        return {
+            "": (self.rush, self.rush, self.rush, self.release, self.newcomer),
+            "releases": (self.release, self.release),
+            "joined-requests": (self.manager.join,),
+            "re-sent-asks": (self.ask_again,),
+            "removals": (self.remove, self.replace),
+            "lost-nodes": (self.lose_node, self.return_node),
+            "resized-nodes": (self.resize_node,),
+            "reloads": (self.manager.reload,),
+            "reported-work": (self.bind, self.node_with_work),
+            "manual-confirmations": (confirm,),
+            "predicates": (self.manager.refuse_nodes,),
+            "lost-managers": (self.manager.leave,),
+            "new-registrations": (self.manager.come_back,),
+        }
+
     def moves_of_one_gang(self) -> Moves:
         """Return what happens around a gang: it has little room, and its members come and go."""
         confirm = self.confirm
@@ -484,6 +553,7 @@ class PartitionWriter(Writer):
             "due-times": (self.wait_until_due,) * 3,
             "contests": (self.contest, self.contest),
             "reservations": (self.large,),
+            "one-contest": (self.claim_and_wait,) * 4,
         }
 
     def _gang(self, fields: dict[str, Any]) -> None:
@@ -502,6 +572,77 @@ class PartitionWriter(Writer):
             "count": draw.one_of(_LARGE_RUNS if self.world.is_large else _RUNS),
         }
         self._add_ask(draw.one_of(list(self.apps)), fields)
+
+    def everybody(self, most: int = 1) -> None:
+        """Applications come into each leaf, often of one user."""
+        whose, (root, *_) = self.draw.one_of(USERS), self.config["queues"]
+        entitled = {
+            path for path, queue in _paths_below(root) if "guaranteed" in queue.get("resources", {})
+        }
+        leaves = [leaf for leaf, _ in self.leaves for _ in range(self.draw.whole(1, most))]
+        for number, leaf in enumerate(leaves, 1):
+            name = f"{self.prefix}-{number}"
+            self.apps[name] = False
+            self._entitled[name] = leaf in entitled
+            user = whose if self.draw.once_in(2) else self.draw.one_of(USERS)
+            fields = {"id": name, "queue": leaf, "user": user, "groups": self.draw.one_of(GROUPS)}
+            self.add("add_app", fields)
+
+    def runners(self) -> None:
+        """Each runs something already: what it gets from then on changes amounts alone."""
+        for _ in range(self.draw.whole(1, 3)):
+            self.nodes.append(f"n{len(self.nodes) + 1}")
+            self.add("create_node", {"id": self.nodes[-1], "capacity": NODES[3]})
+        self.everybody(2)
+        for app in list(self.apps):
+            self._add_ask(app, {"key": f"first{len(self.keys)}", "resource": SIZES[0]})
+
+    def contestants(self) -> None:
+        """One takes all room before the others ask for theirs."""
+        self.everybody()
+        self.fill()
+        self.add("advance", "1s")
+        self.claim_and_wait()
+
+    def fill(self) -> None:
+        draw = self.draw
+        fields = {"resource": draw.one_of(SIZES[:4]), "count": draw.whole(4, 12)}
+        self._greedy = self._one_of_apps(has_guarantee=False)
+        self._add_ask(self._greedy, {"key": f"fill{len(self.keys)}", **fields})
+
+    def claim(self) -> None:
+        """Ask for room that others have."""
+        draw = self.draw
+        fields: dict[str, Any] = {"resource": draw.one_of(SIZES[:5]), "count": draw.whole(1, 3)}
+        if draw.once_in(3):
+            fields["priority"] = draw.one_of((1, 2, -1))
+        if draw.once_in(4):
+            fields["preemption"] = draw.one_of(({"allow_self": False}, {"allow_other": False}))
+        app = self._one_of_apps(has_guarantee=True)
+        self._add_ask(app, {"key": f"claim{len(self.keys)}", **fields})
+
+    def _one_of_apps(self, *, has_guarantee: bool) -> str:
+        """Draw an application; more often one in a leaf with a guarantee, or without."""
+        wanted = [
+            app
+            for app in self.apps
+            if (self._entitled.get(app, False) is has_guarantee) and app != self._greedy
+        ]
+        return self.draw.one_of(wanted if wanted and not self.draw.once_in(4) else list(self.apps))
+
+    def claim_and_wait(self) -> None:
+        """Wait until the others have to give it."""
+        self.claim()
+        self.add("advance", self.draw.one_of(("3s", "6s", "21s", "35s")))
+
+    def rush(self) -> None:
+        """Several applications ask for the same, some for several, all at once."""
+        draw, size = self.draw, self.draw.one_of(SIZES[:4])
+        with self.world.together():
+            for _ in range(draw.whole(2, 4)):
+                app, key = draw.one_of(list(self.apps)), f"rush{len(self.keys)}"
+                count = draw.one_of((2, 3, 5, 8))
+                self._add_ask(app, {"key": key, "resource": size, "count": count})
 
     def daemon(self) -> None:
         """Ask for what has to run on one node."""
@@ -699,6 +840,19 @@ class PartitionWriter(Writer):
             self._send("ask", ask)
 
 
+_BEGINNINGS: Final[dict[str, Callable[[PartitionWriter], None]]] = {
+    "one-gang": PartitionWriter.gang,
+    "one-contest": PartitionWriter.contestants,
+    "one-rush": PartitionWriter.runners,
+}
+_MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
+    "one-gang": PartitionWriter.moves_of_one_gang,
+    "one-contest": PartitionWriter.moves_of_contest,
+    "one-rush": PartitionWriter.moves_of_rush,
+}
+assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
+
+
 def _is_time(setting: str) -> bool:
     return f"{setting}{NS}" in TIMES
 
@@ -723,10 +877,11 @@ def _with_parts(
     return left
 
 
-def _queues_below(queue: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield queue
+def _paths_below(queue: dict[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    path = f"{above}.{queue['name']}" if above else queue["name"]
+    yield path, queue
     for below in queue.get("queues", ()):
-        yield from _queues_below(below)
+        yield from _paths_below(below, path)
 
 
 def _queue(queue: dict[str, Any], parts: frozenset[str]) -> dict[str, Any]:
