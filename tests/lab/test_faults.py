@@ -60,6 +60,7 @@ def confirmations(deliveries: list[Delivery]) -> list[str]:
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_run_with_faults_is_a_tape_that_gives_the_same_run(topology: str) -> None:
     verbs: Counter[str] = Counter()
+    frozen: Counter[str] = Counter()
     files = sorted((SCENARIOS / "gang-disturbances").glob("*.yaml"))
     for number, file in enumerate(files[::4]):
         case = read_case(file, "fused" if topology == "fused" else "proposing")
@@ -68,8 +69,10 @@ def test_a_run_with_faults_is_a_tape_that_gives_the_same_run(topology: str) -> N
             tape = write(case, faulty(seed))
             assert outcome.digest() == play(case, parse_tape(str(tape))).digest()
             verbs.update(entry.verb for entry in tape.entries)
-    # Only a Scheduler proposes, and this topology has none.
-    missing = {"confirm"} if topology == "proposing" else {"confirm", "propose"}
+            frozen.update(it.what.split()[0] for it in tape.entries if it.verb == "freeze")
+    # Only a Scheduler proposes, and this topology has none. A callback that is slow is frozen.
+    missing = {"confirm", "slow", *(() if topology == "proposing" else ("propose",))}
+    assert frozen.keys() > {"rm-1"}
     assert {*FAULTS, "hold", "do", "open", "thaw"} - missing <= verbs.keys()
 
 

@@ -78,7 +78,7 @@ PARTS: Final[dict[str, float]] = {
     "waits": 0.8,
     "due-times": OFTEN,
     "bursts": OFTEN,
-    **{f"{FAULT}{name}": OFTEN if name != "propose" else SELDOM for name in FAULTS},
+    **{f"{FAULT}{name}": OFTEN if name != "propose" else 0.3 for name in FAULTS},
 }
 """Each with the share of the runs that have it."""
 
