@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from yunikorn_actors.lab.world import LabSimulator, Oracle
+from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.messages import predicates as p
@@ -259,6 +260,13 @@ class Proxied(Oracle):
                 yield f"G16: {it.gathered} items of an answer to {rm_id} are not delivered"
         if self._open:
             yield f"G25: questions to {[*dict.fromkeys(self._open.values())]} have no answer"
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        registry = context._partitions.registry
+        for manager in registry.managers.values():
+            group = registry.config_of(manager.policy_group)
+            if manager.checksum != group.checksum and not manager.is_leaving:
+                yield f"G28: {manager.rm_id} has other queues than its group {manager.policy_group}"
         if proxy._questions._calls:
             yield f"G30: calls that nobody answers are kept: {proxy._questions._calls}"
 

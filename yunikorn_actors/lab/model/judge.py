@@ -409,6 +409,14 @@ class Judge(Model):
                     better = willing(other, ask)[:2] <= willing(victim, ask)[:2]
                 self.should("victim", not better, f"{whom}, but {other.spec.key} goes before")
 
+    def _arms(self, fact: f.QuotaPreemptionArmed) -> None:
+        text = f"{fact.path} is to come down, and is not above its maximum"
+        self.must("quota", self._is_above(self.queues[fact.path]), text)
+
+    def _is_above(self, queue: Queue) -> bool:
+        used = self.used(queue)
+        return any(used.get(kind, 0) > most for kind, most in (queue.spec.max or {}).items())
+
     def _enforces(self, path: str, victims: list[Placed], whom: str) -> None:
         queue = self.queues[path]
         due = self.quota_due.get(path)
@@ -517,6 +525,10 @@ class Judge(Model):
             self.must(
                 "reservation", kept.ask.left > 0, f"{kept.node} is kept for {_name(kept.ask)}"
             )
+        for path in self.quota_due:
+            if path in self.queues:
+                text = f"{path} is to come down still, and is not above its maximum"
+                self.must("quota", self._is_above(self.queues[path]), text)
         self.rested = self.revision
 
     def _must_wait(self, ask: Ask) -> None:
@@ -650,4 +662,5 @@ CHECKS: dict[type, Callable[[Judge, Any], None]] = {
     f.PreemptionDecided: Judge._preempts,
     f.ApplicationStateChanged: Judge._moving,
     f.ApplicationLinked: Judge._linking,
+    f.QuotaPreemptionArmed: Judge._arms,
 }

@@ -247,6 +247,9 @@ class Writer:
                 whole[kind] = whole.get(kind, 0) + n * count
         if draw.once_in(3):
             asks.append({"key": f"{name}-driver", "resource": draw.one_of(SIZES)})
+        if draw.once_in(6):
+            # It never comes together.
+            whole["vcore"] = whole.get("vcore", 0) + 1000
         fields["placeholder_ask"] = whole
         fields["style"] = draw.one_of(("Soft", "Soft", "Hard"))
         if draw.once_in(3):

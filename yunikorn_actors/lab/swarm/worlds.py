@@ -288,10 +288,11 @@ class Manager:
         """Send a configuration in which a queue may have less than it perhaps uses."""
         draw, partition = self.draw, self.draw.one_of(self.partitions)
         config = copy.deepcopy(partition.config)
-        *_, (_, leaf) = _paths_below(config["queues"][0])
+        _, *below = _paths_below(config["queues"][0])
+        _, queue = draw.one_of(below)
         most = {"vcore": draw.whole(1, 3)}
-        leaf.setdefault("properties", {})["quota.preemption.delay"] = draw.one_of(("1s", "5s"))
-        leaf["resources"] = {"max": most}
+        queue.setdefault("properties", {})["quota.preemption.delay"] = draw.one_of(("1s", "5s"))
+        queue["resources"] = {**queue.get("resources", {}), "max": most}
         try:
             parse_config(json.dumps({"partitions": [config]}))
         except ConfigError:
@@ -554,6 +555,7 @@ class PartitionWriter(Writer):
             "contests": (self.contest, self.contest),
             "reservations": (self.large,),
             "one-contest": (self.claim_and_wait,) * 4,
+            "timeouts": (self.come_again,),
         }
 
     def _gang(self, fields: dict[str, Any]) -> None:
@@ -643,6 +645,8 @@ class PartitionWriter(Writer):
                 app, key = draw.one_of(list(self.apps)), f"rush{len(self.keys)}"
                 count = draw.one_of((2, 3, 5, 8))
                 self._add_ask(app, {"key": key, "resource": size, "count": count})
+            if draw.once_in(4):
+                self.manager.lower_quota()
 
     def daemon(self) -> None:
         """Ask for what has to run on one node."""
@@ -728,6 +732,20 @@ class PartitionWriter(Writer):
             self.add("advance", "1ns")
         else:
             self.add("advance", f"{due_ns}ns")
+
+    def come_again(self) -> None:
+        """An application whose time is limited has all its work end, and asks again in time."""
+        draw, name = self.draw, f"{self.prefix}-{len(self.apps) + 1}"
+        leaf, _ = draw.one_of(self.leaves)
+        self.apps[name] = False
+        timeout = draw.one_of(_TIMEOUTS)
+        self.add("add_app", {"id": name, "queue": leaf, "user": draw.one_of(USERS),
+                             "groups": draw.one_of(GROUPS), "timeout": timeout})  # fmt: skip
+        for pause in (draw.one_of(("1s", "3s")), draw.one_of(("1s", "9s")), timeout):
+            key = f"again{len(self.keys)}"
+            self._add_ask(name, {"key": key, "resource": draw.one_of(SIZES[:3])})
+            self.add("advance", pause)
+            self.add("release", {"app": name})
 
     def replace(self) -> None:
         """Remove an application and add it again at once, under its name."""
