@@ -3,6 +3,7 @@
 import pytest
 
 from yunikorn_actors.domain import image
+from yunikorn_actors.domain.facts import ReservationMade
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.mutants.mutant import Mutant
@@ -147,3 +148,24 @@ def test_what_the_history_forgot_at_once_is_not_missed() -> None:
     case = parse_case(FORGOTTEN, "forgotten.yaml")
     outcome = play(case, case.tape(), all_oracles())
     assert outcome.ok, outcome.violation
+
+
+OF_TWO_QUEUES = """\
+name: who has a place by a reservation has had work in another queue
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a, queues: [{name: x}, {name: y}]}]}]}]}
+steps:
+- create_node: {id: n1, capacity: {vcore: 3000}, occupied: {vcore: 1}}
+- add_app: {id: app-1, queue: root.a.x, user: bob, timeout: 1s}
+- add_app: {id: app-2, queue: root.a.y, user: bob}
+- ask: {app: app-2, key: k, resource: {vcore: 3000}}
+- bind: {app: app-1, key: b, node: n1, resource: {vcore: 1}}
+- advance: 5s
+"""
+
+
+def test_places_have_no_order_among_queues() -> None:
+    case = parse_case(OF_TWO_QUEUES, "places.yaml")
+    outcome = play(case, case.tape(), all_oracles(Draw(1)))
+    assert outcome.ok, outcome.violation
+    facts = [fact for it in outcome.deliveries for fact in getattr(it.message, "facts", ())]
+    assert any(isinstance(fact, ReservationMade) for fact in facts), "vacuous"

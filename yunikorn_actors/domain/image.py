@@ -88,11 +88,11 @@ def image_of(state: PartitionState) -> Image:
 
 
 def _reserving(owners: dict[str, dict[str, Usage]]) -> list[Any]:
-    """Who has a place by a reservation, in the order of their rank."""
+    """Who has a place by a reservation, in the order of their rank; queues have none here."""
     return [
         [owner, path, list(usage.reserving)]
-        for owner, by_path in owners.items()
-        for path, usage in by_path.items()
+        for owner, by_path in sorted(owners.items())
+        for path, usage in sorted(by_path.items())
         if usage.reserving
     ]
 

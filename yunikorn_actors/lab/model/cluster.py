@@ -447,6 +447,11 @@ class Cluster:
             named = (whom.application_id, whom.key, fact.node_id)
             self.marked.setdefault(named, []).append(fact.uuid)
 
+    def _decided(self, fact: f.PreemptionDecided) -> None:
+        """A maximum is enforced once."""
+        if not fact.beneficiary.key:
+            self.quota_due.pop(fact.beneficiary.queue, None)
+
     def _resized(self, fact: f.AllocationResized) -> None:
         self.placed[fact.uuid].size = fact.resource
 
@@ -488,6 +493,7 @@ CHANGES: dict[type, Callable[[Cluster, Any], Any]] = {
     f.ReservationDropped: Cluster._dropped,
     f.ReleaseRequested: Cluster._asked_back,
     f.VictimMarked: Cluster._marked,
+    f.PreemptionDecided: Cluster._decided,
     f.ForeignAllocationPut: Cluster._foreign,
     f.ForeignAllocationRemoved: lambda it, fact: it.nodes[fact.node_id].foreign.pop(fact.key, None),
     f.QuotaPreemptionArmed: lambda it, fact: it.quota_due.update({fact.path: fact.due_ns}),
