@@ -12,7 +12,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.runtime.shell import Outsider, Station
 from yunikorn_actors.service.collections_of_garbage import BriefCollections
+from yunikorn_actors.service.turns_of_threads import short_turns
 
 LONG_RM: Final = "long"
 OTHER_RM: Final = "other"
@@ -198,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.slices", description=__doc__)
     parser.add_argument("operations", nargs="*", metavar="OPERATION", help="a part of its name")
     parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
-    parser.add_argument("--served", action="store_true", help="collect garbage as the service does")
+    parser.add_argument("--served", action="store_true", help="in a process set up as by `serve`")
     parser.add_argument("--whole", action="store_true", help="do all in one slice")
     options: Any = parser.parse_args(arguments)
     print(f"{'operation':36}{'took':>8}{'p50':>9}{'p99':>9}{'worst':>11}  longest handler, CPU")
@@ -206,10 +207,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.operations and not any(it in name for it in options.operations):
             continue
         slice_max = WHOLE if options.whole else Settings().slice_max
-        served: AbstractContextManager[object] = (
-            BriefCollections() if options.served else nullcontext()
-        )
-        with served:
+        with ExitStack() as served:
+            if options.served:
+                served.enter_context(BriefCollections())
+                served.enter_context(short_turns())
             result = measure(operation, options.topology, slice_max)
         waits = result.waits_ms
         p99 = waits[int(0.99 * (len(waits) - 1))]

@@ -34,6 +34,7 @@ from yunikorn_actors.service.safety import (
     read_tls,
 )
 from yunikorn_actors.service.serving import KINDS, NotInstalled, Serving
+from yunikorn_actors.service.turns_of_threads import short_turns
 from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def _complain(options: argparse.Namespace, text: str) -> None:
 def _serve(
     serving: Serving, addresses: dict[str, str], signals: Signals, options: argparse.Namespace
 ) -> int:
-    with signals.handled(ENDING), BriefCollections(), serving:
+    with signals.handled(ENDING), BriefCollections(), short_turns(), serving:
         _introduce(serving, addresses, options)
         while (wanted := signals.next()) is not None:
             for number in wanted:

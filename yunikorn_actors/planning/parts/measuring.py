@@ -10,7 +10,7 @@ from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.views import QueueView
 from yunikorn_actors.planning.parts.part import NEVER_NS
 
-STEPS_IN_ONE: Final = 4_000
+STEPS_IN_ONE: Final = 2_000
 """So many steps of measuring, of which there are four for each queue, are one plan."""
 
 
