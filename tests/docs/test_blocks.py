@@ -19,6 +19,7 @@ PROSE = {"text", "output", "{eval-rst}", "mermaid", "protobuf"}
 """Nothing of them is run: they are drawings, what is printed, directives of the site, copies."""
 RUN = {
     "python": "tests/docs/test_docs.py",
+    "python more": "tests/docs/test_docs.py",
     "python served": "tests/service/test_pages.py",
     "python after": "tests/docs/test_transcripts.py",
     "console": "tests/docs/test_transcripts.py",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from differential.__main__ import main as differential
@@ -72,17 +72,23 @@ def test_blocks_are_told_apart() -> None:
 
 
 def python_faults(page: Path, text: str) -> list[str]:
-    """Run each block by itself; what a block marked `output` shows must be what it printed."""
+    """Run each block by itself; what a block marked `output` shows must be what it printed.
+
+    One that is marked `more` has the names of the blocks before it.
+    """
     faults: list[str] = []
+    names: dict[str, Any] = {}
     for block, following in pairwise([*blocks_of(text), NOTHING]):
-        if block.info != "python":
+        if block.info not in {"python", "python more"}:
             continue
+        if block.info == "python":
+            names = {"__name__": "page"}
         shown = following.text if following.info == "output" else None
         printed = io.StringIO()
         code = "\n" * (block.line - 1) + block.text
         try:
             with contextlib.redirect_stdout(printed):
-                exec(compile(code, str(page), "exec"), {"__name__": "page"})  # noqa: S102 - our own pages
+                exec(compile(code, str(page), "exec"), names)  # noqa: S102 - our own pages
         except Exception as error:  # noqa: BLE001 - whatever it is, the page is wrong
             faults.append(f"line {block.line}: raised {error!r}")
             continue
@@ -103,6 +109,8 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("```python\nprint(1)\n```\n\n```output\n1\n```\n", 0),
         ("```python\nprint(1)\n```\n\n```output\n2\n```\n", 1),
         ("```python\nimport nothing_of_this_name\n```\n", 1),
+        ("```python\na = 1\n```\n\n```python more\nprint(a)\n```\n\n```output\n1\n```\n", 0),
+        ("```python\na = 1\n```\n\n```python\nprint(a)\n```\n", 1),
         ("```python no-run\nimport nothing_of_this_name\n```\n", 0),
     ],
 )
