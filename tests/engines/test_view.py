@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from browsing import EDGE_CONTRAST_MIN, Opened, browser
 from recordings import in_service, records, rewrite, simulate, write
-from viewed import data, texts
+from viewed import data, speaking, texts
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.scheduling import RunCycle
@@ -208,7 +208,7 @@ def test_names_in_a_payload_lead_to_stories_and_reasons(opens: Opening, path: Pa
     ask = next(it for it in about["objects"] if it["name"] == "app-1/c")
     opened = opens(page)
     committed = next(
-        it for it in ask["messages"] if "AllocationCommitted" in texts(run, "says")[it]
+        it for it in speaking(page, ask) if "AllocationCommitted" in texts(run, "says")[it]
     )
     opened.page.evaluate(f"() => app.selectMessage(app.runs[0], {committed})")
     opened.page.click("#right pre button:has-text('\"c\"')")
@@ -219,7 +219,7 @@ def test_names_in_a_payload_lead_to_stories_and_reasons(opens: Opening, path: Pa
     for wait in ask["why"]:
         assert wait["text"] in told
     opened.page.click("#right button:has-text('Only what speaks of it')")
-    assert opened.text("#count").startswith(f"{len(ask['messages'])} of ")
+    assert opened.text("#count").startswith(f"{len(speaking(page, ask))} of ")
     kept_quiet(opened)
 
 
@@ -341,7 +341,7 @@ def test_a_click_on_an_object_marks_its_messages(
         simulate(path)
     page = viewed(path, options=("--why", "none"))
     about = data(page)["runs"][0]["about"]
-    app = next(it for it in about["objects"] if it["kind"] == "application")
+    spoken = speaking(page, next(it for it in about["objects"] if it["kind"] == "application"))
     opened = opens(page)
 
     def marked() -> list[int]:
@@ -353,11 +353,11 @@ def test_a_click_on_an_object_marks_its_messages(
     assert marked() == []
     opened.page.click("#objects button >> nth=0")
     opened.drawn()
-    assert marked() == app["messages"] != []
+    assert marked() == spoken != []
     assert opened.page.get_attribute("#objects button >> nth=0", "aria-pressed") == "true"
     said = opened.page.text_content("#announced")
-    assert said.endswith(f"{len(app['messages'])} messages are marked")
-    assert f"{len(app['messages'])} speak of it" in opened.text("#right")
+    assert said.endswith(f"{len(spoken)} messages are marked")
+    assert f"{len(spoken)} speak of it" in opened.text("#right")
     blue = opened.page.evaluate(
         """() => { const it = document.getElementById('lane-canvas');
           const {data} = it.getContext('2d').getImageData(0, 0, it.width, it.height);
@@ -371,8 +371,8 @@ def test_a_click_on_an_object_marks_its_messages(
     assert blue > 10
     # They stay marked while one of them is looked at, and each of them is a key away.
     opened.press("g")
-    assert opened.selected[1] in app["messages"]
-    assert marked() == app["messages"]
+    assert opened.selected[1] in spoken
+    assert marked() == spoken
     opened.press("Escape")
     assert marked() == []
     opened.page.click("#objects button >> nth=0")
@@ -391,7 +391,7 @@ def test_an_object_is_marked_in_both_runs(opens: Opening, path: Path) -> None:
             f"""() => [...app._lanes.flags[{side}].keys()]
                  .filter((it) => app._lanes.flags[{side}][it] & SPEAKS)"""
         )
-        assert found == app["messages"] != []
+        assert found == speaking(page, app, side) != []
     kept_quiet(opened)
 
 

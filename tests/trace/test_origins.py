@@ -21,6 +21,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, is_manager
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.messages.scheduling import ProposeAllocations
 from yunikorn_actors.trace.chain import downwards, upwards
 from yunikorn_actors.trace.items import Item, items_in
 from yunikorn_actors.trace.origins import origins
@@ -57,6 +58,19 @@ def test_each_item_of_a_service_begins_at_its_own_call(
     deliveries = deliveries_of(in_service(tmp_path / "run.trace", topology))
     assert [] == faults(deliveries, seen)
     assert seen["ASK"] > 15
+
+
+def test_what_a_scheduler_proposed_came_of_what_it_was_told_itself(tmp_path: Path) -> None:
+    """The name of its mailbox begins that of the other scheduler, which is told the same."""
+    deliveries = deliveries_of(in_service(tmp_path / "run.trace", schedulers=2))
+    recorded, proposed = InMemory(deliveries), Counter[str]()
+    for delivery in deliveries:
+        if isinstance(delivery.message, ProposeAllocations):
+            for item in items_in(delivery.message):
+                (*_, told, _) = origins(recorded, delivery, item)
+                assert told.delivery.mailbox in {delivery.sender, CONTEXT}
+                proposed[told.delivery.mailbox] += 1
+    assert len(proposed) > 1, f"vacuous: {proposed}"
 
 
 @ranges.examples(12, 1_000)

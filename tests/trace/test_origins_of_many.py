@@ -65,6 +65,8 @@ class Manager(si.ResourceManagerCallback):
         for step in range(steps):
             if step % 6 == 5:
                 time.sleep(0.003)  # So that threads place some of it before more is asked for.
+            if step == steps // 2:
+                wait_until(self._core.is_settled)  # And if they have no time: so some of it ends.
             kind, app = self._random.randrange(10), self._random.choice(APPLICATIONS)
             if kind < 6:
                 self._ask(app)

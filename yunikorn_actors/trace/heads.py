@@ -17,7 +17,14 @@ from yunikorn_actors.trace.items import Item, ItemsOnce
 from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.recorded import Addition, OfManager, Recorded, Written, written_in
+from yunikorn_actors.trace.recorded import (
+    Addition,
+    OfManager,
+    Receives,
+    Recorded,
+    Written,
+    written_in,
+)
 
 _STEP_BITS: Final = 40
 _STEP_MASK: Final = (1 << _STEP_BITS) - 1
@@ -182,8 +189,12 @@ class InFile:
     def alone(self, delivery: Delivery) -> Together:
         return Together((delivery,), self.items_of)
 
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        return [it for it in self.speaking_of(names) if it.mailbox.startswith(mailbox)]
+    def naming(self, names: Iterable[str], receives: Receives) -> list[Delivery]:
+        """Return those that speak of them: an item that has the name does."""
+        return self.speaking(names, receives)
+
+    def speaking(self, names: Iterable[str], receives: Receives) -> list[Delivery]:
+        return [it for it in self.speaking_of(names) if receives(it.mailbox)]
 
     def written(self, names: Iterable[str]) -> list[Written]:
         wanted = set(names)

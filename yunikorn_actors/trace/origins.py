@@ -25,6 +25,7 @@ from yunikorn_actors.messages.base import (
     Cause,
     Delivery,
     Message,
+    is_manager,
     is_outside,
 )
 from yunikorn_actors.messages.restart import CoreRestored
@@ -153,7 +154,7 @@ def _by_turn(recorded: Recorded, delivery: Delivery, item: Item, _: Together) ->
     call = _CALLS.get(type(delivery.message), Message)
     calls = [
         it
-        for it in recorded.naming(item.names | {item.application_id} - {""}, RM_PROXY)
+        for it in recorded.naming(item.names | {item.application_id} - {""}, RM_PROXY.__eq__)
         if it.step <= delivery.cause.step and is_outside(it.sender) and isinstance(it.message, call)
     ]
     found = Together(calls).about(item)
@@ -269,7 +270,7 @@ def _brought(recorded: Recorded, before: Delivery, item: Item) -> Delivery | Non
     for mailbox in dict.fromkeys((before.mailbox, CONTEXT)):
         if addition is not None and mailbox == CONTEXT:
             return addition.by
-        for it in reversed(recorded.naming({item.key}, mailbox)):
+        for it in reversed(recorded.naming({item.key}, mailbox.__eq__)):
             if addition is not None and it.cause != Cause(CONTEXT, addition.step):
                 continue
             if _is_before(it, before) and (it.cause in additions or _brings(recorded, it, item)):
@@ -301,7 +302,7 @@ def _asked_back(recorded: Recorded, call: Delivery, item: Item) -> Origin | None
     """Return the request that a confirmation answers; any other call is where the way begins."""
     if item.part is not Part.END or not isinstance(call.message, rm.AllocationsRequested):
         return None
-    for it in reversed(recorded.naming(item.names, "rm:")):
+    for it in reversed(recorded.naming(item.names, is_manager)):
         if isinstance(it.message, CallUpdateAllocation) and it.at_ns <= call.at_ns:
             whole = _asked_in(it.message, item)
             if whole is not None:

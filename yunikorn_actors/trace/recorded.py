@@ -1,6 +1,6 @@
 """What is asked of a recording to find out from where items came."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
@@ -13,6 +13,8 @@ from yunikorn_actors.trace.items import Item, ItemsOnce, manager_in
 from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.spoken import Spoken
 
+Receives = Callable[[str], bool]
+"""Whether messages to a mailbox are meant."""
 Written = tuple[Delivery, Fact]
 """A fact, and the message that brought it to the event publisher, which hears of all."""
 
@@ -36,11 +38,14 @@ class Recorded(Protocol):
     def alone(self, delivery: Delivery) -> Together:
         """Return a message by itself, whatever it was handled together with."""
 
-    def naming(self, names: Iterable[str], mailbox: str) -> Sequence[Delivery]:
-        """Return the messages to mailboxes that begin so, in which one of the names stands.
+    def naming(self, names: Iterable[str], receives: Receives) -> Sequence[Delivery]:
+        """Return the messages to these mailboxes of which an item has one of the names, in order.
 
         What the event publisher is told is asked for by `written`.
         """
+
+    def speaking(self, names: Iterable[str], receives: Receives) -> Sequence[Delivery]:
+        """Return those in which one of the names stands, also if no item has it."""
 
     def written(self, names: Iterable[str]) -> Sequence[Written]:
         """Return the facts that name one of these asks, allocations or applications, in order."""
@@ -65,8 +70,12 @@ class OfManager:
     def alone(self, delivery: Delivery) -> Together:
         return self._recorded.alone(delivery)
 
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        found = self._recorded.naming(names, mailbox)
+    def naming(self, names: Iterable[str], receives: Receives) -> list[Delivery]:
+        found = self._recorded.naming(names, receives)
+        return [it for it in found if manager_in(it) in self._allowed]
+
+    def speaking(self, names: Iterable[str], receives: Receives) -> list[Delivery]:
+        found = self._recorded.speaking(names, receives)
         return [it for it in found if manager_in(it) in self._allowed]
 
     def written(self, names: Iterable[str]) -> list[Written]:
@@ -102,9 +111,8 @@ PAIRING: Final = (f.AskParked, f.AskUnparked, f.PlaceholderCancelled, f.SwapComp
 class InMemory:
     """A recording of which all messages are held."""
 
-    def __init__(self, deliveries: Sequence[Delivery], spoken: Spoken | None = None) -> None:
+    def __init__(self, deliveries: Sequence[Delivery]) -> None:
         self._deliveries = deliveries
-        self._spoken = spoken or Spoken(deliveries)
         self._steps: dict[Cause, Delivery] = {}
         self.items_of = ItemsOnce()
         self._together: dict[Cause, Together] = {}
@@ -142,9 +150,30 @@ class InMemory:
             found = self._alone[id(delivery.message)] = Together((delivery,), self.items_of)
         return found
 
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        spoken = map(self._deliveries.__getitem__, sorted(self._spoken.of_any(names)))
-        return [it for it in spoken if it.mailbox.startswith(mailbox)]
+    def naming(self, names: Iterable[str], receives: Receives) -> list[Delivery]:
+        return self._at(chain.from_iterable(self._named.get(it, ()) for it in names), receives)
+
+    def speaking(self, names: Iterable[str], receives: Receives) -> list[Delivery]:
+        return self._at(self._spoken.of_any(names), receives)
+
+    def _at(self, places: Iterable[int], receives: Receives) -> list[Delivery]:
+        found = map(self._deliveries.__getitem__, sorted({*places}))
+        return [it for it in found if receives(it.mailbox)]
+
+    @cached_property
+    def _named(self) -> dict[str, list[int]]:
+        """By each name of an item in which messages it is."""
+        named: dict[str, list[int]] = {}
+        for place, it in enumerate(self._deliveries):
+            if it.mailbox != EVENT_PUBLISHER:
+                items = self.items_of(it.message)
+                for name in {name for item in items for name in item[1:] if name}:
+                    named.setdefault(name, []).append(place)
+        return named
+
+    @cached_property
+    def _spoken(self) -> Spoken:
+        return Spoken(self._deliveries)
 
     def written(self, names: Iterable[str]) -> list[Written]:
         found = dict(chain.from_iterable(self._written.get(name, ()) for name in names))

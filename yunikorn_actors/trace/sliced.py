@@ -48,7 +48,7 @@ def _told(recorded: Recorded, names: set[str], last: int) -> Iterator[tuple[int,
 
 def _arrived(recorded: Recorded, names: set[str], last: int) -> list[Delivery]:
     """Return what came to Context by then, what came first before the rest."""
-    found = recorded.naming(names, CONTEXT)
+    found = recorded.speaking(names, CONTEXT.__eq__)
     return [it for it in found if it.step <= last and not is_slice(it.message)]
 
 
@@ -65,8 +65,8 @@ def _brought(recorded: Recorded, item: Item, last: int) -> list[Delivery]:
     """Return all that brought an ask of this key."""
     return [
         it
-        for it in _arrived(recorded, {item.key}, last)
-        if isinstance(it.message, _BRINGING) and recorded.alone(it).asks(item)
+        for it in recorded.naming({item.key}, CONTEXT.__eq__)
+        if it.step <= last and isinstance(it.message, _BRINGING) and recorded.alone(it).asks(item)
     ]
 
 

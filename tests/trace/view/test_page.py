@@ -21,7 +21,7 @@ from recordings import (
     submit,
     write,
 )
-from viewed import data, payloads, policy, texts
+from viewed import data, payloads, policy, speaking, texts
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.cli import main
@@ -179,7 +179,8 @@ def test_it_is_a_method_as_well(path: Path) -> None:
 
 
 def test_objects_have_their_messages_and_their_lives(path: Path) -> None:
-    about = data(viewed(simulate(path)))["runs"][0]["about"]
+    page = viewed(simulate(path))
+    about = data(page)["runs"][0]["about"]
     objects = {(it["kind"], it["name"]): it for it in about["objects"]}
     recording = open_recording(path)
     for name in ("app-1", "app-1/a", "n2", "root.default"):
@@ -187,7 +188,7 @@ def test_objects_have_their_messages_and_their_lives(path: Path) -> None:
         lines = [about["lines"]["text"][number] for number in found["story"]]
         assert lines == [f"{it.what} {it.text}".rstrip() for it in recording.story(name)]
     speaks = [number for number, it in enumerate(messages(path)) if '"n2"' in json.dumps(it)]
-    assert objects["node", "n2"]["messages"] == speaks
+    assert speaking(page, objects["node", "n2"]) == speaks
     uuid = next(it for it in objects["ask", "app-1/a"]["names"] if it != "a")
     assert recording.story(uuid)
 
@@ -199,8 +200,9 @@ def test_one_key_in_two_applications_is_two_asks(path: Path) -> None:
         for name in ("app-1", "app-2"):
             submit(core, name)
             ask(core, name, "a")
-    about = data(viewed(path))["runs"][0]["about"]
-    one, other = (it["messages"] for it in about["objects"] if it["kind"] == "ask")
+    page = viewed(path)
+    about = data(page)["runs"][0]["about"]
+    one, other = (speaking(page, it) for it in about["objects"] if it["kind"] == "ask")
     assert min(len(one), len(other)) > 3
     assert set(one).isdisjoint(other)
 

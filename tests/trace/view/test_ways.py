@@ -1,8 +1,5 @@
 """The page follows an item all the way, as `trace chain` does, whatever it was handled together with."""
 
-import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -10,30 +7,26 @@ from typing import Any
 
 import pytest
 from recorded_workloads import deliveries_of, recorded
-from recordings import in_service
-from viewed import data, texts, way
+from recordings import ask, in_service, node, register, submit
+from viewed import answered, data, texts, way
 
+from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
-from yunikorn_actors.pages.document import SCRIPT, SHARED
 from yunikorn_actors.trace.chain import Link, downwards, upwards
 from yunikorn_actors.trace.items import Part, items_in
-from yunikorn_actors.trace.view.page import ASSETS
+from yunikorn_actors.trace.parts import texts_in
 
 SAMPLE = 40
 _ASK = """
-const [run] = JSON.parse(require("fs").readFileSync(process.argv[2]));
-const read = new Run(run, "", 0);
-const asked = JSON.parse(require("fs").readFileSync(process.argv[3]));
-const answers = asked.map(([message, place]) => {
+answer(asked.map(([message, place]) => {
   const stage = read.stages(message)[place];
   return {
     led: read.led(message, stage), item: read.item(stage),
     came: read.came(message, stage).map((it) => [it.message, it.depth]),
   };
-});
-process.stdout.write(JSON.stringify(answers));
+}));
 """
 
 
@@ -108,29 +101,14 @@ def test_the_page_shows_the_same_before_and_behind_a_message(path: Path) -> None
     """What its script makes of the ways; the lanes are tried in a browser."""
     run, deliveries = viewed(path), deliveries_of(path)
     at, questions = texts(run["run"], "place"), chosen(deliveries)
-    far = 0
-    for question, answer in zip(questions, asked(path, run, questions), strict=True):
+    answers, far = answered(path.with_suffix(".html"), _ASK, questions), 0
+    for question, answer in zip(questions, answers, strict=True):
         step, name = whole(deliveries, *question)
         assert [*places(upwards(step, path, name))][:-1] == [at[it] for it in answer["led"]]
         links = downwards(step, path, name)[1:]
         assert {*places(links)} == {at[it] for it, _ in answer["came"]}
         far += len(links) > 3
     assert far > 3, "vacuous: hardly anything came of them"
-
-
-def asked(path: Path, run: dict[str, Any], questions: list[tuple[int, int]]) -> list[Any]:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no Node.js here")
-    parts, own = (it.read_text("utf-8") for it in (SHARED / SCRIPT, ASSETS / "run.js"))
-    script, picture, wanted = (path.with_suffix(f".{it}") for it in ("js", "json", "wanted"))
-    script.write_text(f"{parts}\n{own}\n{_ASK}", "utf-8")
-    picture.write_text(json.dumps([run]), "utf-8")
-    wanted.write_text(json.dumps(questions), "utf-8")
-    command = [node, str(script), str(picture), str(wanted)]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    answers: list[Any] = json.loads(done.stdout)
-    return answers
 
 
 def test_the_ways_of_what_a_filter_leaves_are_whole(path: Path) -> None:
@@ -147,3 +125,48 @@ def test_the_ways_of_what_a_filter_leaves_are_whole(path: Path) -> None:
         wanted = [it for it in places(upwards(step, path, name)) if it in at]
         assert wanted == found[::-1]
         assert item.name in {run["texts"][it] for it in ways["item"]}
+
+
+_SPOKEN = "answer(asked.map((it) => [...read.spoken(read.objects[it])]));"
+
+
+def test_the_page_marks_what_speaks_of_a_thing(path: Path) -> None:
+    """By its names: of an ask by a UUID, or by its key beside its application."""
+    objects, deliveries = viewed(path)["about"]["objects"], deliveries_of(path)
+    said = [set(texts_in(it.message)) for it in deliveries]
+    asked = [*range(0, len(objects), 1 + len(objects) // SAMPLE)]
+    for number, spoken in zip(
+        asked, answered(path.with_suffix(".html"), _SPOKEN, asked), strict=True
+    ):
+        thing = objects[number]
+        owners = {thing["application"], *thing["uuids"]} - {""}
+        assert spoken == [
+            message
+            for message, it in enumerate(said)
+            if not it.isdisjoint(thing["names"]) and not (owners and it.isdisjoint(owners))
+        ]
+        assert spoken
+    assert None in [objects[it]["messages"] for it in asked], "vacuous: the page looks for none"
+
+
+def test_names_that_are_no_plain_texts_are_marked_where_they_stand(tmp_path: Path) -> None:
+    """As the name of a field, or as what stands between two texts of a payload."""
+    path, odd = tmp_path / "a.trace", ("spec", 'a"b', "\\", ",", "\u00e9\u2028")
+    with SchedulerCore(driver="direct", trace=path) as core:
+        register(core)
+        node(core, "n1", si.ActionFromRM.CREATE, 4)
+        for name in odd:
+            submit(core, name)
+            ask(core, name, ":")
+    objects = viewed(path)["about"]["objects"]
+    asked = [number for number, it in enumerate(objects) if it["kind"] in {"application", "ask"}]
+    said = [set(texts_in(it.message)) for it in deliveries_of(path)]
+    for number, spoken in zip(
+        asked, answered(path.with_suffix(".html"), _SPOKEN, asked), strict=True
+    ):
+        thing = objects[number]
+        owner = thing["application"]
+        wanted = [it for it, texts in enumerate(said) if {*thing["names"]} & texts]
+        assert spoken == [it for it in wanted if not owner or said[it] & {owner, *thing["uuids"]}]
+        assert 0 < len(spoken) < len(said) / 2
+    assert 2 * len(odd) == len(asked)

@@ -4,17 +4,20 @@ Why an ask waited is worked out by running the recording again and asking after 
 takes long for many asks, so it may be left out, or done for some of them.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.trace.handled import Handled
+from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.spoken import Spoken
@@ -64,8 +67,10 @@ class Object(Struct, kw_only=True):
     """As which it stands in payloads."""
     application: str
     """Of an ask: its names are its own only beside this one."""
-    messages: list[int]
-    """Those that speak of it."""
+    uuids: list[str]
+    """Of an ask: these are its own wherever they stand."""
+    messages: list[int] | None
+    """Those that speak of it; None if those do in which its names stand, as texts of JSON."""
     story: list[int]
     """Numbers of lines."""
     why: list[Wait] | None
@@ -87,16 +92,16 @@ def objects_of(path: Path, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -
         subjects = subjects_in(counted(deliveries, tell, "names in "))
     with _all_of(path, picture) as deliveries:
         told = stories(counted(deliveries, tell, "stories in "), subjects, Handled())
-    spoken = _spoken_of(subjects, picture.spoken)
+    spoken = _spoken_of(subjects, picture)
     numbers = {Cause(it.mailbox, it.step): place for place, it in enumerate(picture.deliveries)}
     story = _Story(numbers, picture.start_ns)
     objects = [
         Object(
             kind=it.kind, name=it.name, names=_names(it), application=it.application_id,
-            messages=messages, story=[*map(story.number, life)], why=None,
+            uuids=sorted(it.uuids), messages=messages, story=[*map(story.number, life)], why=None,
         )
         for it, life, messages in zip(subjects, told, spoken, strict=True)
-        if messages
+        if messages != []
     ]  # fmt: skip
     has_times, problem = _add_why(path, objects, numbers, why_of, tell)
     return Objects(objects=objects, lines=story.lines, has_times=has_times, problem=problem)
@@ -141,18 +146,65 @@ def _names(subject: Subject) -> list[str]:
     return own + [name for name in placeholders if name not in own]
 
 
-def _spoken_of(subjects: list[Subject], spoken: Spoken) -> Iterator[list[int]]:
-    """Yield for each thing the messages that speak of it."""
+def _spoken_of(subjects: list[Subject], picture: Drawn) -> Iterator[list[int] | None]:
+    """Yield for each thing the messages that speak of it.
+
+    The page finds them by itself, where all is in the picture and names are plain.
+    """
+    spoken = _Sought(picture) if picture.is_whole else Spoken(picture.deliveries)
     of_owners: dict[str, set[int]] = {}
     for subject in subjects:
-        found = spoken.of_any(_names(subject))
-        owner = subject.application_id
+        names, owner = _names(subject), subject.application_id
+        if picture.is_whole and all(map(_is_plain, [*names, owner] if owner else names)):
+            yield None
+            continue
+        found = spoken.of_any(names)
         if owner:
             # A UUID tells by itself whose it is; a key does with its application.
             if owner not in of_owners:
                 of_owners[owner] = spoken.of_any([owner])
             found = found & of_owners[owner] | spoken.of_any(subject.uuids)
         yield sorted(found)
+
+
+class _Sought:
+    """Finds messages by a text in them, without knowing all texts."""
+
+    def __init__(self, picture: Drawn) -> None:
+        self._messages = [it.message for it in picture.deliveries]
+        self._payloads = picture.payloads
+
+    def of_any(self, texts: Iterable[str]) -> set[int]:
+        return {place for text in texts for place in self._of(text)}
+
+    def _of(self, text: str) -> Iterator[int]:
+        written = msgspec.json.encode(text)
+        for number, payload in enumerate(self._payloads):
+            if written in payload and text in texts_in(self._messages[number]):
+                yield number
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name in quotes stands wherever it is a text of a payload, and nowhere else."""
+    return name not in _words() and _PLAIN.fullmatch(name) is not None
+
+
+_PLAIN: Final = re.compile(r'[^"\\\x00-\x1f,:}\]][^"\\\x00-\x1f]*')
+"""It is written as it is, and is not what may stand behind a text."""
+
+
+@cache
+def _words() -> frozenset[str]:
+    """Return what stands in payloads besides what they say: names of fields, and of kinds."""
+    return frozenset(_words_of(Struct))
+
+
+def _words_of(kind: type[Struct]) -> Iterator[str]:
+    for below in kind.__subclasses__():
+        config = below.__struct_config__
+        yield from below.__struct_encode_fields__
+        yield from (it for it in (config.tag_field, config.tag) if isinstance(it, str))
+        yield from _words_of(below)
 
 
 # -- why

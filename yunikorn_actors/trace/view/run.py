@@ -22,7 +22,6 @@ from yunikorn_actors.trace.news import Copies
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.recorded import InMemory, Recorded
 from yunikorn_actors.trace.show import ending, origin, place, utc
-from yunikorn_actors.trace.spoken import Spoken
 from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
 from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.view.fullness import Fullness
@@ -106,7 +105,6 @@ class Drawn(Struct, kw_only=True):
     deliveries: list[Delivery]
     is_whole: bool
     """Whether these are all messages of the recording."""
-    spoken: Spoken
     start_ns: int
 
 
@@ -162,8 +160,7 @@ class _Drawing:
         for mailbox, took_ns in ({} if trace.footer is None else trace.footer.took_ns).items():
             self._took(mailbox, took_ns)
         self._sort_lanes()
-        spoken = Spoken(self._deliveries)
-        ways = self._ways(shown.path, spoken)
+        ways = self._ways(shown.path)
         run = Run(
             name=shown.name, about=_about(trace), ending=ending(trace),
             is_simulated=timeline.is_simulated, texts=self._texts.all(), lanes=self._lanes.all(),
@@ -173,7 +170,7 @@ class _Drawing:
         payloads = self._payloads()
         return Drawn(
             run=run, payloads=payloads, deliveries=self._deliveries, is_whole=self._is_whole,
-            spoken=spoken, start_ns=trace.header.start_ns,
+            start_ns=trace.header.start_ns,
         )  # fmt: skip
 
     def _payloads(self) -> list[bytes]:
@@ -208,7 +205,7 @@ class _Drawing:
         self._last[it.mailbox] = (it.step, number)
         self._deliveries.append(it)
 
-    def _ways(self, path: Path, spoken: Spoken) -> Ways:
+    def _ways(self, path: Path) -> Ways:
         """Find out what led to what; of the items that the filters are about, if they are."""
         deliveries, wanted = self._deliveries, self._sieve.wanted
         names = {*wanted.about, *wanted.along}
@@ -218,7 +215,7 @@ class _Drawing:
 
         recorded: Recorded
         if self._is_whole:
-            recorded = InMemory(deliveries, spoken)
+            recorded = InMemory(deliveries)
         else:
             recorded = in_file = InFile(path, Heads(path))
             items = [item for it in deliveries for item in in_file.items_of(it.message)]

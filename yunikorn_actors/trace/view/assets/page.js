@@ -131,13 +131,14 @@ class App {
 
   selectObject(run, object) {
     this.selected = {run, object};
-    this.marked = {run, object};
+    const spoken = this.runs.map((it) => it.spoken(it === run ? object : twin(it, object)));
+    this.marked = {run, object, spoken};
     this.chain = [];
     this._chainChanged();
     $("object-kind").value = object.kind;
     this._listObjects();
     this._showDetail(objectPanel(this, run, object));
-    const count = `${object.messages.length} messages are marked`;
+    const count = `${run.spoken(object).size} messages are marked`;
     this._announce(`${shown(`${object.kind} ${object.name}`)}: ${count}`);
   }
 
@@ -155,13 +156,10 @@ class App {
   }
 
   isMarked(run, message) {
-    return this.marked !== null && this._markedIn(run).spoken.has(message);
+    return this.marked !== null && this._markedIn(run).has(message);
   }
 
-  _markedIn(run) {
-    const {object} = this.marked;
-    return run.objects.includes(object) ? object : twin(run, object);
-  }
+  _markedIn(run) { return this.marked.spoken[run.side]; }
 
   isInChain(run, message) { return this._inChain[run.side].has(message); }
 
@@ -240,7 +238,7 @@ class App {
       for (let message = 0; message < run.count; message++) flags[message] = passes?.[message] ?? PASSES;
     }
     for (const run of this.marked ? this.runs : [])
-      for (const message of this._markedIn(run).spoken) this._lanes.flags[run.side][message] |= SPEAKS;
+      for (const message of this._markedIn(run)) this._lanes.flags[run.side][message] |= SPEAKS;
     for (const {run, message} of this.chain) this._lanes.flags[run.side][message] |= IN_CHAIN;
     if (this.selected?.message !== undefined)
       this._lanes.flags[this.selected.run.side][this.selected.message] |= SELECTED;
@@ -411,7 +409,7 @@ class App {
 
 // The same thing in the other run.
 function twin(run, object) {
-  const none = {spoken: new Set()};
+  const none = {messages: []};
   return run.objects.find((it) => it.kind === object.kind && it.name === object.name) ?? none;
 }
 

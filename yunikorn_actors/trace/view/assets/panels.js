@@ -149,7 +149,7 @@ function objectPanel(app, run, object) {
     el("h2", {}, `${object.kind} `, id(object.name)),
     facts([
       ...(app.runs.length > 1 ? [["run", id(run.name)]] : []),
-      ["messages", `${object.messages.length} speak of it; they are marked ▔`],
+      ["messages", `${run.spoken(object).size} speak of it; they are marked ▔`],
       ...(object.names.length > 1 ? [["known as", ...object.names.flatMap((it) => [id(it), " "])]] : []),
     ]),
     el("p", {}, only),

@@ -201,19 +201,39 @@ class Run {
 
   _objectsByName() {
     this._named = new Map();
-    for (const object of this.objects) {
-      object.spoken = new Set(object.messages);
+    this._spoken = new Map();
+    for (const object of this.objects)
       for (const name of object.names) {
         if (!this._named.has(name)) this._named.set(name, []);
         this._named.get(name).push(object);
       }
-    }
   }
 
   // The object that a text in a message means, if it means any.
   named(text, message) {
     const found = this._named.get(text) ?? [];
-    return found.find((object) => object.spoken.has(message));
+    return found.find((object) => this._speaks(object)(message));
+  }
+
+  // The messages that speak of an object.
+  spoken(object) {
+    if (!this._spoken.has(object)) {
+      const found = object.messages ?? [...this.columns.cause.keys()].filter(this._speaks(object));
+      this._spoken.set(object, new Set(found));
+    }
+    return this._spoken.get(object);
+  }
+
+  // Whether a message speaks of it. A UUID tells by itself whose it is; a key with its application.
+  _speaks({names, uuids, application, messages}) {
+    if (messages) return (message) => messages.includes(message);
+    const quoted = (some) => some.map((it) => `"${it}"`);
+    const [own, any, owner] = [uuids, names, [application]].map(quoted);
+    const says = (payload, some) => some.some((it) => payload.includes(it));
+    return (message) => {
+      const payload = this._payloads[message];
+      return says(payload, any) && (!application || says(payload, owner) || says(payload, own));
+    };
   }
 
   _marked(kind) {
@@ -233,7 +253,7 @@ class Run {
       [lane, (it) => this.lanes[this.lane(it)] === lane],
       [stimulus, (it) => this.stimulus(it) === stimulus],
       [refused, (it) => this.refused.has(it)],
-      [object, (it) => object.spoken.has(it)],
+      [object, (it) => this.spoken(object).has(it)],
       [words, (it) => this._has(it, words)],
     ].filter(([isAsked]) => isAsked).map(([, test]) => test);
     return Uint8Array.from({length: this.count}, (_, it) => tests.every((test) => test(it)));
