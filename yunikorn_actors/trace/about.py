@@ -168,8 +168,8 @@ class Together(Sequence[Delivery]):
         index = self._index(level)
         if not index:
             return None
-        found = max((index[name] for name in level.names_of(item) if name in index), default=None)
-        return None if found is None else self._deliveries[found]
+        places = [index[name] for name in level.names_of(item) if name in index]
+        return self._deliveries[max(places)] if places else None
 
     def _index(self, level: _Level) -> dict[_Name, int]:
         """Return the last place of each name."""

@@ -216,9 +216,8 @@ def _there(message: Message, item: Item) -> Item:
             if item.uuid in taken(it):
                 return claimant(it) or item
     if item.part is Part.APPLICATION:
-        own = (claimant(it) for it in message.proposals)
-        found = [it for it in own if it and it.application_id == item.application_id]
-        return found[-1] if found else item
+        own = map(claimant, reversed(message.proposals))
+        return next((it for it in own if it and it.application_id == item.application_id), item)
     return item
 
 

@@ -118,17 +118,16 @@ class InMemory:
         self._together: dict[Cause, Together] = {}
         self._alone: dict[int, Together] = {}
         self.additions: dict[Item, list[Addition]] = {}
-        self._written: dict[str, list[tuple[int, Written]]] = {}
-        facts = 0
+        self._written: dict[str, list[int]] = {}
+        self._facts: list[Written] = []
         for it in deliveries:
             # A caller's mailbox counts its answers from one again, and those lead nowhere.
             self._steps.setdefault(Cause(it.mailbox, it.step), it)
             if it.mailbox == EVENT_PUBLISHER:
                 for fact in facts_of(it.message):
-                    facts += 1
-                    written = facts, (it, fact)
                     for name in names_in(fact):
-                        self._written.setdefault(name, []).append(written)
+                        self._written.setdefault(name, []).append(len(self._facts))
+                    self._facts.append((it, fact))
 
     def joined_with(self, step: Cause) -> Together:
         found = self._together.get(step)
@@ -151,13 +150,13 @@ class InMemory:
         return found
 
     def naming(self, names: Iterable[str], receives: Receives) -> list[Delivery]:
-        return self._at(chain.from_iterable(self._named.get(it, ()) for it in names), receives)
+        return self._at(_merged([self._named.get(it, ()) for it in names]), receives)
 
     def speaking(self, names: Iterable[str], receives: Receives) -> list[Delivery]:
-        return self._at(self._spoken.of_any(names), receives)
+        return self._at(sorted(self._spoken.of_any(names)), receives)
 
     def _at(self, places: Iterable[int], receives: Receives) -> list[Delivery]:
-        found = map(self._deliveries.__getitem__, sorted({*places}))
+        found = map(self._deliveries.__getitem__, places)
         return [it for it in found if receives(it.mailbox)]
 
     @cached_property
@@ -176,8 +175,8 @@ class InMemory:
         return Spoken(self._deliveries)
 
     def written(self, names: Iterable[str]) -> list[Written]:
-        found = dict(chain.from_iterable(self._written.get(name, ()) for name in names))
-        return [found[number] for number in sorted(found)]
+        numbers = _merged([self._written.get(name, ()) for name in names])
+        return [self._facts[number] for number in numbers]
 
     def of_manager(self, manager: str) -> Recorded:
         return self if self._managers <= {"", manager} else OfManager(self, manager)
@@ -185,3 +184,8 @@ class InMemory:
     @cached_property
     def _managers(self) -> set[str]:
         return set(map(manager_in, self._deliveries))
+
+
+def _merged(rows: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Return the numbers of several ascending rows in their order, each once."""
+    return rows[0] if len(rows) == 1 else sorted({*chain.from_iterable(rows)})

@@ -186,7 +186,8 @@ class _Drawing:
 
     def _message(self, step: Step, timeline: Timeline) -> None:
         it, columns, text = step.delivery, self._columns, self._texts.of
-        it = it._replace(message=self._copies.of(it.message))
+        message = self._copies.of(it.message)
+        it = it if message is it.message else it._replace(message=message)
         number, at = len(self._deliveries), Cause(it.mailbox, it.step)
         columns.record.append(self._trace.number)
         columns.lane.append(self._lanes.of(lane_of(it.mailbox)))
