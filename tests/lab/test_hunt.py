@@ -79,13 +79,13 @@ def test_most_of_them_are_found() -> None:
 
 def test_drawn_worlds_are_another_place_to_look(capsys: pytest.CaptureFixture[str]) -> None:
     hunter = SwarmHunter(seed=1, worlds=4)
-    found = hunter.hunt(BY_ID["M102"])
+    found = hunter.hunt(BY_ID["M103"])
     assert (SWARM, True) == (found.strategy, found.found)
-    assert "placeholder is False" in found.violation
+    assert "node_id is" in found.violation
     again = ("lab", "swarm", "--seed", "1", "--first", str(found.run), "--runs", "1", "--json")
     assert 0 == main(list(again))
-    assert 1 == main([*again, "--mutant", "M102", "--shrink-seconds", "1s"])
-    assert "placeholder is False" in capsys.readouterr().out
+    assert 1 == main([*again, "--mutant", "M103", "--shrink-seconds", "1s"])
+    assert "node_id is" in capsys.readouterr().out
 
 
 def test_what_is_wrong_without_the_mutant_is_not_its_mistake() -> None:
@@ -99,7 +99,7 @@ def test_what_is_wrong_without_the_mutant_is_not_its_mistake() -> None:
 
 
 def test_what_no_run_has_is_not_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == main(["lab", "mutants", "--swarm", "2", "M280", "M103"])
+    assert 0 == main(["lab", "mutants", "--swarm", "2", "M280", "M201"])
     text = capsys.readouterr().out
     assert "M280  not looked for, a test fails with it" in text
     assert "cluster                0 of   1  held by tests" in text
