@@ -178,6 +178,25 @@ def _nodes(book: Book, truth: PartitionState) -> Iterator[str]:
         node = truth.nodes.get(answer["nodeID"])
         if node is not None:
             yield from _node(answer, node)
+    yield from _utilizations(book, truth)
+
+
+def _utilizations(book: Book, truth: PartitionState) -> Iterator[str]:
+    """A node is in the tenth that it fills last: the fifth from over 40 to 50 percent."""
+    for of_kind in at_once(nodes.utilizations(book))["utilizations"]:
+        kind = of_kind["type"]
+        for tenth, bucket in enumerate(of_kind["utilization"]):
+            for id_ in bucket.get("nodeNames", ()):
+                node = truth.nodes.get(id_)
+                if node is None:
+                    continue
+                used = _sum((it.resource, 1) for it in node.allocations.values()).get(kind, 0)
+                share = 10 * used, node.capacity.get(kind, 0)
+                low, high = tenth * share[1], (tenth + 1) * share[1]
+                is_least = tenth == 0 and share[0] <= 0
+                is_most = tenth == nodes.BUCKETS - 1 and share[0] > low
+                if not (low < share[0] <= high or is_least or is_most):
+                    yield f"it counts {id_} in tenth {tenth} of {kind}, of which it uses {used}"
 
 
 def _node(answer: Mapping[str, Any], node: Node) -> Iterator[str]:

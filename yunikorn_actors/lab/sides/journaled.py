@@ -12,6 +12,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from yunikorn_actors.domain.alike import are_alike
+from yunikorn_actors.domain.facts import SchedulingHeld
 from yunikorn_actors.domain.image import image_of
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.snapshot import snapshot
@@ -24,9 +25,11 @@ from yunikorn_actors.machines.machine import InvariantViolation, Machine, SetTim
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime.journal.frames import check_of, framed, frames_in
 from yunikorn_actors.runtime.journal.kept import Entries
 from yunikorn_actors.runtime.journal.truth import (
+    Entry,
     Truth,
     WrongReplay,
     follows,
@@ -84,6 +87,10 @@ class Journaled(Oracle):
 
     def at_rest(self, world: World) -> None:
         self._look_around(world.simulator, "at rest")
+        if self._context is not None:
+            faults = [*self._unrefused(self._context, world.simulator.now_ns), *self._forgetting()]
+            if faults:
+                raise InvariantViolation("journal at rest: " + "; ".join(faults))
 
     def drained(self, world: World) -> None:
         self._look_around(world.simulator, "in the end")
@@ -127,6 +134,47 @@ class Journaled(Oracle):
         if made.digest() != self._truth.digest():
             raise WrongReplay("a snapshot does not make the state that it was written from")
         self._truth = made
+
+    # -- what the next core must refuse, or may forget
+
+    def _again(self) -> Truth:
+        """Make the truth once more: it will be spoilt."""
+        made = Truth()
+        made.begin_with(_stored(self._truth.told()))
+        return made
+
+    def _unrefused(self, core: Context, now_ns: int) -> Iterator[str]:
+        """What another core had, or facts out of their row, were written by a faulty one."""
+        for name, it in core.partitions.items():
+            tally = tally_of(it.state, it.epoch)
+            for word in ("nodes", "applications", "allocations"):
+                wrong = replace(tally, **{word: getattr(tally, word) + 1})
+                yield from self._taken(Entry(at_ns=now_ns, tallies={name: wrong}), word)
+            for revision in (it.state.revision, it.state.revision + 2):
+                facts = FactsAppended(
+                    rm_id=it.rm_id, partition=name, epoch=it.epoch, first_revision=revision,
+                    facts=(SchedulingHeld(held=False, behind=False, at_ns=now_ns),),
+                )  # fmt: skip
+                issued = ((FactsAppended.__name__, facts),)
+                yield from self._taken(Entry(at_ns=now_ns, issued=issued), f"revision {revision}")
+
+    def _taken(self, entry: Entry, what: str) -> Iterator[str]:
+        try:
+            self._again().take(stored_entry(memoryview(encode(entry))))
+        except WrongReplay:
+            return
+        yield f"a record with another {what} is taken"
+
+    def _forgetting(self) -> Iterator[str]:
+        """Where it has no room for all applications that have ended, the newest stay."""
+        for life, truth in self._truth.states.items():
+            sizes = {serial: len(encode(app)) for serial, app in truth.finished.items()}
+            kept = [*sizes][len(sizes) // 2 :]
+            made = self._again()
+            made.forget(sum(sizes[it] for it in kept))
+            left = [*made.states[life].finished]
+            if left != kept:
+                yield f"of {life[0]} it keeps {left} of {[*sizes]}"
 
     # -- comparing
 

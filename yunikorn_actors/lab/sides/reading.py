@@ -7,7 +7,10 @@ out.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
+
+from msgspec.structs import replace
 
 from yunikorn_actors.domain.alike import are_alike
 from yunikorn_actors.domain.snapshot import snapshot
@@ -23,10 +26,20 @@ from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
     Delivery,
+    Message,
     follower_address,
     reply_address,
 )
-from yunikorn_actors.messages.following import FollowEnded, FollowRequested, HistoryRequested
+from yunikorn_actors.messages.following import (
+    FollowEnded,
+    FollowRequested,
+    HistoryRequested,
+    ManagerDescribed,
+    ManagerLeft,
+)
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.service.cluster.following import Managers
+from yunikorn_actors.service.read.book import GapInFacts
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.sim.simulator import Simulator
 
@@ -37,6 +50,8 @@ _RENEWED: Final = 3
 _FIRST, _LATE = follower_address(0), follower_address(-1)
 """No follower of a core has these."""
 _RECORDS_MAX: Final = 1_000
+_TWICE: Final = 20
+"""One message in so many comes twice."""
 
 
 class ReadAlong(Oracle):
@@ -112,7 +127,10 @@ class ReadAlong(Oracle):
     def _tell(self, effects: list[Effect], now_ns: int) -> None:
         for effect in effects:
             if isinstance(effect, Send) and effect.to in self._sides:
-                self._sides[effect.to].handle(effect.message, now_ns)
+                side = self._sides[effect.to]
+                side.handle(effect.message, now_ns)
+                if isinstance(effect.message, FactsAppended) and not self._draw.number(_TWICE):
+                    _tell_again(side, effect.message, now_ns)
 
     # -- comparing
 
@@ -146,6 +164,8 @@ class ReadAlong(Oracle):
                     yield f"of {name} it has {found}"
                     return
             yield from wrong_answers(side.books[name], partition.state)
+        for described in side.managers.values():
+            yield from _wrong_together(described)
         yield from self._of_records(simulator.machines.get(EVENT_PUBLISHER), side)
 
     def _of_records(self, publisher: Machine | None, side: ReadSide) -> Iterator[str]:
@@ -160,3 +180,30 @@ class ReadAlong(Oracle):
         first = max(ring.lowest_id, theirs.lowest_id, ring.next_id - _RECORDS_MAX)
         if ring.read(first, _RECORDS_MAX) != theirs.read(first, _RECORDS_MAX):
             yield "its event records are others than those of the core"
+
+
+def _tell_again(side: ReadSide, message: FactsAppended, now_ns: int) -> None:
+    with suppress(GapInFacts):
+        side.handle(message, now_ns)
+        raise InvariantViolation(f"read side: it takes facts of {message.partition} twice")
+
+
+def _wrong_together(whole: ManagerDescribed) -> Iterator[str]:
+    """Describe it as the cores of a cluster would, each with one of its partitions."""
+    parts = whole.config.partitions
+    managers, told = Managers([it.name for it in parts]), None
+    for part in parts:
+        one = replace(whole, config=replace(whole.config, partitions=(part,)))
+        told = managers.described(part.name, one)
+    if parts and told != whole:
+        yield f"of several cores {whole.rm_id} is described as {told}, expected {whole}"
+    for number, part in enumerate(parts, 1):
+        left = managers.left(part.name, whole.rm_id)
+        rest = parts[number:]
+        wanted: Message = (
+            replace(whole, config=replace(whole.config, partitions=rest))
+            if rest
+            else ManagerLeft(rm_id=whole.rm_id)
+        )
+        if left != wanted:
+            yield f"when it has left {part.name}, {whole.rm_id} is described as {left}"

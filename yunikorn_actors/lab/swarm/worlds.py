@@ -393,7 +393,7 @@ class PartitionWriter(Writer):
         if step == "ask" and "creation-times" not in parts:
             kept.pop("tags", None)
         if self.name != PARTITIONS[0]:
-            kept["partition"] = self.name
+            kept.setdefault("partition", self.name)
         if step == "add_app" and "placement-rules" in parts:
             kept = self._placed_by_rules(kept)
         if step in {"add_app", "ask"}:
@@ -667,9 +667,8 @@ class PartitionWriter(Writer):
 
     def reject_app(self) -> None:
         """An application comes whose queue is not there."""
-        self.add(
-            "add_app", {"id": f"no-{self.prefix}-{self.draw.whole(1, 3)}", "queue": "root.nowhere"}
-        )
+        app = {"id": f"no-{self.prefix}-{self.draw.whole(1, 3)}", "queue": "root.nowhere"}
+        self.add("add_app", {**app, "partition": "nowhere"} if self.draw.once_in(4) else app)
 
     def reject_ask(self) -> None:
         """An ask comes whose application is not there, or which asks for nothing sound."""

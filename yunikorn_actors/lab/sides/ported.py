@@ -1,0 +1,298 @@
+"""Portals of a run: what a cluster keeps of each resource manager, so that a core may die.
+
+A portal notes what a resource manager says and hears. From that it would report to a core that
+began anew, in the manager's place. Here that is done at rest: another core gets the report, and
+then has to have what the first one has; of its answers only what is new may reach the manager.
+
+A name that is used twice, or ends without its UUID, may mean several things while it is under way:
+from there on only nodes are compared.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, Final
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.ids import partition_name
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.world import LabSimulator, Oracle, World
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.messages import rm_calls as c
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_manager
+from yunikorn_actors.service.cluster.holdings import Holdings, Response
+from yunikorn_actors.service.cluster.split import Request, home_of, names_in, split
+from yunikorn_actors.sim.simulator import Simulator
+
+_LOOKS: Final = (4, 16, 64)
+"""One rest in so many is a moment at which the core could die."""
+_RESPONSES: Final = (c.CallUpdateAllocation, c.CallUpdateApplication, c.CallUpdateNode)
+_REQUESTS: Final = (rm.AllocationsRequested, rm.ApplicationsRequested, rm.NodesRequested)
+_CREATES: Final = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
+_LEAVES: Final = frozenset(
+    {ApplicationState.FAILING, ApplicationState.RESUMING, ApplicationState.COMPLETING}
+)
+"""States in which another core need not have the application, or has it in another state."""
+
+
+class _Portal:
+    """What is kept of one registration."""
+
+    def __init__(self, request: si.RegisterResourceManagerRequest, callback: str) -> None:
+        self.rm_id = request.rm_id
+        self.request = request
+        self.callback = callback
+        self.homes = names_in(request.config)
+        self.holdings = Holdings(request.rm_id)
+        self.ends: list[si.SiMessage] = []
+        """What ends something and was not handled yet."""
+        self.is_plain = True
+        """Whether each name was used once, and nothing was refused."""
+        self._used: dict[tuple[str, str], None] = {}
+        self._reported: dict[str, None] = {}
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it has one partition: of several, answers do not say which they are about."""
+        return len(self.homes) == 1
+
+    def say(self, request: Request) -> Iterator[str]:
+        parts = split(request, self.homes)
+        yield from _wrong_parts(request, parts, self.homes)
+        if self.is_alone:
+            self.holdings.say(request)
+            self.ends.extend(_ends_in(request))
+            if isinstance(request, si.AllocationRequest):
+                self._reported.update((it.uuid, None) for it in request.allocations if it.uuid)
+            for name in _names_in(request):
+                self.is_plain &= name not in self._used and "" not in name
+                self._used[name] = None
+
+    def hear(self, response: Response) -> Iterator[str]:
+        if self.is_alone:
+            news = self.holdings.news(response)
+            self.is_plain &= not response.rejected
+            self.is_plain &= not getattr(response, "rejected_allocations", ())
+            if self.is_plain and isinstance(response, si.AllocationResponse):
+                heard = news if isinstance(news, si.AllocationResponse) else si.AllocationResponse()
+                # What it has reported itself need not be announced if it ends it at once.
+                kept = {it.uuid for it in heard.new} | self._reported.keys()
+                if heard.released != response.released or any(
+                    it.uuid not in kept for it in response.new
+                ):
+                    yield f"of {response} only {news} is news to {self.rm_id}"
+
+    def rest(self) -> Iterator[str]:
+        """All that was said has been handled, and its answers have come."""
+        untold = self.holdings.handled(self.holdings.said_count)
+        if untold is not None:
+            yield f"{self.rm_id} was not told of {untold}, and no core has died"
+        self.ends.clear()
+
+    def lost_ends(self) -> Iterator[str]:
+        """What would be missing in the report if the core died now."""
+        if self.is_alone and self.ends:
+            told = [it for request in deepcopy(self.holdings).recover() for it in _ends_in(request)]
+            yield from (f"the report leaves out {it}" for it in self.ends if it not in told)
+
+
+class Ported(Oracle):
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+        self._often = draw.one_of(_LOOKS)
+        self._portals: dict[str, _Portal] = {}
+        """By resource manager."""
+        self._coming: dict[str, si.RegisterResourceManagerRequest] = {}
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        assert isinstance(simulator, LabSimulator)
+        message, faults = delivery.message, list[str]()
+        if delivery.mailbox == RM_PROXY:
+            self._register(message)
+            if isinstance(message, _REQUESTS):
+                portal = self._portals.get(message.request.rm_id)
+                if portal is not None:
+                    faults.extend(portal.say(message.request))
+                    faults.extend(portal.lost_ends())
+        elif is_manager(delivery.mailbox) and isinstance(message, _RESPONSES):
+            for portal in self._portals.values():
+                if portal.callback == delivery.mailbox:
+                    faults.extend(portal.hear(message.response))
+        if simulator.is_at_rest:
+            for portal in self._portals.values():
+                faults.extend(portal.rest())
+            if not faults and not self._draw.number(self._often):
+                faults.extend(self._die(simulator))
+        _fail(f"after {type(message).__name__}", faults)
+
+    def at_rest(self, world: World) -> None:
+        _fail("at rest", [*self._die(world.simulator)])
+
+    def _register(self, message: Any) -> None:  # noqa: ANN401 - any message
+        match message:
+            case rm.RegistrationRequested():
+                self._coming[message.callback] = message.request
+            case rm.RMRegistered():
+                request = self._coming.pop(message.callback, None)
+                self._portals.pop(message.rm_id, None)
+                if request is not None:
+                    self._portals[message.rm_id] = _Portal(request, message.callback)
+            case rm.RMLost() | rm.RMUnregistered() | rm.ConfigurationRequested():
+                # With other queues another core may refuse what this one has.
+                self._portals.clear()
+
+    # -- another core
+
+    def _die(self, simulator: LabSimulator) -> Iterator[str]:
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        for portal in self._portals.values():
+            name = partition_name(portal.rm_id, portal.homes[0]) if portal.is_alone else ""
+            if name in context.partitions:
+                heir = _Heir(simulator, portal)
+                yield from heir.differences(context.partitions[name].state)
+
+
+class _Heir(si.ResourceManagerCallback):
+    """Another core, which has the report of a portal, and the manager behind that."""
+
+    def __init__(self, simulator: LabSimulator, portal: _Portal) -> None:
+        self._portal = portal
+        self._holdings = deepcopy(portal.holdings)
+        self.refused: dict[str, None] = {}
+        """Applications and nodes that this core does not take."""
+        self.announced: list[si.Allocation] = []
+        core = Simulator(Topology("fused", settings=simulator.settings, instance="heir"))
+        core.now_ns = simulator.now_ns
+        core.register_resource_manager(portal.request, self)
+        for request in self._holdings.recover():
+            match request:
+                case si.ApplicationRequest():
+                    core.update_application(request)
+                case si.NodeRequest():
+                    core.update_node(request)
+                case _:
+                    core.update_allocation(request)
+        core.settle()
+        context = core.machines[CONTEXT]
+        assert isinstance(context, Context)
+        (self._state,) = (it.state for it in context.partitions.values())
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        news = self._holdings.news(response)
+        if news is not None:
+            self.announced.extend(news.new)
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self.refused.update((it.application_id, None) for it in response.rejected)
+        self._holdings.news(response)
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        self.refused.update((it.node_id, None) for it in response.rejected)
+        self._holdings.news(response)
+
+    # -- comparing
+
+    def differences(self, truth: PartitionState) -> Iterator[str]:
+        whose, state = self._portal.rm_id, self._state
+        for item in self.announced if self._portal.is_plain else ():
+            if item.uuid in truth.owners:
+                yield f"{item.allocation_key} is announced to {whose} once more"
+        nodes = {it: node for it, node in truth.nodes.items() if it not in self.refused}
+        if nodes.keys() != state.nodes.keys():
+            yield f"of {whose} it has the nodes {[*state.nodes]}, and not {[*nodes]}"
+            return
+        for id_, node in nodes.items():
+            heir = state.nodes[id_]
+            for word in ("capacity", "occupied_reported", "drained"):
+                mine, its = getattr(node, word), getattr(heir, word)
+                if _plain(mine) != _plain(its):
+                    yield f"{id_} has {word} {its} in it, and not {mine}"
+        for app in truth.applications.values() if self._portal.is_plain else ():
+            if app.state not in _LEAVES and app.id not in self.refused:
+                yield from self._of_application(app)
+
+    def _of_application(self, app: Application) -> Iterator[str]:
+        heir = self._state.applications.get(app.id)
+        if heir is None:
+            yield f"it does not have {app.id}, which is {app.state.value}"
+            return
+        for uuid, item in app.allocations.items():
+            if item.node_id in self.refused or item.releasing is not None:
+                continue
+            found = heir.allocations.get(uuid)
+            if found is None or found.node_id != item.node_id:
+                yield f"it does not have {item.spec.key} of {app.id} on {item.node_id}"
+        placed = {it.spec.key for it in heir.allocations.values()}
+        for key, ask in app.asks.items():
+            if ask.remaining and key not in heir.asks and key not in placed:
+                yield f"it was not asked for {key} of {app.id}"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - an amount or a flag
+    return {it: n for it, n in value.items() if n} if isinstance(value, dict) else value
+
+
+def _ends_in(request: Request) -> Iterator[si.SiMessage]:
+    """Yield what ends something by name."""
+    match request:
+        case si.ApplicationRequest():
+            yield from request.remove
+        case si.AllocationRequest() if request.releases is not None:
+            yield from request.releases.allocation_asks_to_release
+            yield from request.releases.allocations_to_release
+
+
+def _names_in(request: Request) -> Iterator[tuple[str, str]]:
+    """Yield what is named, by its application; an empty text stands for a name that is left out."""
+    match request:
+        case si.ApplicationRequest():
+            yield from (("application", it.application_id) for it in request.new)
+        case si.NodeRequest():
+            for node in request.nodes:
+                if node.action in _CREATES:
+                    yield "node", node.node_id
+                for item in node.existing_allocations:
+                    yield item.application_id, item.allocation_key
+        case si.AllocationRequest():
+            asked: tuple[Any, ...] = (*request.asks, *request.allocations)
+            for it in asked:
+                yield it.application_id or "foreign", it.allocation_key
+            if request.releases is not None:
+                ends = request.releases.allocations_to_release
+                yield from ((it.uuid, it.uuid) for it in ends if not it.uuid)
+
+
+def _wrong_parts(
+    request: Request, parts: dict[str, Request], homes: tuple[str, ...]
+) -> Iterator[str]:
+    """Each item has to be in one part, that of its partition; of none here, in the first."""
+    whole = [*_items_in(request)]
+    found = [(home, it) for home, part in parts.items() for it in _items_in(part)]
+    if len(found) != len(whole):
+        yield f"of {len(whole)} items of a request {len(found)} are in its parts"
+    for home, it in found:
+        named = home_of(request.rm_id, it)
+        wanted = named if named in homes else homes[0]
+        if home != wanted:
+            yield f"what belongs to {wanted} is said to {home}: {it}"
+
+
+def _items_in(request: Request) -> Iterator[Any]:
+    match request:
+        case si.ApplicationRequest():
+            yield from (*request.new, *request.remove)
+        case si.NodeRequest():
+            yield from request.nodes
+        case si.AllocationRequest():
+            yield from (*request.asks, *request.allocations)
+            yield from _ends_in(request)
+
+
+def _fail(when: str, faults: list[str]) -> None:
+    if faults:
+        raise InvariantViolation(f"portal {when}: " + "; ".join(faults))
