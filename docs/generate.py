@@ -522,7 +522,7 @@ def mutants() -> str:
 
 def _mutants_of(kind: Kind, rows: list[tuple[str, ...]]) -> str:
     heads = ("id", "comes from", "what is wrong", "where")
-    unplayed = "No run of the laboratory has this part.\n\n" if kind in UNPLAYED else ""
+    unplayed = "No case has this part; drawn worlds do.\n\n" if kind in UNPLAYED else ""
     return f"\n## {kind.capitalize()}\n\n{unplayed}{table(heads, rows)}"
 
 

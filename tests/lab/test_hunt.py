@@ -99,11 +99,18 @@ def test_what_is_wrong_without_the_mutant_is_not_its_mistake() -> None:
 
 
 def test_what_no_run_has_is_not_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == main(["lab", "mutants", "--swarm", "2", "M280", "M201"])
+    assert 0 == main(["lab", "mutants", "--runs", "1", "M280", "M103"])
     text = capsys.readouterr().out
     assert "M280  not looked for, a test fails with it" in text
     assert "cluster                0 of   1  held by tests" in text
     assert "notified wrongly       1 of   1\n" in text
+
+
+def test_what_stands_beside_the_core_is_in_drawn_worlds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["lab", "mutants", "--swarm", "5", "M280", "M274"])
+    text = capsys.readouterr().out
+    assert "M280  found by swarm" in text
+    assert "cluster                1 of   1\n" in text
 
 
 def test_the_command_prints_one_object_for_each(capsys: pytest.CaptureFixture[str]) -> None:

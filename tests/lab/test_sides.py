@@ -10,8 +10,11 @@ from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles import all_oracles
 from yunikorn_actors.lab.play import explore, play
 from yunikorn_actors.lab.swarm.drawn import drawn
+from yunikorn_actors.lab.swarm.parts import Wanted
 from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.runtime.journal import kept, truth
+from yunikorn_actors.service.cluster import holdings, split
+from yunikorn_actors.service.cluster.holdings import Holdings
 from yunikorn_actors.service.read import usage
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.history import History
@@ -89,10 +92,18 @@ READ = (
 )
 
 
-def found(numbers: range, kind: str | tuple[str, ...]) -> str:
+WITH = {
+    "a snapshot forgets reservations": ("reservations", "waits"),
+    "a node that was drained comes back open": ("drained-nodes",),
+}
+"""The parts of worlds in which some of them are looked for."""
+
+
+def found(numbers: range, kind: str | tuple[str, ...], planted: str) -> str:
     """Play drawn worlds up to the first in which this is wrong."""
+    wanted = Wanted(only=WITH.get(planted, ()))
     for number in numbers:
-        run = drawn(1, number)
+        run = drawn(1, number, wanted)
         violation = explore(run.case, run.schedule(), all_oracles(Draw(number))).violation
         if violation is not None and violation.text.startswith(kind):
             return violation.text
@@ -102,13 +113,13 @@ def found(numbers: range, kind: str | tuple[str, ...]) -> str:
 @pytest.mark.parametrize("planted", JOURNAL, ids=lambda it: it.id)
 def test_a_defect_of_the_journal_is_found(planted: Mutant) -> None:
     with planted.applied():
-        assert found(RUNS, "journal"), f"not found: {planted.id}"
+        assert found(RUNS, "journal", planted.id), f"not found: {planted.id}"
 
 
 @pytest.mark.parametrize("planted", READ, ids=lambda it: it.id)
 def test_a_defect_of_the_read_side_is_found(planted: Mutant) -> None:
     with planted.applied():
-        assert found(RUNS, ("read side", "late read side")), f"not found: {planted.id}"
+        assert found(RUNS, ("read side", "late read side"), planted.id), f"not found: {planted.id}"
 
 
 def test_an_oracle_changes_nothing_of_a_run() -> None:
@@ -169,3 +180,37 @@ def test_places_have_no_order_among_queues() -> None:
     assert outcome.ok, outcome.violation
     facts = [fact for it in outcome.deliveries for fact in getattr(it.message, "facts", ())]
     assert any(isinstance(fact, ReservationMade) for fact in facts), "vacuous"
+
+
+CLUSTER = (
+    mutant(
+        "a node that was drained comes back open",
+        holdings._changed,
+        "if change.action in _DRAINS:",
+        "if False:",
+    ),
+    mutant(
+        "what was to end is left out of the report",
+        Holdings.recover,
+        "        parts.append(end.request)\n",
+        "",
+    ),
+    mutant(
+        "applications are left out of the report",
+        Holdings.recover,
+        "apps = list(self._applications.values())",
+        "apps = []",
+    ),
+    mutant(
+        "each item is said to the first partition",
+        split.split,
+        "name if name in homes else homes[0]",
+        "homes[0]",
+    ),
+)
+
+
+@pytest.mark.parametrize("planted", CLUSTER, ids=lambda it: it.id)
+def test_a_defect_of_a_portal_is_found(planted: Mutant) -> None:
+    with planted.applied():
+        assert found(RUNS, "portal", planted.id), f"not found: {planted.id}"

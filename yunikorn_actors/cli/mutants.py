@@ -61,7 +61,8 @@ def _by_kind(results: Sequence[Hunted]) -> Iterator[str]:
     present = {kind: hunted for kind, hunted in by_kind.items() if hunted}
     for kind, hunted in present.items() if len(present) > 1 else ():
         rest = [it.id for it in hunted if not it.found]
-        what = "held by tests" if kind in UNPLAYED else f"not found: {' '.join(rest)}"
+        is_played = kind not in UNPLAYED or any(it.runs for it in hunted)
+        what = f"not found: {' '.join(rest)}" if is_played else "held by tests"
         line = f"{kind:20}{sum(it.found for it in hunted):4} of {len(hunted):3}  {what}"
         yield line if rest else line.removesuffix(what).rstrip()
 
@@ -73,7 +74,7 @@ def _as_json(result: Hunted) -> dict[str, Any]:
 
 def _as_text(result: Hunted, seed: int) -> str:
     mutant = BY_ID[result.id]
-    if mutant.kind in UNPLAYED:
+    if mutant.kind in UNPLAYED and not result.runs:
         return f"{result.id}  not looked for, a test fails with it: {mutant.wrong}"
     took = f"{result.runs} runs, {result.plays} with it, {result.seconds:.1f} s"
     if not result.found:

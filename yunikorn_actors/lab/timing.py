@@ -10,6 +10,7 @@ from typing import Final
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import INT64_MAX
@@ -34,8 +35,10 @@ class Timers(Oracle):
         self._settings = Settings()
         self._recovers: dict[_Recovering, bool] = {}
         """Whether what an application has got last was reported, and not placed."""
-        self._revisions: dict[str, tuple[int, int]] = {}
-        """Of each partition the life and the revision at which it was looked at."""
+        self._warning_ns = ExtraConfig().confirm_warning_ns
+        """The longest that a resource manager has wished, or the usual one."""
+        self._looked_at: dict[str, tuple[int, int, int]] = {}
+        """Of each partition the life, the revision and the time at which it was looked at."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         context = simulator.machines[CONTEXT]
@@ -43,6 +46,9 @@ class Timers(Oracle):
         assert isinstance(simulator, LabSimulator)
         self._settings = simulator.settings
         faults: list[str] = []
+        wishes = getattr(delivery.message, "extra", None)
+        if isinstance(wishes, ExtraConfig):
+            self._warning_ns = max(self._warning_ns, wishes.confirm_warning_ns)
         if delivery.mailbox == CONTEXT and delivery is simulator.last:
             sends = (it for it in simulator.effects if isinstance(it, Send))
             for told in (it.message for it in sends if it.to == EVENT_PUBLISHER):
@@ -109,10 +115,11 @@ class Timers(Oracle):
     def _at_rest(self, simulator: Simulator, context: Context) -> Iterator[str]:
         armed: dict[str, int] | None = None
         for name, partition in context.partitions.items():
-            state, mark = partition.state, (partition.epoch, partition.state.revision)
-            if self._revisions.get(name) == mark:
+            state = partition.state
+            moment = (partition.epoch, state.revision, simulator.now_ns)
+            if self._looked_at.get(name) == moment:
                 continue
-            self._revisions[name] = mark
+            self._looked_at[name] = moment
             armed = simulator.armed(CONTEXT) if armed is None else armed
             life = f"{name}#{partition.epoch}"
             yield from self._of_books(state, simulator.now_ns)
@@ -148,14 +155,24 @@ class Timers(Oracle):
         for name, queue in cleaned.items():
             if queue.is_to_be_cleaned and name not in armed:
                 yield f"G29: {queue.path} is to be cleaned away, and no timer is armed for that"
-        confirm = f"confirm/{life}"
-        if _awaits(state) and confirm not in armed:
-            yield f"G21: releases are to be confirmed, and timer {confirm} is not armed"
+        yield from self._of_confirmations(state, armed.get(f"confirm/{life}"))
         for name in armed:
             # That of a queue which is in use again, or gone, finds nothing to do.
             may_idle = name in wanted or name.startswith("clean/")
             if f"/{life}/" in name and not may_idle:
                 yield f"G21: timer {name} is armed, and serves nothing"
+
+    def _of_confirmations(self, state: PartitionState, armed_ns: int | None) -> Iterator[str]:
+        """The first release that is not confirmed in its time is reported then, and each next."""
+        waiting = (state.applications[id_].allocations[it] for it, id_ in state.unconfirmed.items())
+        asked_ns = [it.asked_back_ns for it in waiting if not it.is_overdue]
+        if not asked_ns:
+            return
+        if armed_ns is None:
+            yield "G21: releases are to be confirmed, and no timer is armed for that"
+        elif armed_ns > min(asked_ns) + self._warning_ns:
+            late = armed_ns - min(asked_ns) - self._warning_ns
+            yield f"G21: that a release is not confirmed is reported {late} ns too late"
 
 
 def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[str]:
@@ -168,11 +185,3 @@ def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[st
         yield "execution"
     if app.serial in state.admitted and not app.has_placeholders:
         yield "commitment"
-
-
-def _awaits(state: PartitionState) -> bool:
-    """Whether a release waits to be confirmed that was not reported as missing yet."""
-    return any(
-        not state.applications[id_].allocations[uuid].is_overdue
-        for uuid, id_ in state.unconfirmed.items()
-    )

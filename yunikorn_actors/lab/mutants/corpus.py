@@ -39,7 +39,7 @@ CORPUS: Final = tuple(
     sorted((*_BY_PART, *_BY_KIND), key=lambda mutant: (len(mutant.id), mutant.id))
 )
 PLAYED: Final = tuple(mutant for mutant in CORPUS if mutant.kind not in UNPLAYED)
-"""Those that a run may show."""
+"""Those that a run of a case may show."""
 BY_ID: Final = {mutant.id: mutant for mutant in CORPUS}
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors.lab.fan_out import FanOut, Processes
-from yunikorn_actors.lab.mutants.corpus import BY_ID, PLAYED
+from yunikorn_actors.lab.mutants.corpus import BY_ID, CORPUS, PLAYED
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Mutant
 from yunikorn_actors.lab.mutants.tries import Tries, Try
 from yunikorn_actors.lab.mutants.worlds import Worlds
@@ -114,7 +114,7 @@ class SwarmHunter:
     """Looks for one mutant after the other, in the same drawn worlds."""
 
     def __init__(self, seed: int, worlds: int) -> None:
-        self._worlds = Worlds(PLAYED, seed, worlds)
+        self._worlds = Worlds(CORPUS, seed, worlds)
 
     def hunt(self, mutant: Mutant) -> Hunted:
         begun, found, runs, plays = time.perf_counter(), Hunted(), 0, 0
@@ -164,7 +164,7 @@ class _Quest(NamedTuple):
 
 def _hunt(quest: _Quest) -> Hunted:
     mutant = BY_ID[quest.id]
-    if mutant.kind in UNPLAYED:
+    if mutant.kind in UNPLAYED and not quest.worlds:
         return Hunted(id=mutant.id)
     return _hunter(quest.seed, quest.runs, quest.worlds).hunt(mutant)
 

@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 UNPLAYED: Final = frozenset({Kind.READ, Kind.CLUSTER})
-"""No run of the laboratory has these parts, so tests alone show what is wrong there."""
+"""No case has these parts: drawn worlds have them, and tests show what is wrong there."""
 
 
 class StaleMutant(Exception):  # noqa: N818 - it names what happened
