@@ -84,6 +84,12 @@ class Envoy:
         self._reported = 0
         """Of them, those of the report; before it so many were taken here:"""
         self._before = 0
+        self._ends = self._handled = 0
+        """Those that end something, with which the report begins; and how many have been handled.
+
+        What comes behind them waits until then: an announcement before that may be of what they
+        end, and one behind it is of what came after them.
+        """
         self._tray = ""
         self._over: CoreError | None = None
         self._registering = threading.Lock()
@@ -165,12 +171,17 @@ class Envoy:
 
     def _next(self) -> tuple[str, int, tuple[Request, ...]] | None:
         with self._changed:
-            while not self._unsaid and self._over is None:
+            while self._over is None and (not self._unsaid or self._awaits_ends):
                 self._changed.wait()
             if self._over is not None:
                 return None
-            count = min(BATCH, len(self._unsaid))
+            ends = self._ends - self._said
+            count = min(ends if ends > 0 else BATCH, BATCH, len(self._unsaid))
             return self._tray, self._said + 1, tuple(self._unsaid[it] for it in range(count))
+
+    @property
+    def _awaits_ends(self) -> bool:
+        return self._said >= self._ends > self._handled
 
     def _was_said(self, tray: str, count: int) -> None:
         with self._changed:
@@ -225,6 +236,7 @@ class Envoy:
             # What was not said yet is in the holdings, and so in the report.
             self._unsaid = deque(self._holdings.recover())
             self._reported, self._before = len(self._unsaid), self.backlog.taken
+            self._ends, self._handled = self._holdings.repeated_ends, 0
             self._tray, self._said = tray, 0
             self._changed.notify_all()
 
@@ -253,6 +265,8 @@ class Envoy:
     def _take_handled(self, number: int) -> None:
         with self._changed:
             untold = self._holdings.handled(number)
+            self._handled = number
+            self._changed.notify_all()
         if untold is not None:
             self._tell("update_allocation", untold)
         if number >= self._reported:

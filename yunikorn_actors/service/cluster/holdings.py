@@ -6,7 +6,8 @@ be, and makes it in the manager's place, so that the manager need not know of th
 is that report. Its answers, and whatever else the manager has heard before, are no `news`.
 
 What was said and may not have been handled belongs to the report as well. Additions are part of
-what there is. Ends come first, before what may bear the same name anew.
+what there is. Ends come first, before what may bear the same name anew, and the rest waits until
+they are handled: an announcement is then known to be of something before them or behind them.
 """
 
 from collections import Counter, deque
@@ -70,6 +71,8 @@ class Holdings:
         self._rm_id = rm_id
         self.said_count = 0
         """Requests of this registration, the report included."""
+        self.repeated_ends = 0
+        """Those with which the last report begins."""
         self._nodes: dict[str, si.NodeInfo] = {}
         self._applications: dict[str, si.AddApplicationRequest] = {}
         self._asks: dict[Key, si.AllocationAsk | si.Allocation] = {}
@@ -259,7 +262,12 @@ class Holdings:
         rejected += [(it.application_id, it.allocation_key) for it in response.rejected_allocations]
         for key in rejected:
             was_ask = self._asks.pop(key, None) is not None
-            known = self._running.get(key[0], {}).get(key[1])
+            own = self._running.get(key[0], {})
+            # A report has the manager's UUID; what was announced under this key is no report.
+            reports = (
+                it for it in own.values() if it.item.allocation_key == key[1] and not it.is_told
+            )
+            known = own.get(key[1]) or next(reports, None)
             if known is not None and not was_ask:
                 self._remove(known)
         return _left(response, new=new, released=released)
@@ -316,11 +324,14 @@ class Holdings:
         for end in self._ends:
             parts.append(end.request)
             end.number, end.is_repeated = len(parts), True
+        self.repeated_ends = len(parts)
         self._due = Counter(it for it in self._due if it[1] in self._things(it[0]))
         on_node: dict[str, list[si.Allocation]] = {}
+        reported: list[si.Allocation] = []
         for it in self._all_running():
-            on_node.setdefault(it.item.node_id, []).append(it.item)
-            it.is_told = True
+            # What was reported in a list is answered: it is announced, or rejected in that form.
+            own = on_node.setdefault(it.item.node_id, []) if it.is_told else reported
+            own.append(it.item)
         asks = [it for it in self._asks.values() if isinstance(it, si.AllocationAsk)]
         later = [it for it in self._asks.values() if isinstance(it, si.Allocation)]
         nodes = [
@@ -332,7 +343,8 @@ class Holdings:
         parts += (si.ApplicationRequest(new=it, rm_id=rm_id) for it in _pieces(apps))
         parts += (si.NodeRequest(nodes=it, rm_id=rm_id) for it in _pieces(nodes))
         parts += (
-            si.AllocationRequest(allocations=it, rm_id=rm_id) for it in _pieces(foreign + later)
+            si.AllocationRequest(allocations=it, rm_id=rm_id)
+            for it in _pieces(foreign + reported + later)
         )
         parts += (si.AllocationRequest(asks=it, rm_id=rm_id) for it in _pieces(asks))
         self.said_count = len(parts)
