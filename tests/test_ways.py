@@ -1,0 +1,39 @@
+"""The ways of single events do not get longer, nor changes wider, than the page says."""
+
+import re
+
+from pages import REPOSITORY
+
+from benchmarks.ways import CHANGES, files_naming, ways
+
+PAGE = REPOSITORY / "docs/explanation/performance.md"
+
+
+def bounds(head: str) -> dict[str, tuple[int, ...]]:
+    """Read the rows of the table on the page that begins so."""
+    text = PAGE.read_text("utf-8")
+    found = re.search(rf"^\| {head} \|.*\n\| ---.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found is not None, f"{PAGE} has no table of {head}"
+    rows = ([it.strip() for it in line.strip("|").split("|")] for line in found[1].splitlines())
+    return {name: tuple(int(it.replace(",", "")) for it in figures) for name, *figures in rows}
+
+
+def test_no_way_is_longer_than_it_was() -> None:
+    allowed = bounds("way")
+    found = {name: way[:4] for name, way in ways("proposing", "direct", turns=3)}
+    assert allowed.keys() == found.keys()
+    assert all(calls > 100 for _, _, calls, _ in found.values()), "vacuous: nothing was counted"
+    longer = {
+        name: (way, allowed[name])
+        for name, way in found.items()
+        if any(one > bound for one, bound in zip(way, allowed[name], strict=True))
+    }
+    assert {} == longer, "longer than the page says: find what the event passes now"
+
+
+def test_no_change_is_wider_than_it_was() -> None:
+    found = {name: (files_naming(like),) for name, like in CHANGES.items()}
+    allowed = bounds("change")
+    assert allowed.keys() == found.keys()
+    assert {} == {name: it for name, it in found.items() if it > allowed[name]}
+    assert all(it > (0,) for it in found.values()), "vacuous: nothing has this name any more"
