@@ -50,20 +50,31 @@ class Heads:
                 self._note(head.mailbox, head.step, head.cause, trace.number, joined=head.joined)
 
     def _note(self, mailbox: str, step: int, cause: Cause, record: int, *, joined: bool) -> None:
+        # It is done for each of a million messages: what is looked up here is looked up once.
         number = self._number(mailbox)
         causes = self._causes[number]
         if not causes:
             self._first[number] = step
         # A caller's mailbox counts its answers from one again, and those lead nowhere.
-        if step == self._first[number] + len(causes):
-            causes.append(self._packed(cause))
-            self._records[number].append(record)
-            self._joined[number].append(joined)
-            self._mixed[number].append(self._mixes(cause))
+        elif step != self._first[number] + len(causes):
+            return
+        packed, mixes = _NOBODY, False
+        if cause.step:
+            by = self._number(cause.mailbox)
+            packed = by << _STEP_BITS | cause.step
+            position, mixed = cause.step - self._first[by], self._mixed[by]
+            # What several led to may have come of each of them: then they were joined.
+            if 0 <= position < len(mixed):
+                mixes = bool(self._joined[by][position] or mixed[position])
+        causes.append(packed)
+        self._records[number].append(record)
+        self._joined[number].append(joined)
+        self._mixed[number].append(mixes)
 
     def _number(self, mailbox: str) -> int:
-        number = self._numbers.setdefault(mailbox, len(self._names))
-        if number == len(self._names):
+        number = self._numbers.get(mailbox)
+        if number is None:
+            number = self._numbers[mailbox] = len(self._names)
             self._names.append(mailbox)
             self._causes.append(array("q"))
             self._records.append(array("q"))
@@ -72,20 +83,12 @@ class Heads:
             self._first.append(0)
         return number
 
-    def _packed(self, cause: Cause) -> int:
-        return self._number(cause.mailbox) << _STEP_BITS | cause.step if cause.step else _NOBODY
-
     def _at(self, step: Cause) -> tuple[int, int] | None:
         number = self._numbers.get(step.mailbox)
         if number is None:
             return None
         position = step.step - self._first[number]
         return (number, position) if 0 <= position < len(self._causes[number]) else None
-
-    def _mixes(self, cause: Cause) -> bool:
-        """Whether what this step led to may have come of others too: then it was joined to them."""
-        at = self._at(cause)
-        return at is not None and bool(self._joined[at[0]][at[1]] or self._mixed[at[0]][at[1]])
 
     def is_mixed(self, step: Cause) -> bool:
         at = self._at(step)

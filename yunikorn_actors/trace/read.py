@@ -331,7 +331,8 @@ class TraceReader:
     def _record(self, raw: bytes) -> _Record | None:
         """Decode a record; None if it is of a kind that only a later version knows."""
         try:
-            self._check_items(raw)
+            if len(raw) > _SMALL:
+                self._check_items(raw)
             record: _Record = _records.decode(raw)
             if isinstance(record, Header):
                 record = _with_former_settings(record, raw)
@@ -354,8 +355,6 @@ class TraceReader:
 
     def _check_items(self, raw: bytes) -> None:
         """Refuse what is small on the disk and huge in memory."""
-        if len(raw) <= _SMALL:
-            return
         counter = _Counter()
         try:
             msgpack.unpackb(
