@@ -11,6 +11,7 @@ Behind that: for ten kinds of changes, how many files of the package name a thin
 """
 
 import argparse
+import gc
 import json
 import re
 import sys
@@ -92,6 +93,9 @@ class Meter:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
+        # What the collector would end of others is none of the way.
+        was_enabled = gc.isenabled()
+        gc.disable()
         threading.setprofile(self._note)
         sys.setprofile(self._note)
         try:
@@ -99,6 +103,8 @@ class Meter:
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
+            if was_enabled:
+                gc.enable()
 
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call" or not frame.f_code.co_filename.startswith(PACKAGE):
