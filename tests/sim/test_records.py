@@ -329,13 +329,13 @@ ANNOUNCED: dict[str, tuple[Mutant, str]] = {
     ),
     "a confirmation is echoed": (
         _wrong(
-            releases.release_allocations, "            if item.type in BY_RM:", "            if True:"
+            releases._end, "    if type_ in BY_RM:", "    if True:"
         ),
         r"G15: .*release STOPPED_BY_RM of .*, which it is not owed",
     ),
     "a release is not echoed": (
         _wrong(
-            releases.release_allocations, "            if item.type in BY_RM:", "            if False:"
+            releases._end, "    if type_ in BY_RM:", "    if False:"
         ),
         r"release STOPPED_BY_RM of .*first of plain",
     ),

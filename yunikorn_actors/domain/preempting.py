@@ -94,8 +94,10 @@ def room_for(
     if own in reservations:
         charge(room, reservations[own].secured)
     for holder in served:
-        if holder != own and holder in reservations:
-            charge(room, reservations[holder].secured)
+        if holder != own and (kept := reservations.get(holder)) is not None:
+            # All that are placed there in one plan are asked about each other.
+            for kind, quantity in kept.secured.items():
+                room[kind] = room.get(kind, 0) + quantity
     return room
 
 
@@ -135,14 +137,17 @@ def secure_freed_room(
 
 
 def _secure(node: Node, holder: ReservationKey, more: Resource, wanted: Resource) -> None:
-    free = dict(node.available)
-    discharge(free, node.secured)
+    available, taken = node.available, node.secured
     kept = node.reservations[holder]
-    secured = dict(kept.secured)
-    for kind in wanted:
-        added = max(0, min(more.get(kind, 0), free.get(kind, 0)))
-        secured[kind] = secured.get(kind, 0) + added
-    reserve(node, replace(kept, secured=_at_most(wanted, secured)))
+    had, secured = kept.secured, {}
+    for kind, most in wanted.items():
+        free = available.get(kind, 0) - taken.get(kind, 0)
+        added = max(0, min(more.get(kind, 0), free))
+        quantity = min(most, had.get(kind, 0) + added)
+        if quantity > 0:
+            secured[kind] = quantity
+    if secured != had:
+        reserve(node, replace(kept, secured=secured))
 
 
 def _at_most(wanted: Resource, room: Resource) -> Resource:

@@ -151,9 +151,9 @@ def _check_victims(
     state: PartitionState, claimant: Claimant, victims: tuple[Allocation, ...]
 ) -> Refusal | None:
     chosen = [Victim(state, allocation) for allocation in victims]
-    if not claimant.may_have(chosen):
-        return Refusal.PREEMPTION_REFUSED
-    return None if claimant.fits_quotas(chosen) else Refusal.QUEUE_LIMIT
+    if claimant.may_have(chosen, quotas=True):
+        return None
+    return Refusal.QUEUE_LIMIT if claimant.may_have(chosen) else Refusal.PREEMPTION_REFUSED
 
 
 def _check_required(

@@ -26,6 +26,7 @@ _T = TerminationType
 BY_RM = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM})
 """These the resource manager decides by itself, and gets an echo; the others confirm."""
 TAKES_THE_ASK = BY_RM | {_T.PREEMPTED_BY_SCHEDULER}
+_ONE_PIECE = (1,)
 ECHO = "allocation remove as per RM request"
 
 
@@ -52,20 +53,32 @@ def release_allocations(turn: Turn, item: Released) -> Steps:
                 at_ns=turn.now_ns,
             )
         )
-    # Whatever it decides has one type from here on: in a fact, UNKNOWN would mean a lost node.
-    ended = _T.STOPPED_BY_RM if item.type in BY_RM else item.type
-    for number, app in enumerate(_holders(turn.state, item)):
+    if item.uuid:
+        # Nearly all are of this kind, and a burst of them is long work: each is one piece.
+        _release_one(turn, item)
+        return iter(_ONE_PIECE)
+    return _release_several(turn, item)
+
+
+def _release_one(turn: Turn, item: Released) -> None:
+    state = turn.state
+    id_ = item.application_id
+    app = state.applications.get(id_) if id_ else state.owner_of(item.uuid)
+    allocation = None if app is None else app.allocations.get(item.uuid)
+    # A release for nothing must not move the application on (G14).
+    if app is not None and allocation is not None:
+        _end(turn, app, allocation, item)
+        work_gone(turn, app, work_ended=not allocation.spec.placeholder)
+
+
+def _release_several(turn: Turn, item: Released) -> Steps:
+    for number, app in enumerate(_applications(turn.state, item.application_id)):
         gone = _matching(app, item)
         # Allocations before the ask: an ask lives until nothing of it waits or runs.
         for allocation in gone:
-            asked = allocation.releasing
-            end_allocation(turn, app, allocation, ended, asked)
-            if item.type in BY_RM:
-                announce_end(turn, allocation, ECHO)
-            elif asked is not None and not _is_known_of(item):
-                turn.announce(GivenBackUnasked(app.id, allocation.uuid))
+            _end(turn, app, allocation, item)
             yield 1
-        ask = None if item.uuid or item.type not in TAKES_THE_ASK else app.asks.get(item.key)
+        ask = app.asks.get(item.key) if item.type in TAKES_THE_ASK else None
         if ask is not None and ask.is_open:
             remove_ask(turn, app, ask, item.type)
         # A release for nothing must not move the application on (G14).
@@ -74,6 +87,17 @@ def release_allocations(turn: Turn, item: Released) -> Steps:
             work_gone(turn, app, work_ended=work_ended)
         if gone or number % LOOKED_AT_IN_ONE == 0:
             yield 1
+
+
+def _end(turn: Turn, app: Application, allocation: Allocation, item: Released) -> None:
+    type_, asked = item.type, allocation.releasing
+    # Whatever it decides has one type from here on: in a fact, UNKNOWN would mean a lost node.
+    ended = _T.STOPPED_BY_RM if type_ in BY_RM else type_
+    end_allocation(turn, app, allocation, ended, asked)
+    if type_ in BY_RM:
+        announce_end(turn, allocation, ECHO)
+    elif asked is not None and not _is_known_of(item):
+        turn.announce(GivenBackUnasked(app.id, allocation.uuid))
 
 
 def _is_known_of(item: Released) -> bool:
@@ -88,18 +112,7 @@ def _applications(state: PartitionState, application_id: str) -> tuple[Applicati
     return () if app is None else (app,)
 
 
-def _holders(state: PartitionState, item: Released) -> tuple[Application, ...]:
-    """Return the applications that a release may concern; a UUID names one at most."""
-    if item.application_id or not item.uuid:
-        return _applications(state, item.application_id)
-    owner = state.owner_of(item.uuid)
-    return () if owner is None else (owner,)
-
-
 def _matching(app: Application, item: Released) -> tuple[Allocation, ...]:
-    if item.uuid:
-        known = app.allocations.get(item.uuid)
-        return () if known is None else (known,)
     if item.key:
         ask = app.asks.get(item.key)
         return () if ask is None else tuple(app.allocations[uuid] for uuid in ask.uuids)

@@ -38,7 +38,15 @@ class RequestedBack:
         for item in items:
             if type(item) is rm.AskedBack:
                 holder = (item.partition, item.application_id)
-                self._of.setdefault(holder, {}).setdefault(item.key, {})[item.uuid] = item.type
+                keys = self._of.get(holder)
+                if keys is None:
+                    keys = self._of[holder] = {}
+                uuids = keys.get(item.key)
+                # Nearly always the only one of its key.
+                if uuids is None:
+                    keys[item.key] = {item.uuid: item.type}
+                else:
+                    uuids[item.uuid] = item.type
                 self._owners[item.uuid] = holder, item.key
             elif self._owners:
                 self._drop(item.uuid)
@@ -86,9 +94,10 @@ class RequestedBack:
 
     def _names_owner(self, partition: str, item: si.AllocationRelease) -> bool:
         """Whether the UUID is that of something that was asked for, of this application."""
-        if item.uuid not in self._owners:
+        owner = self._owners.get(item.uuid)
+        if owner is None:
             return False
-        (own_partition, application_id), _ = self._owners[item.uuid]
+        (own_partition, application_id), _ = owner
         return own_partition == partition and item.application_id in {"", application_id}
 
     def _holders(self, partition: str, application_id: str) -> list[_Holder]:
@@ -104,11 +113,12 @@ class RequestedBack:
             return None
         holder, key = owner
         keys = self._of[holder]
-        type_ = keys[key].pop(uuid)
-        if not keys[key]:
+        uuids = keys[key]
+        type_ = uuids.pop(uuid)
+        if not uuids:
             del keys[key]
-        if not keys:
-            del self._of[holder]
+            if not keys:
+                del self._of[holder]
         return type_
 
 

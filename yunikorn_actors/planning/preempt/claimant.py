@@ -58,6 +58,8 @@ class Claimant:
         self.wanted = spec.resource
         self.priority = spec.priority
         self._bounds = bounds_of(leaf, self.wanted)
+        self._bounded = [it for it in leaf.lineage if it.path in self._bounds]
+        """The queues whose guarantees bound it, the leaf first."""
         self._claims_in_vain = self._is_above_a_guarantee()
         usage.add(leaf, self.wanted)
         fence = fence_of(leaf, self.wanted, usage, self._bounds)
@@ -77,8 +79,8 @@ class Claimant:
         anew among its children.
         """
         return any(
-            excess(self._bounds.get(level.path), self.usage.of(level), self.wanted)
-            for level in self.leaf.lineage
+            excess(self._bounds[level.path], self.usage.of(level), self.wanted)
+            for level in self._bounded
         )
 
     @property
@@ -87,13 +89,14 @@ class Claimant:
         own = excess(self._bounds.get(self.leaf.path), self.usage.of(self.leaf), self.wanted)
         return bool(not self._bounds or not self.reach or own or self._claims_in_vain)
 
-    def may_have(self, victims: Sequence["Victim"]) -> bool:
+    def may_have(self, victims: Sequence["Victim"], *, quotas: bool = False) -> bool:
         """Whether these may go together, one after the other, for this ask.
 
         Both the search and Context ask this about the victims as they are proposed, so Context
         refuses no choice of the search for any other reason than newer facts. Each victim is
         checked with those before it gone: two that are harmless alone may take a queue below its
-        guarantee together, and a choice that leaves one out is another choice.
+        guarantee together, and a choice that leaves one out is another choice. On demand the maxima
+        are asked, too.
         """
         taken: list[Victim] = []
         allowed = not self.is_hopeless
@@ -104,18 +107,10 @@ class Claimant:
             self.take(victim)
             taken.append(victim)
         allowed = allowed and not any(self.lacks_guarantee())
+        allowed = allowed and not (quotas and any(self.lacks_quota()))
         for victim in taken:
             self.give_back(victim)
         return allowed
-
-    def fits_quotas(self, victims: Sequence["Victim"]) -> bool:
-        """Whether the maxima let the ask in when these are gone."""
-        for victim in victims:
-            self.take(victim)
-        fits = not any(self.lacks_quota())
-        for victim in victims:
-            self.give_back(victim)
-        return fits
 
     # -- queues
 
@@ -128,9 +123,8 @@ class Claimant:
 
     def lacks_guarantee(self) -> Iterator[Lack]:
         """Yield what would take the asking side above its own guarantee."""
-        for level in self.leaf.lineage:
-            bound = self._bounds.get(level.path)
-            for kind in excess(bound, self.usage.of(level), self.wanted):
+        for level in self._bounded:
+            for kind in excess(self._bounds[level.path], self.usage.of(level), self.wanted):
                 yield level, kind
 
     # -- victims

@@ -47,9 +47,11 @@ def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[st
     if not limit:
         return ()
     return tuple(
-        kind
-        for kind, quantity in wanted.items()
-        if quantity > 0 and kind in limit and used.get(kind, 0) > limit[kind]
+        [
+            kind
+            for kind, quantity in wanted.items()
+            if quantity > 0 and kind in limit and used.get(kind, 0) > limit[kind]
+        ]
     )
 
 

@@ -90,8 +90,7 @@ class Search:
             # Context asks the same of the same victims; whether those on the node do for the quotas
             # is known by now. A node for which the answer is no comes up again when something has
             # changed there.
-            claimant = self._claimant
-            if claimant.may_have(chosen) and (chosen is victims or claimant.fits_quotas(chosen)):
+            if self._claimant.may_have(chosen, quotas=chosen is not victims):
                 return self._settle_on(node_id, app, chosen)
         self._look_at_all()
         return None

@@ -26,9 +26,11 @@ class ExpectedUsage:
         return used
 
     def add(self, leaf: Queue, amount: Resource) -> None:
+        known = self._used
         for level in leaf.lineage:
-            charge(self.of(level), amount)
+            charge(known.get(level.path) or self.of(level), amount)
 
     def take(self, leaf: Queue, amount: Resource) -> None:
+        known = self._used
         for level in leaf.lineage:
-            discharge(self.of(level), amount)
+            discharge(known.get(level.path) or self.of(level), amount)
