@@ -3,7 +3,7 @@
 import pytest
 
 from yunikorn_actors.domain import image
-from yunikorn_actors.domain.facts import ReservationMade
+from yunikorn_actors.domain.facts import AllocationReleased, ReservationMade
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.mutants.mutant import Mutant
@@ -159,6 +159,25 @@ def test_what_the_history_forgot_at_once_is_not_missed() -> None:
     case = parse_case(FORGOTTEN, "forgotten.yaml")
     outcome = play(case, case.tape(), all_oracles())
     assert outcome.ok, outcome.violation
+
+
+BROUGHT_AND_ENDED = """\
+name: one request reports work and ends it
+steps:
+- create_node: {id: n1, capacity: {vcore: 1000}}
+- add_app: {id: app-1}
+- raw: {call: update_allocation, request: {rmID: rm-1, allocations: [{allocationKey: b, nodeID: n1,
+    applicationID: app-1, resourcePerAlloc: {resources: {vcore: {value: 1}}}}],
+    releases: {allocationAsksToRelease: [{allocationKey: b}]}}}
+"""
+
+
+def test_what_came_and_went_in_one_request_was_not_seen() -> None:
+    case = parse_case(BROUGHT_AND_ENDED, "ended.yaml")
+    outcome = play(case, case.tape(), all_oracles(Draw(1)))
+    assert outcome.ok, outcome.violation
+    facts = [fact for it in outcome.deliveries for fact in getattr(it.message, "facts", ())]
+    assert any(isinstance(fact, AllocationReleased) for fact in facts), "vacuous"
 
 
 OF_TWO_QUEUES = """\

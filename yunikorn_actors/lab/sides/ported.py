@@ -25,6 +25,7 @@ from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_manager
 from yunikorn_actors.service.cluster.holdings import Holdings, Response
+from yunikorn_actors.service.cluster.merge import merged
 from yunikorn_actors.service.cluster.split import Request, home_of, names_in, split
 from yunikorn_actors.sim.simulator import Simulator
 
@@ -130,7 +131,7 @@ class Ported(Oracle):
         _fail(f"after {type(message).__name__}", faults)
 
     def at_rest(self, world: World) -> None:
-        _fail("at rest", [*self._die(world.simulator)])
+        _fail("at rest", [*self._die(world.simulator), *_wrong_together(self._draw)])
 
     def _register(self, message: Any) -> None:  # noqa: ANN401 - any message
         match message:
@@ -235,6 +236,37 @@ class _Heir(si.ResourceManagerCallback):
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - an amount or a flag
     return {it: n for it, n in value.items() if n} if isinstance(value, dict) else value
+
+
+def _wrong_together(draw: Draw) -> Iterator[str]:
+    """Bring drawn answers of several cores together: sums, the worst, whether all are well."""
+    several = [
+        {
+            "running": draw.number(9),
+            "worst_ns": draw.number(9),
+            "is_well": draw.once_in(2),
+            "counts": [draw.number(9), draw.number(9)],
+            "partitions": {f"p{number}": {"nodes": draw.number(9)}, "all": draw.number(9)},
+            "names": [f"n{number}"],
+        }
+        for number in range(draw.whole(2, 4))
+    ]
+
+    def of(word: str) -> list[Any]:
+        return [it[word] for it in several]
+
+    parts = {name: it for one in of("partitions") for name, it in one.items()}
+    wanted = {
+        "running": sum(of("running")),
+        "worst_ns": max(of("worst_ns")),
+        "is_well": all(of("is_well")),
+        "counts": [sum(column) for column in zip(*of("counts"), strict=True)],
+        "partitions": {**parts, "all": sum(it["all"] for it in of("partitions"))},
+        "names": [name for names in of("names") for name in names],
+    }
+    found = merged(several)
+    if found != wanted:
+        yield f"the answers {several} together are {found}, expected {wanted}"
 
 
 def _ends_in(request: Request) -> Iterator[si.SiMessage]:

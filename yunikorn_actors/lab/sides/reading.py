@@ -37,6 +37,7 @@ from yunikorn_actors.messages.following import (
     ManagerDescribed,
     ManagerLeft,
 )
+from yunikorn_actors.messages.rm_events import RMUpdateAllocation
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.service.cluster.following import Managers
 from yunikorn_actors.service.read.book import GapInFacts
@@ -122,7 +123,8 @@ class ReadAlong(Oracle):
     def _hear(self, simulator: LabSimulator) -> None:
         if self._context is simulator.machines[CONTEXT]:
             self._tell(simulator.effects, simulator.now_ns)
-            self._seen.look(self._context, simulator.now_ns, len(simulator.taken))
+            one = len(simulator.taken) == 1 and not _ends_what_it_brings(simulator.taken[0])
+            self._seen.look(self._context, simulator.now_ns, is_one=one)
 
     def _tell(self, effects: list[Effect], now_ns: int) -> None:
         for effect in effects:
@@ -180,6 +182,12 @@ class ReadAlong(Oracle):
         first = max(ring.lowest_id, theirs.lowest_id, ring.next_id - _RECORDS_MAX)
         if ring.read(first, _RECORDS_MAX) != theirs.read(first, _RECORDS_MAX):
             yield "its event records are others than those of the core"
+
+
+def _ends_what_it_brings(message: Message) -> bool:
+    if not isinstance(message, RMUpdateAllocation):
+        return False
+    return bool(message.asks and (message.releases or message.ask_releases))
 
 
 def _tell_again(side: ReadSide, message: FactsAppended, now_ns: int) -> None:

@@ -50,14 +50,14 @@ class Seen:
         self._submitted = 0
         self._nodes_gone = 0
         self._is_exact = True
-        """Whether each message was handled by itself: in one go a thing may come and go."""
+        """Whether nothing could come and go in one go, as where messages are handled together."""
         self._running = self._containers = 0
         self._samples: list[tuple[int, int, int]] = []
         self._due_ns = 0
 
     def begin(self, context: Context, now_ns: int) -> None:
         self._due_ns = now_ns + _MINUTE_NS
-        self.look(context, now_ns, 1)
+        self.look(context, now_ns, is_one=True)
         self._at_first = self._in_queues()
         self._placed.clear()
         self._ended.clear()
@@ -66,10 +66,10 @@ class Seen:
     def _in_queues(self) -> Counter[str]:
         return Counter(queue for life in self._lives.values() for queue in life.placed.values())
 
-    def look(self, context: Context, now_ns: int, handled: int) -> None:
-        """Look at the truth after so many messages that were handled as one."""
+    def look(self, context: Context, now_ns: int, *, is_one: bool) -> None:
+        """Look at the truth after a message, or after more that was handled as one."""
         self.catch_up(now_ns)
-        self._is_exact = self._is_exact and handled == 1
+        self._is_exact = self._is_exact and is_one
         lives = {(name, it.epoch): it.state for name, it in context.partitions.items()}
         for key in [key for key in self._lives if key not in lives]:
             gone = self._lives.pop(key)

@@ -555,6 +555,7 @@ class PartitionWriter(Writer):
             "contests": (self.contest, self.contest),
             "reservations": (self.large,),
             "one-contest": (self.claim_and_wait,) * 4,
+            "one-gang": (self.late_node, self.late_node),
             "timeouts": (self.come_again,),
         }
 
@@ -675,6 +676,23 @@ class PartitionWriter(Writer):
         app = self.draw.one_of(("nobody", *self.apps))
         key, size = f"no{self.draw.whole(1, 5)}", self.draw.one_of(({}, {"vcore": -1}))
         self.add("ask", {"app": app, "key": key, "resource": size})
+
+    def late_node(self) -> None:
+        """A gang that no node can hold waits longer than it may, and then a node comes."""
+        draw, name = self.draw, f"{self.prefix}-{len(self.apps) + 1}"
+        leaves = [path for path, policy in self.leaves if policy != "fair"]
+        if not leaves:
+            return
+        self.apps[name] = True
+        size, count = {"vcore": 7000}, draw.whole(1, 2)
+        app = {"id": name, "queue": draw.one_of(leaves), "user": draw.one_of(USERS)}
+        whole = {"vcore": 7000 * count}
+        self.add("add_app", {**app, "placeholder_ask": whole, "timeout": "10s"})
+        fields = {"resource": size, "count": count, "placeholder": True, "task_group": "tg"}
+        self._add_ask(name, {"key": f"{name}-ph", **fields})
+        self.add("advance", draw.one_of(("10s", "21s", "15m", "31m")))
+        self.nodes.append(f"n{len(self.nodes) + 1}")
+        self.add("create_node", {"id": self.nodes[-1], "capacity": NODES[3]})
 
     def gang_work(self) -> None:
         """Ask for what takes the place of placeholders."""
