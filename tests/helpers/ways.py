@@ -33,11 +33,13 @@ class _Run:
 
     def __init__(self, deliveries: Iterable[Delivery]) -> None:
         self.reasons: dict[str, set[str]] = {}
-        self.nodes: dict[str, str] = {}
+        self.nodes: dict[str, set[str]] = {}
+        """Of each allocation, by its UUID, and of all that an application had, by its id."""
         for delivery in deliveries:
             if isinstance(delivery.message, CallUpdateAllocation):
                 for new in delivery.message.response.new:
-                    self.nodes[new.uuid] = new.node_id
+                    for name in (new.uuid, new.application_id):
+                        self.nodes.setdefault(name, set()).add(new.node_id)
             for fact in facts_of(delivery.message):
                 match fact:
                     case f.VictimMarked(uuid=uuid, beneficiary=whom):
@@ -131,7 +133,9 @@ def _fault(way: list[Origin], item: Item, run: _Run) -> str:
     if item.part is Part.END and isinstance(message, rm.AllocationsRequested):
         is_own = _ends(message, item) or (item.application_id, item.key) in _brings(message)
         return "" if is_own or names & reasons else "begins at what did not end it"
-    near = {item.key, item.uuid, item.application_id, run.nodes.get(item.uuid, "")} - {""}
+    # When a node goes, its last allocation may take an application into another state.
+    of_nodes = run.nodes.get(item.uuid or item.application_id, set())
+    near = {item.key, item.uuid, item.application_id, *of_nodes} - {""}
     is_near = names & (near | reasons) or isinstance(message, OF_ALL)
     return "" if is_near else "begins at a stranger"
 
