@@ -220,6 +220,9 @@ def test_names_in_a_payload_lead_to_stories_and_reasons(opens: Opening, path: Pa
         assert wait["text"] in told
     opened.page.click("#right button:has-text('Only what speaks of it')")
     assert opened.text("#count").startswith(f"{len(speaking(page, ask))} of ")
+    # A line of the story opens its message, and follows this ask and not the first one there.
+    opened.page.click("#right tr:has-text('AskAdded') button")
+    assert opened.page.text_content("#right li strong") == "c"
     kept_quiet(opened)
 
 

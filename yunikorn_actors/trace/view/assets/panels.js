@@ -181,7 +181,9 @@ function storyTable(app, run, object) {
   const rows = object.story.map((line) => [
     seconds(at_ns[line]),
     message[line] === NONE ? id(place[line])
-      : link(run.place(message[line]), () => app.selectMessage(run, message[line])),
+      : link(run.place(message[line]), () => {
+        app.selectMessage(run, message[line], run.stageOf(message[line], object));
+      }),
     id(text[line]),
   ]);
   return rowsTable(["time", "message", "what"], rows);

@@ -102,6 +102,12 @@ class Run {
     return Array.from({length: to - from}, (_, place) => from + place);
   }
 
+  // The item that an object is in a message: the first one if none has its name.
+  stageOf(message, {names}) {
+    const stages = this.stages(message);
+    return stages.find((it) => names.includes(this.item(it))) ?? stages[0];
+  }
+
   messageOf(stage) { return this._stageMessages[stage]; }
 
   item(stage) { return this._texts[this.ways.item[stage]]; }
