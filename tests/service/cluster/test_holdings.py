@@ -284,3 +284,14 @@ def test_foreign_work_is_reported_by_itself() -> None:
     )
     holdings.say(si.AllocationRequest(rm_id="rm-1", allocations=(foreign,)))
     assert ["add app", "CREATE n1 u1", "item daemon"] == told(holdings.recover())
+
+
+def test_the_end_of_all_that_runs_leaves_what_waits() -> None:
+    holdings = with_one()
+    waits = si.AllocationAsk(application_id="app", allocation_key="k", max_allocations=1)
+    holdings.say(si.AllocationRequest(rm_id="rm-1", asks=(waits,)))
+    all_ = si.AllocationRelease(application_id="app", termination_type=TYPES.STOPPED_BY_RM)
+    releases = si.AllocationReleasesRequest(allocations_to_release=(all_,))
+    holdings.say(si.AllocationRequest(rm_id="rm-1", releases=releases))
+    holdings.handled(holdings.said_count)
+    assert waits in [it for request in holdings.recover() for it in getattr(request, "asks", ())]

@@ -166,7 +166,9 @@ class Holdings:
 
     def _release(self, release: si.AllocationRelease) -> None:
         if not release.uuid:
-            self._withdraw(release.application_id, release.allocation_key)
+            # Without a key it means what runs alone.
+            if release.allocation_key:
+                self._withdraw(release.application_id, release.allocation_key)
             self._foreign.pop(release.allocation_key, None)
         parts = si.AllocationReleasesRequest(allocations_to_release=(release,))
         again = si.AllocationRequest(releases=parts, rm_id=self._rm_id)
