@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import ranges
 from recorded_workloads import deliveries_of, recorded
 from recordings import ask, in_service, node, register, submit
 from viewed import answered, data, texts, way
@@ -45,7 +46,7 @@ def viewed(path: Path, *options: str) -> dict[str, Any]:
     return run
 
 
-def chosen(deliveries: list[Delivery]) -> list[tuple[int, int]]:
+def chosen(deliveries: list[Delivery], count: int = SAMPLE) -> list[tuple[int, int]]:
     """Draw items of messages that one name tells from the others there."""
     spoken = [
         (number, place)
@@ -54,7 +55,7 @@ def chosen(deliveries: list[Delivery]) -> list[tuple[int, int]]:
         for place, item in enumerate(items)
         if sum(not item.names.isdisjoint(other.names) for other in items) == 1
     ]
-    return Random(1).sample(spoken, SAMPLE)  # noqa: S311 - a sample
+    return Random(1).sample(spoken, count)  # noqa: S311 - a sample
 
 
 def places(links: list[Link]) -> Iterator[str]:
@@ -97,10 +98,11 @@ def test_an_application_is_meant_by_its_name_and_not_the_first_of_its_asks(path:
     assert found, "vacuous: no application behind its asks"
 
 
-def test_the_page_shows_the_same_before_and_behind_a_message(path: Path) -> None:
+@ranges.examples(SAMPLE // 2, 2 * SAMPLE)
+def test_the_page_shows_the_same_before_and_behind_a_message(path: Path, examples: int) -> None:
     """What its script makes of the ways; the lanes are tried in a browser."""
     run, deliveries = viewed(path), deliveries_of(path)
-    at, questions = texts(run["run"], "place"), chosen(deliveries)
+    at, questions = texts(run["run"], "place"), chosen(deliveries, examples)
     answers, far = answered(path.with_suffix(".html"), _ASK, questions), 0
     for question, answer in zip(questions, answers, strict=True):
         step, name = whole(deliveries, *question)
