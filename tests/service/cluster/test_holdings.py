@@ -74,6 +74,46 @@ def told(requests: Iterable[Request]) -> list[str]:
     return lines
 
 
+NEXT_LIVES = {
+    "application": (remove("p", "app"), application("p", "app"), ask("p", "app", "new")),
+    "node": (
+        replace(
+            node("p", "n1"),
+            nodes=(si.NodeInfo(node_id="n1", action=si.ActionFromRM.DECOMISSION),),
+        ),
+        node("p", "n1"),
+        ask("p", "app", "new"),
+    ),
+    "ask": (
+        si.AllocationRequest(
+            rm_id="rm-1",
+            releases=si.AllocationReleasesRequest(
+                allocation_asks_to_release=(
+                    si.AllocationAskRelease(application_id="app", allocation_key="new"),
+                )
+            ),
+        ),
+        ask("p", "app", "new"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NEXT_LIVES)
+def test_an_end_does_not_mean_what_the_next_life_of_its_name_is_given(what: str) -> None:
+    """Whether the end has been handled is known only behind the announcement."""
+    holdings = with_one()
+    for request in NEXT_LIVES[what]:
+        holdings.say(request)
+    if what == "application":
+        assert holdings.news(accepted_application("app"))
+    if what == "node":
+        assert holdings.news(accepted_node("n1"))
+    assert holdings.news(placed("new", "u2"))
+    assert holdings.handled(holdings.said_count) is None
+    assert "u2" in told(holdings.recover())[1]
+    assert holdings.news(ended("u2", key="new"))
+
+
 def test_applications_come_before_nodes_and_asks_after() -> None:
     holdings = with_one()
     holdings.say(ask("p", "app", "two"))

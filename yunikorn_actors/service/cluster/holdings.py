@@ -39,6 +39,7 @@ _DRAINS: Final = {
 _FINISHED: Final = frozenset(it.value for it in FINISHED)
 NODE: Final = "node"
 APPLICATION: Final = "application"
+ASK: Final = "ask"
 
 
 @dataclass(slots=True)
@@ -83,6 +84,8 @@ class Holdings:
         """By application, then by UUID; by the key where the manager gave no UUID."""
         self._foreign: dict[str, si.Allocation] = {}
         self._ends: deque[End] = deque()
+        self._said_at: dict[tuple[str, ...], int] = {}
+        """Which request brought a node, an application or an ask, while an end is awaited."""
         self._due: Counter[tuple[str, str]] = Counter()
         """Answers that the manager waits for, by kind and id of node or application."""
         self._accepted: set[tuple[str, str]] = set()
@@ -101,6 +104,7 @@ class Holdings:
             known = self._nodes.get(info.node_id)
             if info.action in _CREATES:
                 self._due[NODE, info.node_id] += 1
+                self._said_at[NODE, info.node_id] = self.said_count
                 if known is None:
                     self._nodes[info.node_id] = replace(info, existing_allocations=())
                     for item in info.existing_allocations:
@@ -115,6 +119,7 @@ class Holdings:
     def _say_applications(self, request: si.ApplicationRequest) -> None:
         for added in request.new:
             self._due[APPLICATION, added.application_id] += 1
+            self._said_at[APPLICATION, added.application_id] = self.said_count
             self._applications.setdefault(added.application_id, added)
         for removed in request.remove:
             self._drop_application(removed.application_id)
@@ -147,6 +152,7 @@ class Holdings:
         key = (ask.application_id, ask.allocation_key)
         if key not in self._asks:
             self._given.pop(key, None)
+            self._said_at[ASK, *key] = self.said_count
         self._asks[key] = ask
 
     def _report(self, item: si.Allocation, *, is_told: bool) -> None:
@@ -215,6 +221,8 @@ class Holdings:
                     untold.append(_ended(it.item))
                 elif end.of_ask:
                     self._add(it)
+        if not self._ends:
+            self._said_at.clear()
         return si.AllocationResponse(released=tuple(untold)) if untold else None
 
     def news(self, response: R) -> R | None:
@@ -291,12 +299,22 @@ class Holdings:
             self._asks.pop(key, None)
             del self._given[key]
         running = Running(item, is_told=True)
-        end = next((it for it in self._ends if it.covers(item)), None)
+        since = self._since(item)
+        end = next((it for it in self._ends if it.number >= since and it.covers(item)), None)
         if end is None:
             self._add(running)
         else:
             end.leaving.append(running)
         return True
+
+    def _since(self, item: si.Allocation) -> int:
+        """Return the request without which it would not be: an end before that does not mean it."""
+        brought = (
+            (NODE, item.node_id),
+            (APPLICATION, item.application_id),
+            (ASK, item.application_id, item.allocation_key),
+        )
+        return max(self._said_at.get(it, 0) for it in brought)
 
     def _is_end(self, release: si.AllocationRelease) -> bool:
         """Whether the manager has something that this release is about, and has not heard it."""
@@ -327,6 +345,7 @@ class Holdings:
             parts.append(end.request)
             end.number, end.is_repeated = len(parts), True
         self.repeated_ends = len(parts)
+        self._said_at.clear()
         self._due = Counter(it for it in self._due if it[1] in self._things(it[0]))
         on_node: dict[str, list[si.Allocation]] = {}
         reported: list[si.Allocation] = []
