@@ -15,9 +15,11 @@ from support import Lab
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.liveness import stuck
-from yunikorn_actors.domain.proposals import Allocate
+from yunikorn_actors.domain.proposals import Allocate, AskRef
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.parts import measuring
+from yunikorn_actors.planning.parts.denials import Denied
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.refusals import Refusals
 from yunikorn_actors.sim.checkers import could_run
@@ -148,6 +150,33 @@ def test_no_ask_waits_that_could_run(topology: TopologyName, schedulers: int, se
     """The checkers of the lab look on: nothing is void and in flight, or proposed in vain."""
     for seed in seeds:
         Script(seed, topology, schedulers).play()
+
+
+def test_a_no_is_not_lifted_by_a_scheduler_that_did_not_know_of_it() -> None:
+    """One learns that what it was refused is allowed; the other was refused it again meanwhile."""
+    Script(1975, "proposing", 2).play()
+    lab = Lab(schedulers=2)
+    lab.nodes(n1=1, n2=1)
+    lab.submit("app-1")
+    lab.ask("a", app="app-1", vcore=2)
+    lab.settle()
+    planner = lab.schedulers[0].planner
+    ask = planner.ask_of("app-1", "a")
+    assert ask is not None
+    own, told = (
+        Denied("app-1", "a", ask.ask.sequence, it, "no", Use.PLACING) for it in ("n1", "n2")
+    )
+    planner.denials.add(ask, own, 0)
+    planner.note_denied(told, 0)
+    assert ask.shape.denial is not None
+    assert {"n1", "n2"} == ask.shape.denial.refused[Use.PLACING].keys()
+    ref = AskRef(application_id="app-1", key="a", sequence=ask.ask.sequence)
+    planner.note_lifted((ref,))
+    assert ask.shape.denial is not None
+    assert {"n1"} == ask.shape.denial.refused[Use.PLACING].keys()
+    planner.denials.lift_all()
+    assert {ref: None} == planner.denials.lifted
+    assert ask.shape.denial is None
 
 
 @ranges.seeds(500, usual=10)

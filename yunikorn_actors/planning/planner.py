@@ -214,7 +214,7 @@ class Planner:
         """The resource manager refused it to another planner."""
         # That one has asked, so what has rested for long enough rests no more.
         self.denials.lift_due(now_ns)
-        self._deny(denied, now_ns)
+        self._deny(denied, now_ns, elsewhere=True)
         self.answered()
 
     def note_lifted(self, asks: Iterable[AskRef]) -> None:
@@ -234,11 +234,11 @@ class Planner:
         self.reject(proposal.proposal_id)
         self.answered()
 
-    def _deny(self, denied: Denied, now_ns: int) -> None:
+    def _deny(self, denied: Denied, now_ns: int, *, elsewhere: bool = False) -> None:
         ask = self.ask_of(denied.application_id, denied.key)
         # An ask that was sent again since then has another sequence: the answer is not about it.
         if ask is not None and ask.ask.sequence == denied.sequence:
-            self.denials.add(ask, denied.node_id, denied.reason, now_ns, denied.use)
+            self.denials.add(ask, denied, now_ns, elsewhere=elsewhere)
 
     # -- what is known
 

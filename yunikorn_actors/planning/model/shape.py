@@ -26,13 +26,22 @@ class Use(Enum):
 class Denial:
     """What a resource manager refused to one ask: nodes, each with the reason."""
 
-    __slots__ = ("due_ns", "refused", "rounds")
+    __slots__ = ("due_ns", "elsewhere", "refused", "rounds")
 
     def __init__(self, rounds: int) -> None:
         self.refused: dict[Use, dict[str, str]] = {use: {} for use in Use}
+        self.elsewhere: set[tuple[Use, str]] = set()
+        """Of these, what was refused to another planner, and not to this one."""
         self.rounds = rounds
         """How often it was lifted without a request of the resource manager."""
         self.due_ns = 0
+
+    def allow_elsewhere(self) -> bool:
+        """Forget what was refused to other planners; return whether anything is left."""
+        for use, node_id in self.elsewhere:
+            del self.refused[use][node_id]
+        self.elsewhere.clear()
+        return any(self.refused.values())
 
 
 class Shape:

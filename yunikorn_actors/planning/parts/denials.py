@@ -50,7 +50,7 @@ class Denials:
         self.due_ns = NEVER_NS
         """When the first of them is to be lifted."""
 
-    def add(self, ask: AskView, node_id: str, reason: str, now_ns: int, use: Use) -> None:
+    def add(self, ask: AskView, denied: Denied, now_ns: int, *, elsewhere: bool = False) -> None:
         """A node of many may take long to be refused: the last of them starts the rest."""
         denial = ask.shape.denial
         if denial is None:
@@ -59,7 +59,12 @@ class Denials:
             denial = Denial(0 if former is None else former.rounds + 1)
             self._of[ask] = denial
             self._model.reshape(ask, Shape(own_key(ask.ask.spec), denial))
-        denial.refused[use][node_id] = reason
+        place = denied.use, denied.node_id
+        if not elsewhere:
+            denial.elsewhere.discard(place)
+        elif denied.node_id not in denial.refused[denied.use]:
+            denial.elsewhere.add(place)
+        denial.refused[denied.use][denied.node_id] = denied.reason
         doublings = min(denial.rounds, DOUBLINGS_MAX)
         denial.due_ns = now_ns + min(FIRST_DELAY_NS << doublings, LONGEST_DELAY_NS)
         self.due_ns = min(self.due_ns, denial.due_ns)
@@ -78,12 +83,20 @@ class Denials:
         self.due_ns = NEVER_NS
 
     def lift(self, refs: Iterable[AskRef]) -> None:
-        """Another planner has learned that these may be asked again."""
+        """Another planner has learned that these may be asked again.
+
+        What this one was refused itself may be younger, so it stays: of that it learns by itself,
+        and then lets the others know, who have it too.
+        """
         asks: list[AskView] = []
         for ref in refs:
             ask = self._model.ask_of(ref.application_id, ref.key)
             if ask is not None and ask in self._of and ask.ask.sequence == ref.sequence:
-                asks.append(ask)
+                denial = self._of[ask]
+                if not denial.allow_elsewhere():
+                    asks.append(ask)
+                elif ask.shape.denial is denial and ask.open:
+                    self._model.reshape(ask, Shape(own_key(ask.ask.spec), denial))
         self._lift_and_forget(asks)
 
     def _lift_and_forget(self, asks: list[AskView]) -> None:
