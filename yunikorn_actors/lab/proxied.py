@@ -12,7 +12,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from yunikorn_actors.lab.world import LabSimulator, Oracle
+from yunikorn_actors.lab.world import Oracle
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
@@ -84,7 +84,6 @@ class Proxied(Oracle):
         """By resource manager, who got a no since its last request."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
-        assert isinstance(simulator, LabSimulator)
         faults: list[str] = []
         if delivery.mailbox == RM_PROXY and delivery is simulator.last:
             faults.extend(self._handled(simulator, delivery.message))
@@ -99,7 +98,7 @@ class Proxied(Oracle):
 
     # -- one message
 
-    def _handled(self, simulator: LabSimulator, message: Message) -> Iterator[str]:
+    def _handled(self, simulator: Simulator, message: Message) -> Iterator[str]:
         proxy = _proxy(simulator)
         self._is_behind |= isinstance(message, _IN_ORDER) and not proxy.is_at_rest
         calls = [it for it in simulator.effects if isinstance(it, CallRm)]
@@ -201,7 +200,7 @@ class Proxied(Oracle):
     # -- questions
 
     def _take_questions(
-        self, simulator: LabSimulator, message: Message, calls: list[CallRm], sends: list[Send]
+        self, simulator: Simulator, message: Message, calls: list[CallRm], sends: list[Send]
     ) -> Iterator[str]:
         self._note_question(message, simulator.now_ns + simulator.settings.predicate_timeout_ns)
         managers = {it.callback: rm_id for rm_id, it in self._registered.items()}
@@ -251,7 +250,7 @@ class Proxied(Oracle):
 
     # -- at rest
 
-    def _left(self, simulator: LabSimulator) -> Iterator[str]:
+    def _left(self, simulator: Simulator) -> Iterator[str]:
         proxy = _proxy(simulator)
         for rm_id, it in self._registered.items():
             if it.is_held:

@@ -14,7 +14,7 @@ from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import INT64_MAX
-from yunikorn_actors.lab.world import LabSimulator, Oracle
+from yunikorn_actors.lab.world import Oracle
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation, Send
 from yunikorn_actors.machines.settings import Settings
@@ -43,7 +43,6 @@ class Timers(Oracle):
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
-        assert isinstance(simulator, LabSimulator)
         self._settings = simulator.settings
         faults: list[str] = []
         wishes = getattr(delivery.message, "extra", None)

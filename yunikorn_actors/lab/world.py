@@ -471,10 +471,6 @@ class LabSimulator(Simulator):
         self._sendings: Counter[str] = Counter()
 
     @property
-    def settings(self) -> Settings:
-        return self._topology.settings
-
-    @property
     def is_handling(self) -> bool:
         """Whether a message is being handled: then a call comes from inside."""
         return self._at is not None
@@ -538,10 +534,6 @@ class LabSimulator(Simulator):
         """Let time pass in one go; all timers that are due by then fire together."""
         self.now_ns = max(self.now_ns, now_ns)
         self._fire_due()
-
-    def is_under_way(self, sender: str, address: str) -> bool:
-        """Whether a message of that sender waits in that mailbox."""
-        return (sender, address) in self._channels
 
     def _carry_out(self, address: str, effect: Effect) -> None:
         if isinstance(effect, Send) and effect.to in self.overheard:

@@ -34,6 +34,7 @@ from yunikorn_actors.machines.machine import (
     refusal_of,
     report_of,
 )
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
     CONTEXT,
@@ -182,6 +183,14 @@ class Simulator(Gateway):
     def taken(self) -> list[Message]:
         """The messages that were handled as one."""
         return [it.message for it in self._in_hand]
+
+    @property
+    def settings(self) -> Settings:
+        return self._topology.settings
+
+    def is_under_way(self, sender: str, address: str) -> bool:
+        """Whether a message of that sender waits in that mailbox."""
+        return (sender, address) in self._channels
 
     def armed(self, address: str) -> dict[str, int]:
         """Return when the timers of a mailbox are due, by name."""

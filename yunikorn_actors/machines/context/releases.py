@@ -67,7 +67,7 @@ def _release_one(turn: Turn, item: Released) -> None:
     allocation = None if app is None else app.allocations.get(item.uuid)
     # A release for nothing must not move the application on (G14).
     if app is not None and allocation is not None:
-        _end(turn, app, allocation, item)
+        _end(turn, app, allocation, item, 1)
         work_gone(turn, app, work_ended=not allocation.spec.placeholder)
 
 
@@ -76,7 +76,7 @@ def _release_several(turn: Turn, item: Released) -> Steps:
         gone = _matching(app, item)
         # Allocations before the ask: an ask lives until nothing of it waits or runs.
         for allocation in gone:
-            _end(turn, app, allocation, item)
+            _end(turn, app, allocation, item, len(gone))
             yield 1
         ask = app.asks.get(item.key) if item.type in TAKES_THE_ASK else None
         if ask is not None and ask.is_open:
@@ -89,20 +89,26 @@ def _release_several(turn: Turn, item: Released) -> Steps:
             yield 1
 
 
-def _end(turn: Turn, app: Application, allocation: Allocation, item: Released) -> None:
+def _end(turn: Turn, app: Application, allocation: Allocation, item: Released, count: int) -> None:
     type_, asked = item.type, allocation.releasing
     # Whatever it decides has one type from here on: in a fact, UNKNOWN would mean a lost node.
     ended = _T.STOPPED_BY_RM if type_ in BY_RM else type_
     end_allocation(turn, app, allocation, ended, asked)
     if type_ in BY_RM:
         announce_end(turn, allocation, ECHO)
-    elif asked is not None and not _is_known_of(item):
+    elif asked is not None and not _is_known_of(item, count):
         turn.announce(GivenBackUnasked(app.id, allocation.uuid))
 
 
-def _is_known_of(item: Released) -> bool:
-    """Whether RmProxy had sent the request for all that this gives back."""
-    return isinstance(item, GivenBack) and bool(item.uuid) and item.asked is not None
+def _is_known_of(item: Released, count: int) -> bool:
+    """Whether RmProxy had sent the request for all of these that are given back.
+
+    Of several under one key it may have sent one. A recording of before has one type for wishes and
+    answers, with a UUID or a key.
+    """
+    if isinstance(item, GivenBack):
+        return item.asked is not None and (bool(item.uuid) or count == 1)
+    return bool(item.uuid or item.key)
 
 
 def _applications(state: PartitionState, application_id: str) -> tuple[Application, ...]:
