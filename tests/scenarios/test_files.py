@@ -40,14 +40,14 @@ def read(file: Path) -> Scenario:
 
 @topologies
 @files
-@ranges.seeds(50, first=0, usual=3)
+@ranges.seeds(50, first=0, usual=2)
 def test_every_interleaving_holds(file: Path, topology: TopologyName, seeds: range) -> None:
     outcome = run_scenario(read(file), RunOptions(topology=topology, seeds=seeds))
     expected = ((), None, True, len(seeds))
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
 
 
-@topologies
+@pytest.mark.parametrize("topology", ["proposing", pytest.param("fused", marks=pytest.mark.slow)])
 @files
 def test_every_file_holds_in_the_smallest_slices(file: Path, topology: TopologyName) -> None:
     """Whatever is more than one item goes on in a message of its own."""
