@@ -29,7 +29,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
-clusters = ranges.seeds(299, first=0, usual=15)
+clusters = ranges.seeds(299, first=0, usual=10)
 UNITS = {"vcore": "m", "memory": ""}
 GANGS = 2
 Sizes = dict[str, int]

@@ -208,7 +208,7 @@ def on_drawn_queues(seed: int, topology: TopologyName) -> Workload:
     return workload
 
 
-@ranges.seeds(499, first=0, usual=8)
+@ranges.seeds(499, first=0, usual=5)
 @pytest.mark.timeout(1800)
 def test_topologies_settle_to_equal_states(seeds: range) -> None:
     placed = 0
