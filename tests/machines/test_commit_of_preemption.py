@@ -306,6 +306,22 @@ def test_what_was_promised_counts_for_the_guarantee_of_the_taker(
     assert expected is driver.preempt("q", "v2")
 
 
+@pytest.mark.parametrize(
+    ("promised", "expected"), [(True, None), (False, Refusal.PREEMPTION_REFUSED)]
+)
+def test_what_was_promised_counts_for_the_guarantee_of_the_giver(
+    driver: Preempting, *, promised: bool, expected: Refusal | None
+) -> None:
+    """What is on its way to a queue is as good as there: it may give as much of what runs."""
+    written = driver.written
+    guarantee(written, RICH, 3)
+    written.node("n2", vcore=1)
+    if promised:
+        written.ask("o", "giver", vcore=1)
+        written.reserve("o", "n2", "giver", promises=True)
+    assert expected is driver.preempt("p", "v3")
+
+
 def _preempt_sibling(driver: Preempting, going: int) -> Refusal | None:
     """Four of `b` run on n2; so many of them are to go for an ask of its sibling `a`."""
     written = driver.written
