@@ -95,7 +95,7 @@ class Owed:
         """Of the applications that have not ended, by partition and id."""
         self._serials: dict[tuple[str, str], int] = {}
         self.placed: list[str] = []
-        """UUIDs of what was placed since somebody has emptied this."""
+        """UUIDs of what was placed since the record was compared last."""
 
     def follow(self, partition: str, facts: Iterable[Fact], turn: int) -> None:
         """Take in facts that Context recorded in this turn."""

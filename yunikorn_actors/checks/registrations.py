@@ -2,11 +2,10 @@
 
 A registration ends when RmProxy stops its callback, because its resource manager registered again,
 is lost or leaves; its last requests may stay unanswered. While one is under way requests belong to
-it, unless it is refused: then the one before it goes on.
+it, unless it is refused: then the one before it stays.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any
 
 from yunikorn_actors.checks.rm_record import RmRecord, States
@@ -32,8 +31,8 @@ class Registrations:
         """The callbacks of each resource manager; requests belong to the last one."""
         self._meanwhile: dict[str, list[Any]] = {}
         """Requests that were sent while a registration, by its callback, was not decided."""
-        self._may_have_none = False
-        """Whether somebody has sent a configuration that leaves no partition."""
+        self._configs: dict[str, None] = {}
+        """All that were sent; a text is read only when a resource manager has no partition."""
         self._restored: dict[str, None] = {}
         """Resource managers that were registered with a core before this one."""
 
@@ -55,7 +54,7 @@ class Registrations:
 
     def _registration(self, message: RegistrationRequested) -> None:
         rm_id, address = message.request.rm_id, message.callback
-        self._look_at(message.request.config)
+        self._configs[message.request.config] = None
         self._addresses.setdefault(rm_id, []).append(address)
         self._meanwhile[address] = []
         was_restored = rm_id in self._restored
@@ -82,13 +81,9 @@ class Registrations:
 
     def _configuration(self, message: ConfigurationRequested) -> None:
         """It holds for others of the same group as well, and of an administrator for all."""
-        self._look_at(message.request.config)
+        self._configs[message.request.config] = None
         for record in self.records.values():
             record.requested(message.request)
-
-    def _look_at(self, config: str) -> None:
-        with suppress(ConfigError):
-            self._may_have_none |= not parse_config(config).partitions
 
     # -- what becomes of registrations
 
@@ -100,7 +95,7 @@ class Registrations:
             addresses.pop(0)
 
     def refused(self, rm_id: str, address: str) -> None:
-        """The former registration goes on; the requests sent in the meantime belong to it."""
+        """The former registration stays; the requests sent in the meantime belong to it."""
         self.records.pop(address, None)
         requests = self._meanwhile.pop(address, [])
         addresses = self._addresses.get(rm_id, [])
@@ -127,10 +122,18 @@ class Registrations:
         faults: list[str] = []
         for record in self.current():
             states = states_of(record.rm_id)
-            if not states and not self._may_have_none:
+            if not states and not any(map(_leaves_none, self._configs)):
                 faults.append(f"G28: {record.rm_id} is registered, and has no partition")
             faults.extend(record.differences(states))
         return faults
+
+
+def _leaves_none(config: str) -> bool:
+    """Whether a configuration is taken and has no partition."""
+    try:
+        return not parse_config(config).partitions
+    except ConfigError:
+        return False
 
 
 _NOTES: dict[type, Callable[[Registrations, Any], None]] = {

@@ -2,7 +2,7 @@
 
 A message passes through several threads, and each of them waits for one that computes for as long
 as that one may keep the interpreter. With Python's 5 ms and one caller that reads a configuration
-of 10,000 queues, a small allocation of somebody else takes more than 100 ms.
+of 10,000 queues, a small allocation of another caller takes more than 100 ms.
 
 A library must not do this to the program that embeds it, whose interpreter it is.
 """
