@@ -1,11 +1,12 @@
 """What a service holds while resource managers come and go: `python -m benchmarks.churn`.
 
 `yunikorn-actors serve` runs with a journal and with REST. Resource managers of ever new names come
-by gRPC, have work placed, release a part of it and leave; every few seconds their process is killed
-in the middle of that. Meanwhile YuniKorn's pages and the metrics are asked for. Each line says what
-the service and its process for REST hold: memory in MiB, threads, descriptors; and how large the
-journal is. The memory grows until the books have reached their bounds (event records, applications
-that have ended), and no further.
+by gRPC, several at a time, have work placed, release a part of it and leave; every few seconds
+their process is killed in the middle of that. A record of each judges what it is notified of: a
+difference ends the run with exit status 1 and the sentence that says it. Meanwhile YuniKorn's pages
+and the metrics are asked for. Each line says what the service and its process for REST hold: memory
+in MiB, threads, descriptors; and how large the journal is. The memory grows until the books have
+reached their bounds (event records, applications that have ended), and no further.
 """
 
 import argparse
@@ -14,24 +15,30 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import Queue
 from random import Random
 from typing import Final, NamedTuple
 
 from benchmarks.asking import ask_from_elsewhere
 from benchmarks.cli import HOME
 from benchmarks.journal import bytes_in
-from yunikorn_actors import connect
+from benchmarks.recorded import RecordedRemote
+from yunikorn_actors import Scheduler
 
 ASKS: Final = 20
+SEATS: Final = 2
+"""So many resource managers are there at a time."""
 REST_S: Final = 0.1
-"""Between two lives."""
+"""Between two lives of a seat."""
 LIFE_S: Final = 40.0
 """So long the process of the resource managers lives at most."""
 PATIENCE_S: Final = 60.0
+"""So long an answer may be on its way."""
 _MIB: Final = 2**20
 
 
@@ -61,18 +68,47 @@ def reader_of(pid: int) -> int:
     return int(children[0])
 
 
-def live(address: str) -> None:
-    """Come and go until somebody ends this process."""
+class Differs(Exception):  # noqa: N818 - it names what happened
+    """What a resource manager was notified of is not what it is owed."""
+
+
+def live(address: str, patience_s: float) -> str:
+    """Come and go until this process is ended, or until something is wrong: return that."""
+    wrong: Queue[str] = Queue()
+    for seat in range(SEATS):
+        arguments = (address, seat, patience_s, wrong)
+        threading.Thread(target=_live_at, args=arguments, daemon=True).start()
+    return wrong.get()
+
+
+def _live_at(address: str, seat: int, patience_s: float, wrong: Queue[str]) -> None:
     for life in itertools.count():
-        rm_id = f"rm-{os.getpid()}-{life}"
-        with connect(address, rm_id=rm_id) as scheduler:
-            scheduler.add_node("node", vcore=ASKS, memory="1Gi")
-            application = scheduler.application(f"app-{life}", user="ann")
-            asked = [application.ask(f"ask-{n}", vcore=1) for n in range(ASKS + 5)]
-            for lease in [it.result(PATIENCE_S) for it in asked[:ASKS]][: ASKS // 2]:
-                lease.release()
-            print(rm_id, flush=True)
+        rm_id = f"rm-{os.getpid()}-{seat}-{life}"
+        try:
+            _live_once(RecordedRemote(address), rm_id, patience_s)
+        except Exception as error:  # noqa: BLE001 - without it the seat would stay empty
+            wrong.put(f"{rm_id} ended with {type(error).__name__}: {error}")
+            return
+        print(rm_id, flush=True)
         time.sleep(REST_S)
+
+
+def _live_once(core: RecordedRemote, rm_id: str, patience_s: float) -> None:
+    with Scheduler(core=core, rm_id=rm_id) as scheduler:
+        scheduler.add_node("node", vcore=ASKS, memory="1Gi")
+        application = scheduler.application(f"app-{rm_id}", user="ann")
+        asked = [application.ask(f"ask-{n}", vcore=1) for n in range(ASKS + 5)]
+        try:
+            for lease in [it.result(patience_s) for it in asked[:ASKS]][: ASKS // 2]:
+                lease.release()
+            for it in asked[ASKS:]:
+                it.result(patience_s)
+        except TimeoutError:
+            differences = core.differences(0) or [f"{rm_id} waits for an answer in vain"]
+        else:
+            differences = core.differences(patience_s)
+    if differences:
+        raise Differs("; ".join(differences))
 
 
 @contextmanager
@@ -91,19 +127,20 @@ def served(journal: Path) -> Iterator[tuple[int, str, str]]:
             service.terminate()
 
 
-def lives(address: str, seconds: float) -> int:
+def lives(address: str, seconds: float, patience_s: float = PATIENCE_S) -> int:
     """Have resource managers come and go for so long, then kill them; return how many lived."""
     command = [sys.executable, "-m", "benchmarks.churn", "--live", address]
     with subprocess.Popen(  # noqa: S603 - ourselves
-        command, stdout=subprocess.PIPE, text=True, cwd=HOME
-    ) as child:
+        [*command, "--patience", str(patience_s)],
+        stdout=subprocess.PIPE, text=True, cwd=HOME,
+    ) as child:  # fmt: skip
         try:
-            told, _ = child.communicate(timeout=seconds)
+            printed, _ = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             child.kill()
-            told, _ = child.communicate()
-            return len(told.splitlines())
-    raise RuntimeError(f"the resource managers have ended by themselves, with {child.returncode}")
+            printed, _ = child.communicate()
+            return len(printed.splitlines())
+    raise Differs(printed.splitlines()[-1] if printed else f"exit status {child.returncode}")
 
 
 def lines(seconds: float, every_s: float) -> Iterator[str]:
@@ -135,11 +172,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="so long (default: 60)")
     parser.add_argument("--every", type=float, default=60.0, help="seconds between two lines")
     parser.add_argument("--live", help=argparse.SUPPRESS)
+    parser.add_argument("--patience", type=float, default=PATIENCE_S, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.live:
-        live(options.live)
-    for line in lines(options.minutes * 60, options.every):
-        print(line, flush=True)
+        print(live(options.live, options.patience), flush=True)
+        return 1
+    try:
+        for line in lines(options.minutes * 60, options.every):
+            print(line, flush=True)
+    except Differs as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

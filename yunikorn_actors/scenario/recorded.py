@@ -6,7 +6,7 @@ its way, and what is wrong with a single notification is kept until then.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.registrations import Registrations
@@ -66,10 +66,16 @@ class RecordedCore(SchedulerCore):
         super()._open_callback(address, callback)
 
 
+class Notes(Protocol):
+    """What keeps the records."""
+
+    def notified(self, address: str, response: object) -> None: ...
+
+
 class Recorded(StandIn):
     """Stands in front of the callback of one registration."""
 
-    def __init__(self, core: RecordedCore, callback: si.ResourceManagerCallback) -> None:
+    def __init__(self, core: Notes, callback: si.ResourceManagerCallback) -> None:
         self.address = ""
         self.callback = callback
         self._core = core
