@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
-from support import APP, CONFIG, Lab
+from restarting import Restarted
+from support import APP, CONFIG, Lab, report
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 TEN_MINUTES_S = 600
+MINUTE_NS = 60 * 10**9
 ENOUGH = si.Resource.of({"vcore": 4})
 
 
@@ -86,6 +89,41 @@ def test_each_release_has_its_own_time(topology: TopologyName) -> None:
     assert [] == _reports(lab)
     lab.advance(31)
     assert ["ph-b"] == _reports(lab)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_long_work_takes_nothing_of_the_time(topology: TopologyName) -> None:
+    """The release is asked for in the first slice, and the last one is a minute later."""
+    lab = Lab(topology=topology, settings=Settings(slice_max=1))
+    lab.nodes(n1=4)
+    lab.submit(APP, execution_timeout_milli_seconds=1_000)
+    lab.ask("short")
+    lab.settle()
+    lab.let_timers_fire(1)
+    while not lab.state.unconfirmed:
+        lab.simulator.step()
+    assert lab.state.long_work is not None, "vacuous: it was done in one slice"
+    lab.simulator.now_ns += MINUTE_NS
+    lab.settle()
+    lab.advance(TEN_MINUTES_S - 61)
+    assert [] == _reports(lab)
+    lab.advance(2)
+    assert ["short"] == _reports(lab)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_after_a_restart_there_is_the_whole_time_again(topology: TopologyName) -> None:
+    former = _swapping(topology)
+    former.advance(TEN_MINUTES_S - 1)
+    lab = Restarted(former, topology)
+    (ph_a,) = (it for it in former.state.nodes["n1"].allocations.values() if it.releasing)
+    lab.come_back()
+    lab.report_node("n1", report("ph-a", "n1", 2, uuid=ph_a.uuid), vcore=10)
+    assert [("ph-a", "PLACEHOLDER_REPLACED")] == lab.rm.told("released")
+    lab.advance(TEN_MINUTES_S - 1)
+    assert [] == _reports(lab)
+    lab.advance(2)
+    assert ["ph-a"] == _reports(lab)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -5,7 +5,10 @@ are confirmed. What waits for a confirmation holds up nobody else, so nothing is
 to say so.
 """
 
+from collections.abc import Iterator
+
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
@@ -14,33 +17,44 @@ from yunikorn_actors.messages.scheduling import ConfirmationDue
 
 def watch_confirmations(turn: Turn, warning_ns: int) -> None:
     """Arm the timer with the first release that waits, and cancel it after the last."""
-    if turn.state.unconfirmed:
-        _arm(turn, turn.now_ns + warning_ns)
+    first = next(_unconfirmed(turn), None)
+    if first is not None:
+        # Not from now on: long work may have asked for it in an earlier slice.
+        _arm(turn, first.asked_back_ns + warning_ns)
     else:
         turn.partition.awaits_confirmation = False
         turn.want(CancelTimer(name=_name(turn.partition)))
 
 
+def watch_anew(turn: Turn, warning_ns: int) -> None:
+    """After a restart the time begins again: the former core may have lost the requests."""
+    if turn.state.unconfirmed:
+        _arm(turn, turn.now_ns + warning_ns)
+
+
 def report_unconfirmed(turn: Turn, warning_ns: int) -> None:
-    """Report those whose time is up, and come back for the next one."""
+    """Report those whose time is up; the timer is then armed for the next one."""
     turn.partition.awaits_confirmation = False
-    for uuid, application_id in tuple(turn.state.unconfirmed.items()):
-        allocation = turn.state.applications[application_id].allocations[uuid]
+    for allocation in tuple(_unconfirmed(turn)):
         assert allocation.releasing is not None
-        due_ns = allocation.asked_back_ns + warning_ns
-        if due_ns > turn.now_ns:
-            _arm(turn, due_ns)
+        if allocation.asked_back_ns + warning_ns > turn.now_ns:
             return
         turn.record(
             f.ConfirmationMissed(
-                application_id=application_id,
+                application_id=allocation.spec.application_id,
                 key=allocation.spec.key,
-                uuid=uuid,
+                uuid=allocation.uuid,
                 type=allocation.releasing,
                 asked_back_ns=allocation.asked_back_ns,
                 at_ns=turn.now_ns,
             )
         )
+
+
+def _unconfirmed(turn: Turn) -> Iterator[Allocation]:
+    """Yield them in the order in which they were asked back."""
+    for uuid, application_id in turn.state.unconfirmed.items():
+        yield turn.state.applications[application_id].allocations[uuid]
 
 
 def _arm(turn: Turn, due_ns: int) -> None:

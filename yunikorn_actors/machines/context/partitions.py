@@ -374,7 +374,7 @@ class Partitions:
                     snapshot = _snapshot(partition, image)
                     effects.extend([_started(address, life), Send(to=address, message=snapshot)])
                 effects.extend(partition.token())
-                go_on(work.turn(partition))
+                go_on(work.turn(partition), self.confirm_warning_ns(partition))
             self._pause(work, manager)
             effects.extend(self.finish(work))
             if self._is_unfinished(manager):

@@ -4,6 +4,7 @@ from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.awaited import Awaited
+from yunikorn_actors.machines.context.confirmations import watch_anew
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import set_timers_again, work_gone
@@ -16,12 +17,13 @@ NOT_REPORTED = (
 )
 
 
-def go_on(turn: Turn) -> None:
+def go_on(turn: Turn, warning_ns: int) -> None:
     """Arm all timers again, and wait for the resource manager to say what it has."""
     turn.partition.awaited = Awaited(turn.state)
     for node in turn.state.nodes.values():
         await_node(turn, node)
     set_timers_again(turn)
+    watch_anew(turn, warning_ns)
 
 
 def drop_awaited(turn: Turn) -> Steps:
