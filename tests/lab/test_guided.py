@@ -7,10 +7,12 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.coverage import Coverage
+from yunikorn_actors.lab.documents import document_of
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.play import explore
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.guided import Corpus, Guided, changed
+from yunikorn_actors.lab.swarm.parts import Wanted
 from yunikorn_actors.lab.swarm.runs import Plan, Played
 
 
@@ -58,6 +60,18 @@ def test_changes_are_scenarios_and_differ() -> None:
     texts = {changed(run, other, Draw(1, number)).case.text for number in range(1, 21)}
     assert len(texts) > 15
     assert run.case.text not in texts
+
+
+def test_the_model_does_not_judge_a_registration_that_was_moved_or_repeated() -> None:
+    plain = Wanted(only=("gangs", "waits"))
+    run, other = drawn(1, 1, plain), drawn(1, 2, plain)
+    assert run.is_judged
+    judged = []
+    for number in range(1, 201):
+        one = changed(run, other, Draw(1, number))
+        steps = document_of(one.case.text)["steps"]
+        judged.append((one.is_judged, any("register" in step for step in steps[1:])))
+    assert {(True, False), (False, True)} == set(judged)
 
 
 def test_what_is_no_run_is_left_alone(tmp_path: Path) -> None:

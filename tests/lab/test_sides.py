@@ -11,7 +11,14 @@ from yunikorn_actors.lab.oracles import all_oracles
 from yunikorn_actors.lab.play import explore, play
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.parts import Wanted
+from yunikorn_actors.lab.tape import Entry
 from yunikorn_actors.machines.context import lifecycle
+from yunikorn_actors.messages.base import RM_PROXY
+from yunikorn_actors.messages.rm_events import (
+    ApplicationsRequested,
+    RegistrationRequested,
+    RMRegistered,
+)
 from yunikorn_actors.runtime.journal import kept, truth
 from yunikorn_actors.service.cluster import holdings, split
 from yunikorn_actors.service.cluster.holdings import Holdings
@@ -178,6 +185,28 @@ def test_what_came_and_went_in_one_request_was_not_seen() -> None:
     assert outcome.ok, outcome.violation
     facts = [fact for it in outcome.deliveries for fact in getattr(it.message, "facts", ())]
     assert any(isinstance(fact, AllocationReleased) for fact in facts), "vacuous"
+
+
+REGISTERED_ANEW = """\
+name: an application comes again while its manager registers anew
+steps:
+- raw: {call: register_resource_manager, request: {rmID: rm-1}}
+- add_app: {id: app-3}
+"""
+
+
+def test_what_is_said_while_a_manager_registers_anew_belongs_to_its_new_life() -> None:
+    case = parse_case(REGISTERED_ANEW, "anew.yaml")
+    asked = "ApplicationsRequested(add app-3) from gateway to rm_proxy"
+    tape = case.tape(
+        Entry("register", "rm-1 again", "step 2"), Entry("bounce", "application app-3", asked)
+    )
+    outcome = play(case, tape, all_oracles())
+    assert outcome.ok, outcome.violation
+    assert not outcome.not_played
+    came = [type(it.message) for it in outcome.deliveries if it.mailbox == RM_PROXY]
+    again = len(came) - came[::-1].index(RegistrationRequested)
+    assert ApplicationsRequested in came[again : came.index(RMRegistered, again)], "vacuous"
 
 
 OF_TWO_QUEUES = """\

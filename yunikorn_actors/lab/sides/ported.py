@@ -107,7 +107,8 @@ class Ported(Oracle):
         self._often = draw.one_of(_LOOKS)
         self._portals: dict[str, _Portal] = {}
         """By resource manager."""
-        self._coming: dict[str, si.RegisterResourceManagerRequest] = {}
+        self._coming: dict[str, _Portal] = {}
+        """By callback: those that register. What is said meanwhile is for the new life."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         assert isinstance(simulator, LabSimulator)
@@ -115,10 +116,7 @@ class Ported(Oracle):
         if delivery.mailbox == RM_PROXY:
             self._register(message)
             if isinstance(message, _REQUESTS):
-                portal = self._portals.get(message.request.rm_id)
-                if portal is not None:
-                    faults.extend(portal.say(message.request))
-                    faults.extend(portal.lost_ends())
+                faults.extend(self._say(message.request))
         elif is_manager(delivery.mailbox) and isinstance(message, _RESPONSES):
             for portal in self._portals.values():
                 if portal.callback == delivery.mailbox:
@@ -130,21 +128,30 @@ class Ported(Oracle):
                 faults.extend(self._die(simulator))
         _fail(f"after {type(message).__name__}", faults)
 
+    def _say(self, request: Request) -> Iterator[str]:
+        for portal in (*self._portals.values(), *self._coming.values()):
+            if portal.rm_id == request.rm_id:
+                yield from portal.say(request)
+                yield from portal.lost_ends()
+
     def at_rest(self, world: World) -> None:
         _fail("at rest", [*self._die(world.simulator), *_wrong_together(self._draw)])
 
     def _register(self, message: Any) -> None:  # noqa: ANN401 - any message
         match message:
             case rm.RegistrationRequested():
-                self._coming[message.callback] = message.request
+                self._coming[message.callback] = _Portal(message.request, message.callback)
             case rm.RMRegistered():
-                request = self._coming.pop(message.callback, None)
+                portal = self._coming.pop(message.callback, None)
                 self._portals.pop(message.rm_id, None)
-                if request is not None:
-                    self._portals[message.rm_id] = _Portal(request, message.callback)
+                if portal is not None:
+                    self._portals[message.rm_id] = portal
+            case rm.RMRegistrationRejected():
+                self._coming.pop(message.callback, None)
             case rm.RMLost() | rm.RMUnregistered() | rm.ConfigurationRequested():
                 # With other queues another core may refuse what this one has.
                 self._portals.clear()
+                self._coming.clear()
 
     # -- another core
 

@@ -33,6 +33,7 @@ _STEPS_MAX: Final = 80
 """Copies of copies would grow for ever, and take longer than what they show is worth."""
 _ORDERS: Final = 1 << 32
 _BOUNDS: Final = frozenset({"small-bounds", "short-times"})
+_REGISTRATIONS: Final = frozenset({"new-registrations"})
 _MUTATION: Final = 7
 """The draws of changes are others than those of fresh runs."""
 _REMARK: Final = re.compile(
@@ -149,6 +150,9 @@ def changed(run: Drawn, other: Drawn, draw: Draw) -> Drawn:
         except ScenarioError:
             continue
         parts = run.parts | other.parts | _BOUNDS
+        # Each world begins with one; wherever else it got to, its manager registers anew.
+        if any("register" in step for step in document["steps"][1:]):
+            parts |= _REGISTRATIONS
         return replace(run, case=_like(run.case, case), parts=parts)
     return replace(run, order=draw.number(_ORDERS))
 
