@@ -797,14 +797,26 @@ def test_a_victim_larger_than_needed_leaves_the_rest_to_others(driver: Preemptin
 
 def test_room_that_is_not_free_is_nobodys(driver: Preempting) -> None:
     """More is used on the node than it has: the room of the first victim only makes that good."""
+    written = driver.written
+    written.foreign("f", "n1", vcore=2)
+    written.ask("d", TAKER, vcore=1, allow_preempt_other=True, required_node="n1")
+    written.reserve("d", "n1", TAKER)
+    first, second = uuid_of(written, "v3"), uuid_of(written, "v2")
+    assert driver.require("v3", "v2") is None
+    written.release(first, "giver")
+    assert {} == _secured(driver, "d")
+    written.release(second, "giver")
+    assert {"vcore": 1} == _secured(driver, "d")
+
+
+def test_what_leaves_for_a_former_reservation_is_for_everybody(driver: Preempting) -> None:
     first, second = _two_require(driver)
     driver.written.drop("d", "n1", TAKER)
-    driver.written.foreign("f", "n1", vcore=2)
     driver.written.reserve("d", "n1", TAKER)
-    driver.written.release(first, "giver")
-    assert {} == _secured(driver, "d")
-    driver.written.release(second, "giver")
-    assert {"vcore": 1} == _secured(driver, "d")
+    for uuid in (first, second):
+        driver.written.release(uuid, "giver")
+        assert {} == _secured(driver, "d")
+    assert driver.allocate("e", "n1", TAKER) is None
 
 
 def test_each_earmark_has_the_room_of_its_own_victim(driver: Preempting) -> None:

@@ -180,6 +180,9 @@ class Reservation(Struct, frozen=True, kw_only=True):
     due: Resource = {}
     """What its victims were to make room for, if the ask requires the node: it may have become
     larger since. Empty in images of former versions."""
+    former: tuple[str, ...] = ()
+    """Victims that were on their way out for the ask, which requires the node, before this was
+    made: it gave their room up with its reservation of that time."""
 
     @property
     def is_ordinary(self) -> bool:

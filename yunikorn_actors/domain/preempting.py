@@ -227,13 +227,26 @@ def is_short_of_victims(state: PartitionState, node: Node) -> bool:
 
 def claimants(node: Node) -> list[ReservationKey]:
     """Return the asks that require the node and for which victims have gone, or are to go."""
-    going = {
-        (item.beneficiary.application_id, item.beneficiary.key): item.asked_back_ns
-        for item in node.allocations.values()
-        if item.beneficiary is not None and item.beneficiary.rule is PreemptionRule.REQUIRED_NODE
-    }
     return [
         holder
         for holder, kept in node.reservations.items()
-        if kept.required and (kept.secured or going.get(holder, -1) >= kept.made_ns)
+        if kept.required and (kept.secured or has_victims_going(node, kept))
     ]
+
+
+def has_victims_going(node: Node, kept: Reservation) -> bool:
+    """Whether room is on its way to the ask for which this node, which it requires, is kept."""
+    going = victims_going(node, (kept.application_id, kept.key))
+    return any(uuid not in kept.former for uuid in going)
+
+
+def victims_going(node: Node, holder: ReservationKey) -> tuple[str, ...]:
+    """Return what is on its way out for an ask that requires the node, whenever it was kept."""
+    rule = PreemptionRule.REQUIRED_NODE
+    return tuple(
+        uuid
+        for uuid, item in node.allocations.items()
+        if (whom := item.beneficiary) is not None
+        and whom.rule is rule
+        and (whom.application_id, whom.key) == holder
+    )

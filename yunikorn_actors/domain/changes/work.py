@@ -17,6 +17,7 @@ from yunikorn_actors.domain.preempting import (
     secure_free_room,
     secure_freed_room,
     unreserve,
+    victims_going,
     without_one,
 )
 from yunikorn_actors.domain.resource import Resource, charge, discharge, sub
@@ -248,7 +249,9 @@ def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
     ask.reserved = (*ask.reserved, fact.node_id)
     ask.reported = WaitingState.RESERVED
     node = state.nodes[fact.node_id]
-    former = node.reservations.get((app.id, fact.key))
+    holder = (app.id, fact.key)
+    had = node.reservations.get(holder)
+    gave_up = victims_going(node, holder) if fact.required and had is None else ()
     reservation = Reservation(
         application_id=fact.application_id,
         key=fact.key,
@@ -256,12 +259,12 @@ def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
         required=fact.required,
         made_ns=fact.at_ns,
         earmark=ask.spec.resource if fact.by_preemption else None,
-        repeats=1 if former is None else former.repeats + 1,
-        secured={} if former is None else former.secured,
+        repeats=1 if had is None else had.repeats + 1,
+        secured={} if had is None else had.secured,
+        former=gave_up if had is None else had.former,
     )
     reserve(node, reservation)
     if fact.by_preemption:
-        holder = (app.id, fact.key)
         secure_free_room(node, holder, reservation.promised, going_for(node, holder))
     state.reservation_count += 1
     app.reservation_count += 1
@@ -356,8 +359,7 @@ def _secure_freed(state: PartitionState, allocation: Allocation, freed: Resource
     node, holder = state.nodes[allocation.node_id], (whom.application_id, whom.key)
     kept = node.reservations.get(holder)
     # A reservation that was made anew since then is about other room: the ask gave this one up.
-    is_former = kept is not None and kept.required and allocation.asked_back_ns < kept.made_ns
-    if kept is not None and not is_former:
+    if kept is not None and allocation.uuid not in kept.former:
         size = state.applications[whom.application_id].asks[whom.key].spec.resource
         secure_freed_room(node, holder, freed, kept.promised or size)
 

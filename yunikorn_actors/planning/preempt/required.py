@@ -9,6 +9,7 @@ from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import has_victims_going
 from yunikorn_actors.domain.resource import Resource, charge, discharge, fits_in
 from yunikorn_actors.planning.preempt.rules import may_be_preempted
 
@@ -64,7 +65,7 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
         other = app.asks[kept.key].spec
         if other is spec or not kept.required:
             continue
-        if is_dying_for(node, beneficiary_of(state, other)):
+        if has_victims_going(node, kept):
             discharge(room, other.resource)
         else:
             discharge(room, kept.secured)
