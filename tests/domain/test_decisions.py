@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from written import APP, LEAF, Written
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationEvent, ApplicationState
+from yunikorn_actors.domain.application import ApplicationEvent, ApplicationSpec, ApplicationState
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.decisions import wrongs
@@ -337,3 +337,20 @@ def _parked(node: str, *, crosses: bool) -> f.AskParked:
         at_ns=0,
         proposal_id=1,
     )
+
+
+def test_an_application_counts_in_the_first_group_from_its_queue_upwards() -> None:
+    made = Written()
+    made.reconfigure("root", limits=(LimitConfig(groups=("ops",), max_applications=1),))
+    made.reconfigure(LEAF, limits=(LimitConfig(groups=("dev", "*"), max_applications=1),))
+    spec = ApplicationSpec(application_id=APP, user="bob", groups=("ops", "dev"))
+    made.record(f.ApplicationAdded(spec=spec, queue=LEAF, serial=1, at_ns=0))
+
+    def linked(group: str) -> list[str]:
+        fact = f.ApplicationLinked(application_id=APP, serial=1, old_group="", group=group, at_ns=0)
+        return wrongs(made.state, fact, ())
+
+    assert [] == [*linked("dev"), *linked("")]
+    for wrong in ("ops", "*"):
+        (line,) = linked(wrong)
+        assert line.startswith(f"G24: {APP} counts in group {wrong}, expected 'dev'")

@@ -10,6 +10,7 @@ from written import APP, LEAF, Written
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, ForeignAllocation
 from yunikorn_actors.domain.application import ApplicationState, Timer
+from yunikorn_actors.domain.by_configuration import described
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.domain.invariants import CHECKS, misconfigured, violations
 from yunikorn_actors.domain.partition import PartitionState
@@ -247,6 +248,8 @@ def _configured(written: Written) -> PartitionState:
     text = "partitions: [{name: default, queues: [{name: root, queues: [{name: default}, {name: other}]}]}]"
     (config,) = parse_config(text).partitions
     written.record(f.PartitionConfigured(config=config))
+    for path, spec in described(config.root):
+        written.state.queues[path].configure(spec)
     return written.state
 
 
@@ -261,7 +264,7 @@ def test_queues_follow_the_configuration(written: Written) -> None:
     [
         ("is Draining, against", lambda s: setattr(s.queues[LEAF], "state", QueueState.DRAINING)),
         (
-            "has other bounds",
+            "by the configuration",
             lambda s: s.queues[LEAF].configure(QueueSpec(leaf=True, max={"v": 1})),
         ),
         ("is missing", lambda s: s.queues.pop(LEAF)),

@@ -346,6 +346,22 @@ steps:
         lambda messages: _states(messages, "ph")[-1:] == ["SKIPPED"],
         is_judged=True,
     ),
+    "a node is kept for who was of age when that was planned": Sound(
+        """
+name: a node is kept for who was of age when that was planned
+steps:
+- create_node: {id: n1, capacity: {vcore: 1000}, occupied: {vcore: 2}}
+- add_app: {id: app-3}
+- add_app: {id: app-4}
+- ask: {app: app-4, key: fill, resource: {vcore: 1000}}
+- advance: 1s
+- ask: {app: app-3, key: claim, resource: {vcore: 999}}
+- advance: 3s
+""",
+        lambda messages: _states(messages, "fill") == ["FAILED", "RESERVED"],
+        held="ReportWaiting(claim) from scheduler to context",
+        is_judged=True,
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
 )
+from yunikorn_actors.domain.config.names import WILDCARD
 from yunikorn_actors.domain.gang_decisions import (
     before_its_gang,
     committed,
@@ -199,6 +200,21 @@ def _added(state: PartitionState, fact: f.ApplicationAdded, _: Container[str]) -
         yield f"G28: queue {queue.path} takes no applications"
 
 
+def _linked(state: PartitionState, fact: f.ApplicationLinked, _: Container[str]) -> Iterator[str]:
+    """From its queue upwards, the first that is named there and that its user is a member of."""
+    app = state.applications[fact.application_id]
+    for level in app.queue.lineage:
+        named = [group for limit in level.spec.limits for group in limit.groups]
+        mine = [group for group in named if group in app.spec.groups]
+        if mine or WILDCARD in named:
+            right = [*mine, WILDCARD][0]
+            break
+    else:
+        right = ""
+    if fact.group not in {"", right}:
+        yield f"G24: {app.id} counts in group {fact.group}, expected {right!r}"
+
+
 # -- places
 
 
@@ -249,6 +265,7 @@ _RULES: dict[type, Callable[[PartitionState, Any, Container[str]], Iterator[str]
     f.ReleaseRequested: _asked_back,
     f.PreemptionDecided: against_the_rules,
     f.ApplicationAdded: _added,
+    f.ApplicationLinked: _linked,
     f.ApplicationStateChanged: _moved,
     f.AskAdded: _asked,
 }

@@ -16,7 +16,7 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
 )
-from yunikorn_actors.domain.config import QueueConfig
+from yunikorn_actors.domain.by_configuration import described
 from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.gang_invariants import links, placeholders
 from yunikorn_actors.domain.long_work import LongWorkKind
@@ -388,25 +388,15 @@ def misconfigured(state: PartitionState) -> Iterator[str]:
     """
     if state.config is None or is_being_reloaded(state):
         return
-    named = dict(_named(state.config.root, ""))
+    named = dict(described(state.config.root))
     for path, queue in state.queues.items():
         if queue.spec.managed and (path in named) is not (queue.state is QueueState.ACTIVE):
             yield f"G28: queue {path} is {queue.state.value}, against the configuration"
-        elif path in named and (queue.spec.max, queue.spec.limits) != (
-            named[path].max,
-            named[path].limits,
-        ):
-            yield f"G28: queue {path} has other bounds than the configuration"
+        elif path in named and queue.spec != named[path]:
+            yield f"G28: queue {path} is {queue.spec}, by the configuration {named[path]}"
     for path in named:
         if path not in state.queues:
             yield f"G28: queue {path} of the configuration is missing"
-
-
-def _named(config: QueueConfig, parent: str) -> Iterator[tuple[str, QueueConfig]]:
-    path = f"{parent}.{config.name}" if parent else config.name
-    yield path, config
-    for child in config.children:
-        yield from _named(child, path)
 
 
 def _identity(state: PartitionState) -> Iterator[str]:

@@ -21,9 +21,17 @@ from itertools import chain
 from typing import Any
 
 from yunikorn_actors.domain.alike import are_alike
+from yunikorn_actors.domain.by_configuration import against_the_configuration
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.decisions import wrongs
-from yunikorn_actors.domain.facts import Fact, ReservationDropped, parts_of
+from yunikorn_actors.domain.facts import (
+    ApplicationAdded,
+    ApplicationRejected,
+    Fact,
+    QueueAdded,
+    ReservationDropped,
+    parts_of,
+)
 from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate
@@ -230,7 +238,10 @@ def _could_run_on(planner: Planner, ask: AskView, node_id: str) -> bool:
 
 
 class DecisionChecker:
-    """Check that no decision is for a finished application or beyond a limit (G22, G23)."""
+    """Check that no decision is for a finished application or beyond a limit (G22, G23).
+
+    And that applications and queues that are made go by the configuration (G28).
+    """
 
     def __init__(self) -> None:
         self._replicas: dict[tuple[str, int], PartitionState] = {}
@@ -260,10 +271,17 @@ class DecisionChecker:
         faults: list[str] = []
         had_place: dict[str, None] = {}
         """Applications whose reservation was just dropped: it held their place until now."""
+        created: dict[str, None] = {}
+        """Queues that were just made for the application that comes next."""
         # A run part by part: so it is held to what holds for decisions one at a time.
         for fact in chain.from_iterable(map(parts_of, message.facts)):
             faults.extend(wrongs(replica, fact, had_place))
+            faults.extend(against_the_configuration(replica, fact, created))
             apply(replica, fact)
             if isinstance(fact, ReservationDropped):
                 had_place[fact.application_id] = None
+            elif isinstance(fact, QueueAdded):
+                created[fact.path] = None
+            elif isinstance(fact, ApplicationAdded | ApplicationRejected):
+                created.clear()
         return faults

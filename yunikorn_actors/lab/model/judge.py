@@ -60,8 +60,8 @@ class Judge(Model):
         """What the plan at hand knew."""
         self.seen = 0
         """The same; in `fused`, what stood when it was made."""
-        self.rested = 0
-        """The revision at the last rest."""
+        self.rested = self.rested_ns = 0
+        """The revision at the last rest, and its time."""
         self.is_fused = False
         """Each plan is made on the truth, and carried out at once."""
         self.let_go: dict[str, int] = {}
@@ -292,9 +292,14 @@ class Judge(Model):
                 open_to = {name for _, name in self.could_keep(other)}
                 unsure = other.app.leaf in self.moved or other in self.lost
                 unsure = unsure or open_to <= self.let_go.keys()
+                unsure = unsure or (other.created > ask.created and not self._was_of_age(other))
                 self.should(
                     "order", not first, f"{name}, but {_name(other)} comes first", unsure=unsure
                 )
+
+    def _was_of_age(self, ask: Ask) -> bool:
+        """Whether it had waited long enough for a node at the last rest, so in this plan too."""
+        return self.rested_ns - ask.created > self.settings.reservation_delay_ns
 
     def _let_go(self, fact: f.ReservationDropped) -> None:
         self.let_go[fact.node_id] = self.revision
@@ -529,7 +534,7 @@ class Judge(Model):
             if path in self.queues:
                 text = f"{path} is to come down still, and is not above its maximum"
                 self.must("quota", self._is_above(self.queues[path]), text)
-        self.rested = self.revision
+        self.rested, self.rested_ns = self.revision, self.now
 
     def _must_wait(self, ask: Ask) -> None:
         name = _name(ask)

@@ -4,16 +4,26 @@ Each partition has a writer of its own, which knows what is there. All of them u
 names, so what belongs to one is taken for another's where a name alone is looked at.
 """
 
-import copy
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from yunikorn_actors.domain.config import ConfigError, parse_config, parse_duration
+from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.lab.documents import Document
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.swarm.bounds import NS, TIMES, drawn_extra, drawn_settings
+from yunikorn_actors.lab.swarm.reloads import (
+    NO_LEAVES,
+    RULES,
+    Config,
+    paths_below,
+    users_queue,
+    with_acls,
+    with_lower_quota,
+    with_one_change,
+    without_a_queue,
+)
 from yunikorn_actors.lab.swarm.requests import in_later_form, joined, release_of_all
 from yunikorn_actors.lab.swarm.scripts import (
     CONTEST,
@@ -90,22 +100,6 @@ _BURST: Final = 6
 """So many steps come without a pause at most."""
 _JOINED: Final = 5
 """So many moves make one request at most."""
-_RULES: Final[tuple[list[dict[str, Any]], ...]] = (
-    [{"name": "provided", "create": True}],
-    [{"name": "tag", "value": "namespace", "create": True}, {"name": "provided"}],
-    [{"name": "fixed", "value": "root.fixed", "create": True, "filter": {"users": ["ann"]}},
-     {"name": "provided", "create": True}],
-    [{"name": "user", "create": True, "filter": {"type": "deny", "users": ["bob"]},
-      "parent": {"name": "fixed", "value": "root.users"}}, {"name": "provided"}],
-    [{"name": "user"}, {"name": "provided"}],
-)  # fmt: skip
-_USERS_QUEUE: Final[dict[str, Any]] = {
-    "name": "users",
-    "parent": True,
-    "childtemplate": {"maxapplications": 1, "resources": {"max": {"vcore": 3}}},
-}
-_NO_LEAVES: Final = ("root.fresh", "root.fresh.below", "bare", "", "root.users.ann")
-"""Queues that an application may ask for, and that are not there at first."""
 
 
 class World:
@@ -208,7 +202,7 @@ class Manager:
 
     def _moves(self) -> Moves:
         return {
-            "reloads": (self.reload,),
+            "reloads": (self.reload, self.change_queue, self.leave_queue_out),
             "quota-preemption": (self.lower_quota,),
             "removed-partitions": (self.leave_partition_out,),
             "lost-managers": (self.leave,),
@@ -281,24 +275,27 @@ class Manager:
 
     def reload(self) -> None:
         partition = self.draw.one_of(self.partitions)
-        partition.config = self.draw.one_of(partition.configs)
-        self._configure(self.config())
+        self._reload(partition, self.draw.one_of(partition.configs))
 
     def lower_quota(self) -> None:
         """Send a configuration in which a queue may have less than it perhaps uses."""
-        draw, partition = self.draw, self.draw.one_of(self.partitions)
-        config = copy.deepcopy(partition.config)
-        _, *below = _paths_below(config["queues"][0])
-        _, queue = draw.one_of(below)
-        most = {"vcore": draw.whole(1, 3)}
-        queue.setdefault("properties", {})["quota.preemption.delay"] = draw.one_of(("1s", "5s"))
-        queue["resources"] = {**queue.get("resources", {}), "max": most}
-        try:
-            parse_config(json.dumps({"partitions": [config]}))
-        except ConfigError:
-            return
-        partition.config = config
-        self._configure(self.config())
+        partition = self.draw.one_of(self.partitions)
+        self._reload(partition, with_lower_quota(self.draw, partition.config))
+
+    def change_queue(self) -> None:
+        partition = self.draw.one_of(self.partitions)
+        changed = with_one_change(self.draw, partition.config, partition.configs)
+        self._reload(partition, changed)
+
+    def leave_queue_out(self) -> None:
+        """Send a configuration without one of the queues; the next one may have it again."""
+        partition = self.draw.one_of(self.partitions)
+        self._reload(partition, without_a_queue(self.draw, partition.config))
+
+    def _reload(self, partition: "PartitionWriter", config: Config | None) -> None:
+        if config is not None:
+            partition.config = config
+            self._configure(self.config())
 
     def leave_partition_out(self) -> None:
         """Send a configuration without one of the partitions; the next one has it again."""
@@ -349,8 +346,9 @@ class PartitionWriter(Writer):
         theme, number = manager.tree
         several = {"reloads", "several-partitions"} & parts
         configs, leaves = drawn_queues(theme, number, 3 if several else 1)
-        rules = draw.one_of(_RULES) if "placement-rules" in parts else []
-        drawn = tuple(_with_parts(config, parts, name, rules) for config in configs)
+        drawn = tuple(_with_parts(config, parts, name) for config in configs)
+        if "placement-rules" in parts:
+            drawn = _with_rules(draw, drawn)
         super().__init__(draw, theme, drawn, leaves, manual="manual-confirmations" in parts)
         if name != PARTITIONS[0]:
             # What is notified names no partition, so one resource manager needs names of its own.
@@ -438,7 +436,7 @@ class PartitionWriter(Writer):
         """Ask for a queue that is not there, or have a tag by which a rule places it."""
         draw = self.draw
         if draw.once_in(3):
-            app = {**app, "queue": draw.one_of(_NO_LEAVES)}
+            app = {**app, "queue": draw.one_of(NO_LEAVES)}
         if draw.once_in(3):
             app = {**app, "tags": {"namespace": draw.one_of(("dev", "ops"))}}
         return app
@@ -504,7 +502,7 @@ class PartitionWriter(Writer):
             "foreign-work": (self.foreign,),
             "re-sent-asks": (self.ask_again,),
             "changed-asks": (self.change_ask,),
-            "reloads": (manager.reload,),
+            "reloads": (manager.reload, manager.change_queue),
             "gangs": (self.gang_work,),
         }
 
@@ -519,7 +517,7 @@ class PartitionWriter(Writer):
             "removals": (self.remove, self.replace),
             "lost-nodes": (self.lose_node, self.return_node),
             "resized-nodes": (self.resize_node,),
-            "reloads": (self.manager.reload,),
+            "reloads": (self.manager.reload, self.manager.change_queue),
             "reported-work": (self.bind, self.node_with_work),
             "manual-confirmations": (confirm,),
             "predicates": (self.manager.refuse_nodes,),
@@ -580,7 +578,7 @@ class PartitionWriter(Writer):
         """Applications come into each leaf, often of one user."""
         whose, (root, *_) = self.draw.one_of(USERS), self.config["queues"]
         entitled = {
-            path for path, queue in _paths_below(root) if "guaranteed" in queue.get("resources", {})
+            path for path, queue in paths_below(root) if "guaranteed" in queue.get("resources", {})
         }
         leaves = [leaf for leaf, _ in self.leaves for _ in range(self.draw.whole(1, most))]
         for number, leaf in enumerate(leaves, 1):
@@ -892,16 +890,22 @@ def _is_time(setting: str) -> bool:
     return f"{setting}{NS}" in TIMES
 
 
-def _with_parts(
-    config: dict[str, Any], parts: frozenset[str], name: str, rules: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _with_rules(draw: Draw, configs: tuple[Config, ...]) -> tuple[Config, ...]:
+    """Have applications placed, in all of them alike; now and then not everybody is let in."""
+    rules, users, has_acls = draw.one_of(RULES), users_queue(draw), draw.once_in(4)
+    placing: list[Config] = []
+    for config in configs:
+        (root,) = config["queues"]
+        root = {**root, "queues": [*root.get("queues", ()), users]}
+        root = with_acls(draw, root) if has_acls else root
+        placing.append({**config, "placementrules": rules, "queues": [root]})
+    return tuple(placing)
+
+
+def _with_parts(config: Config, parts: frozenset[str], name: str) -> Config:
     """Leave out what belongs to parts that the run has not, and give the partition its name."""
     (partition,) = config["partitions"]
     left = {**partition, "name": name, "queues": [_queue(it, parts) for it in partition["queues"]]}
-    if rules:
-        (root,) = left["queues"]
-        left["placementrules"] = rules
-        left["queues"] = [{**root, "queues": [*root.get("queues", ()), _USERS_QUEUE]}]
     if "node-orders" not in parts:
         left.pop("nodesortpolicy", None)
     preemption = left.pop("preemption", {})
@@ -910,13 +914,6 @@ def _with_parts(
     elif "quota-preemption" in parts:
         left["preemption"] = {"quotapreemptionenabled": True}
     return left
-
-
-def _paths_below(queue: dict[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    path = f"{above}.{queue['name']}" if above else queue["name"]
-    yield path, queue
-    for below in queue.get("queues", ()):
-        yield from _paths_below(below, path)
 
 
 def _queue(queue: dict[str, Any], parts: frozenset[str]) -> dict[str, Any]:

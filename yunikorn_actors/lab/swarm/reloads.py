@@ -1,0 +1,112 @@
+"""Configurations that a resource manager may send after its first one, and rules of placement."""
+
+import copy
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from yunikorn_actors.domain.config import ConfigError, parse_config
+from yunikorn_actors.lab.draw import Draw
+
+Config = dict[str, Any]
+"""Of one partition, in the words of the document."""
+
+RULES: Final[tuple[list[dict[str, Any]], ...]] = (
+    [{"name": "provided", "create": True}],
+    [{"name": "tag", "value": "namespace", "create": True}, {"name": "provided"}],
+    [{"name": "fixed", "value": "root.fixed", "create": True, "filter": {"users": ["ann"]}},
+     {"name": "provided", "create": True}],
+    [{"name": "user", "create": True, "filter": {"type": "deny", "users": ["bob"]},
+      "parent": {"name": "fixed", "value": "root.users"}}, {"name": "provided"}],
+    [{"name": "user"}, {"name": "provided"}],
+    [{"name": "tag", "value": "namespace", "create": True, "filter": {"groups": ["^d" ]},
+      "parent": {"name": "user", "create": True,
+                 "parent": {"name": "fixed", "value": "root.users"}}},
+     {"name": "provided", "create": True, "filter": {"type": "deny", "groups": ["ops", "none"]}}],
+)  # fmt: skip
+_BELOW_USERS: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"queues": [{"name": "team", "parent": True}]},
+    {"queues": [{"name": "team", "parent": True, "childtemplate": {"maxapplications": 2}}]},
+)
+_TEMPLATES: Final[tuple[dict[str, Any], ...]] = (
+    {"maxapplications": 1, "resources": {"max": {"vcore": 3}}},
+    {"resources": {"guaranteed": {"vcore": 1}, "max": {"vcore": 4}},
+     "properties": {"application.sort.policy": "fair", "priority.offset": "1"}},
+)  # fmt: skip
+NO_LEAVES: Final = (
+    "root.fresh", "root.fresh.below", "bare", "", "root.users.ann", "root.users.team.ann",
+    "root.users.new.ann", "root.nowhere.else",
+)  # fmt: skip
+"""Queues that an application may ask for, and that are not there at first."""
+_ACLS: Final = ("", "ann", "ann,bob", " dev", "cid ops")
+_CHANGED: Final = ("limits", "resources", "maxapplications", "properties", "childtemplate")
+"""What may change of one queue, with all else as it is."""
+
+
+def users_queue(draw: Draw) -> dict[str, Any]:
+    """Draw a queue below which rules create others."""
+    below, template = draw.one_of(_BELOW_USERS), draw.one_of(_TEMPLATES)
+    return {"name": "users", "parent": True, "childtemplate": template, **below}
+
+
+def with_acls(draw: Draw, root: dict[str, Any]) -> dict[str, Any]:
+    """Let some in at the root, and some more below it."""
+    below = [{**queue, "submitacl": draw.one_of(_ACLS)} for queue in root.get("queues", ())]
+    return {**root, "submitacl": draw.one_of(_ACLS), "queues": below}
+
+
+def paths_below(queue: dict[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    path = f"{above}.{queue['name']}" if above else queue["name"]
+    yield path, queue
+    for below in queue.get("queues", ()):
+        yield from paths_below(below, path)
+
+
+def _valid(config: Config) -> Config | None:
+    try:
+        parse_config(json.dumps({"partitions": [config]}))
+    except ConfigError:
+        return None
+    return config
+
+
+def with_lower_quota(draw: Draw, config: Config) -> Config | None:
+    """Give a queue less than it perhaps uses."""
+    changed = copy.deepcopy(config)
+    _, *below = paths_below(changed["queues"][0])
+    _, queue = draw.one_of(below)
+    most = {"vcore": draw.whole(1, 3)}
+    queue.setdefault("properties", {})["quota.preemption.delay"] = draw.one_of(("1s", "5s"))
+    queue["resources"] = {**queue.get("resources", {}), "max": most}
+    return _valid(changed)
+
+
+def with_one_change(draw: Draw, config: Config, others: Sequence[Config]) -> Config | None:
+    """Have one thing of one queue as another configuration says it."""
+    changed = copy.deepcopy(config)
+    path, queue = draw.one_of(list(paths_below(changed["queues"][0])))
+    other = dict(paths_below(draw.one_of(others)["queues"][0])).get(path, {})
+    what = draw.one_of(_CHANGED)
+    queue.pop(what, None)
+    if what in other:
+        queue[what] = copy.deepcopy(other[what])
+    return _valid(changed)
+
+
+def without_a_queue(draw: Draw, config: Config) -> Config | None:
+    """Leave a queue out, with all below it; the one above stays a parent."""
+    changed = copy.deepcopy(config)
+    # The root keeps one.
+    above = [
+        it
+        for path, it in paths_below(changed["queues"][0])
+        if len(it.get("queues", ())) > (path == "root")
+    ]
+    if not above:
+        return None
+    queue = draw.one_of(above)
+    gone = draw.number(len(queue["queues"]))
+    queue["queues"] = [it for number, it in enumerate(queue["queues"]) if number != gone]
+    queue["parent"] = True
+    return _valid(changed)
