@@ -3,7 +3,7 @@
 import pytest
 
 from yunikorn_actors.domain import image
-from yunikorn_actors.domain.facts import AllocationReleased, ReservationMade
+from yunikorn_actors.domain.facts import AllocationRecovered, AllocationReleased, ReservationMade
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.mutants.mutant import Mutant
@@ -22,7 +22,7 @@ from yunikorn_actors.messages.rm_events import (
 from yunikorn_actors.runtime.journal import kept, truth
 from yunikorn_actors.service.cluster import holdings, split
 from yunikorn_actors.service.cluster.holdings import Holdings
-from yunikorn_actors.service.read import usage
+from yunikorn_actors.service.read import applications, usage
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.notes import Notes
@@ -185,6 +185,44 @@ def test_what_came_and_went_in_one_request_was_not_seen() -> None:
     assert outcome.ok, outcome.violation
     facts = [fact for it in outcome.deliveries for fact in getattr(it.message, "facts", ())]
     assert any(isinstance(fact, AllocationReleased) for fact in facts), "vacuous"
+
+
+MOVED = """\
+name: in one request a node goes, and another one reports what ran there
+steps:
+- add_app: {id: app-1}
+- create_node: {id: n1, allocations: [{key: a, app: app-1, resource: {vcore: 1}}]}
+- raw: {call: update_node, request: {rmID: rm-1, nodes: [{nodeID: n1, action: 4}, {nodeID: n2,
+    action: 1, existingAllocations: [{allocationKey: a, UUID: a-recovered, applicationID: app-1,
+    resourcePerAlloc: {resources: {vcore: {value: 1}}}}]}]}}
+"""
+
+
+def test_what_went_and_came_again_in_one_request_was_not_seen() -> None:
+    case = parse_case(MOVED, "moved.yaml")
+    outcome = play(case, case.tape(), all_oracles(Draw(1)))
+    assert outcome.ok, outcome.violation
+    facts = [fact for it in outcome.deliveries for fact in getattr(it.message, "facts", ())]
+    places = {it.node_id for it in facts if isinstance(it, AllocationRecovered)}
+    assert {"n1", "n2"} == places, "vacuous"
+
+
+MANY = f"""\
+name: the answer about an application of very many asks is made in steps
+steps:
+- add_app: {{id: app-1}}
+- ask: {{app: app-1, key: a, count: {applications.ASKS_AT_ONCE + 1}, resource: {{vcore: 1}}}}
+"""
+
+
+def test_an_answer_that_is_made_in_steps_is_judged() -> None:
+    case = parse_case(MANY, "many.yaml")
+    outcome = play(case, case.tape(), all_oracles(Draw(1)))
+    assert outcome.ok, outcome.violation
+    with mutant("priority", applications._large, "max(highest, ask.spec.priority)", "7").applied():
+        outcome = play(case, case.tape(), all_oracles(Draw(1)))
+    assert outcome.violation is not None
+    assert "maxRequestPriority" in outcome.violation.text
 
 
 REGISTERED_ANEW = """\

@@ -5,6 +5,7 @@ The truth has books as well; here each number is added up from single asks, allo
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from types import GeneratorType
 from typing import Any, Final
 
 from yunikorn_actors.domain.application import Application
@@ -83,8 +84,12 @@ def _partition(book: Book, truth: PartitionState) -> Iterator[str]:
         yield f"it answers a capacity of {found}, expected {capacity}"
 
 
+def _whole(answer: Any) -> Mapping[str, Any]:  # noqa: ANN401 - an answer, or steps that make it
+    return at_once(answer) if isinstance(answer, GeneratorType) else answer
+
+
 def _applications(book: Book, truth: PartitionState) -> Iterator[str]:
-    answers = [*applications.active(book)]
+    answers = [_whole(it) for it in applications.active(book)]
     yield from _one_each("applications", answers, "applicationID", truth.applications)
     for answer in answers:
         app = truth.applications.get(answer["applicationID"])

@@ -37,7 +37,7 @@ from yunikorn_actors.messages.following import (
     ManagerDescribed,
     ManagerLeft,
 )
-from yunikorn_actors.messages.rm_events import RMUpdateAllocation
+from yunikorn_actors.messages.rm_events import RMUpdateAllocation, RMUpdateNode
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.service.cluster.following import Managers
 from yunikorn_actors.service.read.book import GapInFacts
@@ -185,9 +185,14 @@ class ReadAlong(Oracle):
 
 
 def _ends_what_it_brings(message: Message) -> bool:
-    if not isinstance(message, RMUpdateAllocation):
-        return False
-    return bool(message.asks and (message.releases or message.ask_releases))
+    """Whether what comes with it may go with it, or what goes may come again."""
+    match message:
+        case RMUpdateAllocation():
+            return bool(message.asks and (message.releases or message.ask_releases))
+        case RMUpdateNode():
+            return len(message.nodes) > 1 and any(it.allocations for it in message.nodes)
+        case _:
+            return False
 
 
 def _tell_again(side: ReadSide, message: FactsAppended, now_ns: int) -> None:
