@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -21,14 +22,22 @@ from yunikorn_actors import SchedulerCore, Settings, TraceSettings, si
 from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import CONTEXT, GATEWAY, RM_PROXY, Cause, Delivery, Message
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    GATEWAY,
+    RM_PROXY,
+    Cause,
+    Delivery,
+    Message,
+    is_manager,
+)
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import RunSlice
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 from yunikorn_actors.sim.simulator import Simulator
-from yunikorn_actors.trace.items import items_in
+from yunikorn_actors.trace.items import Part, items_in
 from yunikorn_actors.trace.origins import origins
 from yunikorn_actors.trace.recorded import InMemory
 
@@ -246,11 +255,47 @@ class Kept:
         self.deliveries.append(delivery)
 
 
+LOWERED = """
+name: the maximum of a queue is lowered, and a node comes while its time runs
+queues: {partitions: [{name: default, preemption: {quotapreemptionenabled: true}, queues: [{name: root, submitacl: '*', queues: [{name: a, properties: {quota.preemption.delay: 10s}, resources: {max: {vcore: 4}}}]}]}]}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 4000}}
+  - add_app: {id: app, queue: root.a}
+  - ask: {app: app, key: k, count: 4, resource: {vcore: 1000}}
+  - advance: 1s
+  - config: {partitions: [{name: default, preemption: {quotapreemptionenabled: true}, queues: [{name: root, submitacl: '*', queues: [{name: a, properties: {quota.preemption.delay: 10s}, resources: {max: {vcore: 3}}}]}]}]}
+  - advance: 1s
+  - create_node: {id: n2, capacity: {vcore: 4000}}
+  - ask: {app: app, key: waits, resource: {vcore: 1000}}
+  - advance: 20s
+"""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_work_that_goes_for_a_quota_goes_for_what_exceeded_it(
+    shape: tuple[TopologyName, int],
+) -> None:
+    topology, schedulers = shape
+    kept = Kept()
+    options = RunOptions(topology=topology, schedulers=schedulers, checkers=lambda: (kept,))
+    run_scenario(parse_scenario(LOWERED, "lowered.yaml"), options)
+    ends = [
+        (it, item)
+        for it in kept.deliveries
+        if is_manager(it.mailbox)
+        for item in items_in(it.message)
+        if item.part is Part.END
+    ]
+    assert len(ends) == 1
+    roots = [origins(InMemory(kept.deliveries), *end)[0].delivery.message for end in ends]
+    assert [rm.ConfigurationRequested] == [type(it) for it in roots]
+
+
 @pytest.mark.parametrize(
-    "numbers", [range(1413, 1419), pytest.param(range(500), marks=pytest.mark.slow)]
+    "numbers", [(31, 49, 89, *range(1413, 1419)), pytest.param(range(500), marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("shape", SHAPES)
-def test_drawn_scripts(numbers: range, shape: tuple[TopologyName, int]) -> None:
+def test_drawn_scripts(numbers: Sequence[int], shape: tuple[TopologyName, int]) -> None:
     topology, schedulers = shape
     seen: Counter[str] = Counter()
     for number in numbers:

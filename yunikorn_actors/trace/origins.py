@@ -4,7 +4,8 @@ A message has one cause, the message that was being handled when it was sent. Wh
 handled together, that is the last of them, and it may be about something else. And a plan has many
 items, of asks that came at other times. So each item is followed by what it is about. A placement
 begins at the call that brought its ask, a release at the call, the timer or the change that asked
-for it. What is asked back for an ask begins at that ask, and a swap leads through the confirmation.
+for it. What is asked back for an ask begins at that ask, for a quota at what exceeded that, and a
+swap leads through the confirmation.
 
 The driver's cause stays true: it says what set the handling off. Where it is not what the item came
 of, a link names it as well.
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.domain.proposals import Preempt
 from yunikorn_actors.domain.termination import ASKED_BACK
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
@@ -165,6 +168,9 @@ def _by_turn(recorded: Recorded, delivery: Delivery, item: Item, _: Together) ->
 
 def _by_slice(recorded: Recorded, delivery: Delivery, item: Item, _: Together) -> Origin | None:
     """Context did it in slices, or it had to wait for what was done so."""
+    if _decided(recorded, delivery.cause, item) != item or _enforced(recorded, delivery, item):
+        # A plan waited, and what goes by it goes for something else.
+        return None
     found = came_of(recorded, delivery, item) or _restored(recorded, item)
     return None if found is None else Origin(found, item, 1, delivery.cause)
 
@@ -175,8 +181,10 @@ def _by_plan(recorded: Recorded, delivery: Delivery, item: Item, together: Toget
     item = _decided(recorded, delivery.cause, item)
     if item.part is Part.ASK:
         found = _brought(recorded, last, item) or _restored(recorded, item)
-        if found is not None:
-            return Origin(found, item, 1, delivery.cause)
+    else:
+        found = _exceeded(recorded, delivery, item)
+    if found is not None:
+        return Origin(found, item, 1, delivery.cause)
     return Origin(last, item, len(together))
 
 
@@ -186,6 +194,7 @@ _CALLS: dict[type[Message], type[Message]] = {
     rm.RMUpdateAllocation: rm.AllocationsRequested,
     rm.RMUpdateApplication: rm.ApplicationsRequested,
     rm.RMUpdateNode: rm.NodesRequested,
+    rm.RMConfigUpdate: rm.ConfigurationRequested,
 }
 """Which call RmProxy translates into which message."""
 
@@ -258,6 +267,49 @@ def _for_whom(fact: f.Fact, item: Item) -> Item | None:
         ):
             return Item(Part.ASK, id_, key)
     return None
+
+
+def _exceeded(recorded: Recorded, delivery: Delivery, item: Item) -> Delivery | None:
+    """Return what exceeded the quota for which an allocation is asked back; None if it is for none.
+
+    That was earlier: the queue had its time to come down by itself.
+    """
+    enforced = _enforced(recorded, delivery, item)
+    if enforced is None:
+        return None
+    partition, path = enforced
+    last = delivery.step if delivery.mailbox == CONTEXT else delivery.cause.step
+    for it, fact in reversed(recorded.written({path})):
+        is_it = isinstance(fact, f.QuotaPreemptionArmed) and fact.path == path
+        if is_it and _partition_of(it) == partition and it.cause.step < last:
+            return recorded.joined_with(it.cause)[-1]
+    return _restored(recorded, item)
+
+
+def _enforced(recorded: Recorded, delivery: Delivery, item: Item) -> tuple[str, str] | None:
+    """Return the partition and the path of the queue whose quota is enforced by this end."""
+    if item.part is not Part.END:
+        return None
+    if isinstance(delivery.message, s.ProposeAllocations):
+        for proposed in delivery.message.proposals:
+            if isinstance(proposed, Preempt) and item.uuid in taken(proposed):
+                path = _quota_of(proposed.beneficiary)
+                return (delivery.message.partition, path) if path else None
+        return None
+    for it, fact in recorded.written({item.uuid}):
+        if isinstance(fact, f.VictimMarked) and it.cause == delivery.cause:
+            path = _quota_of(fact.beneficiary) if fact.uuid == item.uuid else ""
+            return (_partition_of(it), path) if path else None
+    return None
+
+
+def _quota_of(whom: Beneficiary) -> str:
+    return whom.queue if whom.rule is PreemptionRule.QUOTA else ""
+
+
+def _partition_of(delivery: Delivery) -> str:
+    assert isinstance(delivery.message, s.FactsAppended)
+    return delivery.message.partition
 
 
 def _brought(recorded: Recorded, before: Delivery, item: Item) -> Delivery | None:
