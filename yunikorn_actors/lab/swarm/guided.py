@@ -145,8 +145,11 @@ def changed(run: Drawn, other: Drawn, draw: Draw) -> Drawn:
         for _ in range(draw.whole(1, _CHANGES_MAX)):
             draw.one_of(_CHANGES)(document, document_of(other.case.text), draw)
         document["steps"] = document["steps"][:_STEPS_MAX]
+        text = written(document)
+        if text == run.case.text:
+            continue  # One change has undone another, or changed nothing.
         try:
-            case = parse_case(written(document), run.case.scenario.file)
+            case = parse_case(text, run.case.scenario.file)
         except ScenarioError:
             continue
         parts = run.parts | other.parts | _BOUNDS
