@@ -611,6 +611,19 @@ def test_that_nobody_may_go_is_found_only_where_there_is_no_room(requiring: Pree
     assert requiring.require() is Refusal.PREEMPTION_REFUSED
 
 
+@pytest.mark.parametrize(("most", "expected"), [(4, None), (3, Refusal.USER_LIMIT)])
+def test_what_was_promised_counts_for_the_limit_of_who_requires_a_node(
+    requiring: Preempting, most: int, expected: Refusal | None
+) -> None:
+    """Otherwise the limit refuses the ask when its victims are gone."""
+    written = requiring.written
+    written.node("n2", vcore=2)
+    written.reserve("p", "n2", TAKER, promises=True)
+    limit = LimitConfig(users=("bob",), max_resources={"vcore": most})
+    written.reconfigure(POOR, guaranteed={"vcore": 4}, limits=(limit,))
+    assert expected is requiring.require("v3")
+
+
 # -- to enforce a quota
 
 

@@ -6,8 +6,8 @@
   truth.
 - The record checker keeps what each resource manager has requested and was notified of, and
   compares it with the truth (`sim/records.py`: G13 to G16, G25, G27, G28).
-- The refusal checker sees that no proposal is made again that was refused on the same facts
-  (`sim/refusals.py`).
+- The refusal checker sees that no proposal is made again that was refused on the same facts, the
+  agreement checker that none is refused on the facts on which it was decided (`sim/refusals.py`).
 - The decision checker follows the facts with a replica of its own, and checks each decision on the
   truth of that moment (G22, G23).
 
@@ -56,12 +56,19 @@ from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.sim.records import RecordChecker
-from yunikorn_actors.sim.refusals import RefusalChecker
+from yunikorn_actors.sim.refusals import AgreementChecker, RefusalChecker
 from yunikorn_actors.sim.simulator import Checker, Simulator
 
 
 def default_checkers() -> tuple[Checker, ...]:
-    return (StateChecker(), ViewChecker(), RecordChecker(), DecisionChecker(), RefusalChecker())
+    return (
+        StateChecker(),
+        ViewChecker(),
+        RecordChecker(),
+        DecisionChecker(),
+        RefusalChecker(),
+        AgreementChecker(),
+    )
 
 
 def _fail(faults: list[str], delivery: Delivery) -> None:

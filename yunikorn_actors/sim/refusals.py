@@ -1,7 +1,10 @@
-"""The checker of refusals: nothing is proposed again that was refused on the same facts.
+"""The checkers of refusals.
 
-It goes by messages alone: what a planner was told, what it proposed, what was refused. Where
-Context plans, it goes by the plan that was just refused. So it knows nothing of how the planner
+Nothing is proposed again that was refused on the same facts. And nothing is refused that was
+decided on the facts on which it is committed: planner and commit ask the same rules.
+
+They go by messages alone: what a planner was told, what it proposed, what was refused. Where
+Context plans, it goes by the plan that was just refused. So they know nothing of how the planner
 keeps to the rule (`planning/refusals.py`), but which facts a decision may depend on.
 """
 
@@ -11,6 +14,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Delivery
@@ -83,6 +87,58 @@ class RefusalChecker:
                 record.propose(proposal, delivery)
             for proposal, reason in new:
                 record.refuse(proposal.proposal_id, reason)
+
+
+class AgreementChecker:
+    """Check that the first thing that is refused of a planner was decided on older facts.
+
+    What it proposed behind that may rest on it. Where the resource manager is asked first, or long
+    work is under way, a proposal waits, and nobody can tell on which facts it was decided.
+    """
+
+    def __init__(self) -> None:
+        self._revisions: dict[tuple[str, int], int] = {}
+        """Of each life of a partition, when Context had handled the last message."""
+        self._refused: dict[tuple[str, int], int] = {}
+        """The revision at which something was refused last."""
+        self._was_at_rest = True
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        context = simulator.machines.get(delivery.mailbox)
+        if not isinstance(context, Context):
+            return
+        message, is_at_rest = delivery.message, self._was_at_rest and context.is_at_rest
+        self._was_at_rest = context.is_at_rest
+        for name, partition in context.partitions.items():
+            life, revision = (name, partition.epoch), partition.state.revision
+            before = self._revisions.get(life)
+            self._revisions[life] = revision
+            if getattr(message, "partition", "") != name or not is_at_rest:
+                continue
+            reason = None
+            if isinstance(message, ProposeAllocations):
+                reason = _first_reason(simulator.effects)
+                is_new = message.as_of == before and not _asks_first(simulator, partition)
+            elif isinstance(message, RunCycle) and partition.loop is not None:
+                reason = next((it for _, it in partition.refused), None)
+                is_new = partition.loop.predicate_gate is None
+            if reason is None:
+                continue
+            if is_new and self._refused.get(life) != before:
+                where = f"after {type(message).__name__} to {delivery.mailbox}"
+                raise InvariantViolation(f"{where}: refused with {reason} on the facts of the plan")
+            self._refused[life] = revision
+
+
+def _first_reason(effects: Sequence[Effect]) -> Refusal | None:
+    rejected = (it.message for it in effects if isinstance(it, Send))
+    return next((it.reason for it in rejected if isinstance(it, ProposalRejected)), None)
+
+
+def _asks_first(simulator: Simulator, partition: PartitionContext) -> bool:
+    """Whether the resource manager is asked before a proposal is sent."""
+    machines = [simulator.machines.get(it) for it in partition.schedulers.values()]
+    return any(isinstance(it, Scheduler) and it.loop.predicate_gate is not None for it in machines)
 
 
 class _Record:

@@ -371,7 +371,8 @@ class Cluster:
         ask = self.asks.get((fact.spec.application_id, fact.spec.key))
         if ask is None:
             ask = self._ask(fact)
-            ask.left, ask.taken = 0, 1
+            ask.left = 0
+        ask.taken += 1
         app = ask.app
         app.age = min(app.age, fact.created_ns)
         is_first = app.gang_since is None

@@ -14,8 +14,6 @@ from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.eligibility import check_application, check_limits
-from yunikorn_actors.domain.gates import has_room
-from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import staying
@@ -30,10 +28,10 @@ from yunikorn_actors.planning.preempt import quota, required
 from yunikorn_actors.planning.preempt.claimant import (
     Claimant,
     Victim,
-    earmarked_below,
     earmarks_of,
     has_only_to_wait,
     is_kept_for_another,
+    is_limited_by_promises,
     is_usable,
     room_on,
 )
@@ -83,9 +81,15 @@ def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask]
 
 
 def _check_eligible(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
-    """No victims for an ask that something else than room would hold back afterwards."""
-    refusal = check_application(state, app, ask)
-    return refusal or check_limits(app, ask.spec.resource)
+    """No victims for an ask that something else than room would hold back afterwards.
+
+    Its user may have no room left when all earmarks are used.
+    """
+    resource = ask.spec.resource
+    refusal = check_application(state, app, ask) or check_limits(app, resource)
+    if refusal is None and is_limited_by_promises(state, app, resource):
+        return Refusal.USER_LIMIT
+    return refusal
 
 
 def _check_guarantee(
@@ -100,7 +104,7 @@ def _check_guarantee(
         return Refusal.ASK_GONE
     app, ask = found
     spec = ask.spec
-    refusal = _check_eligible(state, app, ask) or _check_promised_limits(state, app, spec.resource)
+    refusal = _check_eligible(state, app, ask)
     node = state.nodes.get(proposal.node_id)
     if refusal is not None or node is None:
         return refusal or Refusal.NODE_GONE
@@ -113,20 +117,6 @@ def _check_guarantee(
         return Refusal.PREEMPTION_REFUSED
     refusal = _check_victims(state, Claimant(state, ExpectedUsage(), app.queue, spec), victims)
     return refusal or _check_room(node, spec, victims)
-
-
-def _check_promised_limits(
-    state: PartitionState, app: Application, resource: Resource
-) -> Refusal | None:
-    """No victims for an ask whose user has no room left when all earmarks are used."""
-    for limit in limits_of(app.queue, app.spec.user, app.group):
-        coming = dict(resource)
-        for other in earmarked_below(state, limit):
-            charge(coming, other.promised)
-        wanted = ((kind, coming[kind]) for kind, quantity in resource.items() if quantity > 0)
-        if not has_room(limit.max_resources, state.usage_of(limit).amounts, wanted):
-            return Refusal.USER_LIMIT
-    return None
 
 
 def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> Refusal | None:

@@ -22,7 +22,7 @@ from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import waiting_in
 from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Resolving
 from yunikorn_actors.planning.preempt.agenda import PAUSE_NS, Agenda, may_preempt
-from yunikorn_actors.planning.preempt.claimant import earmarks_of
+from yunikorn_actors.planning.preempt.claimant import earmarks_of, is_limited_by_promises
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
 from yunikorn_actors.planning.preempt.scene import Flight, Scene
@@ -196,7 +196,7 @@ class Preemptor:
     def _make_room(self, ask: AskView, node: NodeView, now_ns: int) -> Iterator[Preempt]:
         if not ask.open or not ask.ask.spec.allow_preempt_other or self._model.may_use(ask, node):
             return
-        if _is_refused(ask):
+        if self._is_refused(ask):
             self._marks.full[node.id] = None
             return
         if is_barred(ask.shape, node.id):
@@ -215,6 +215,16 @@ class Preemptor:
             return
         rule = PreemptionRule.REQUIRED_NODE
         yield self._propose(rule, ask.app.leaf.queue.path, victims or (), ask, node)
+
+    def _is_refused(self, ask: AskView) -> bool:
+        """A queue, a limit or a want of places refuses it: room on its node would not help it."""
+        app, wanted = ask.app, ask.shape.wanted
+        return (
+            app.leaf.refusing_quota(wanted) is not None
+            or refusing_limit(app.limits, wanted) is not None
+            or app.blocked_at() is not None
+            or is_limited_by_promises(self._model.state, app.app, ask.resource)
+        )
 
     # -- quotas
 
@@ -334,16 +344,6 @@ class Preemptor:
     def _repeats_left(self, ask: AskView) -> int:
         """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
         return max(0, ask.open - earmarks_of(self._model.state, ask.ask) - ask.keeping)
-
-
-def _is_refused(ask: AskView) -> bool:
-    """A queue, a limit or a want of places refuses it: room on its node would not help it."""
-    app, wanted = ask.app, ask.shape.wanted
-    return (
-        app.leaf.refusing_quota(wanted) is not None
-        or refusing_limit(app.limits, wanted) is not None
-        or app.blocked_at() is not None
-    )
 
 
 def _leaves(queue: QueueView) -> Iterator[QueueView]:

@@ -7,7 +7,9 @@ planner finds victims with this, and Context checks with it what the planner fou
 from collections.abc import Container, Iterator, Sequence
 
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation
-from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.gates import has_room
+from yunikorn_actors.domain.limits import Limit, limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
@@ -229,6 +231,18 @@ def earmarked_below(state: PartitionState, limit: Limit) -> Iterator[Reservation
             owner = app.group if limit.of_group else app.spec.user
             if kept.earmark is not None and owner == limit.owner and queue in app.queue.lineage:
                 yield kept
+
+
+def is_limited_by_promises(state: PartitionState, app: Application, wanted: Resource) -> bool:
+    """Whether a limit of its user or group has no room for this once all promised room is used."""
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        coming = dict(wanted)
+        for other in earmarked_below(state, limit):
+            charge(coming, other.promised)
+        entries = ((kind, coming[kind]) for kind, quantity in wanted.items() if quantity > 0)
+        if not has_room(limit.max_resources, state.usage_of(limit).amounts, entries):
+            return True
+    return False
 
 
 def earmarks_of(state: PartitionState, ask: Ask) -> int:
