@@ -7,7 +7,9 @@ import pytest
 from support import APP, CONFIG, Lab, labs, limited, report
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.planning.model.tree import Tree
 
 # -- the checkers of the state and of the views
@@ -159,6 +161,19 @@ def _run(config: str, provoke: Callable[[Lab], None]) -> None:
         lab.submit(APP)
         lab.settle()
         provoke(lab)
+        lab.settle()
+
+
+@pytest.mark.parametrize("topology", ["proposing", "fused"])
+def test_what_context_refuses_on_the_facts_of_the_plan_is_found(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planner decides by other rules than Context."""
+    lab = _lab(topology)
+    check = "yunikorn_actors.machines.context.commit.check_limits"
+    monkeypatch.setattr(check, lambda *_: Refusal.USER_LIMIT)
+    lab.ask("b")
+    with pytest.raises(InvariantViolation, match="refused with USER_LIMIT on the facts of the pl"):
         lab.settle()
 
 

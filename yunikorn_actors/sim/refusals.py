@@ -8,13 +8,12 @@ Context plans, it goes by the plan that was just refused. So they know nothing o
 keeps to the rule (`planning/refusals.py`), but which facts a decision may depend on.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Delivery
@@ -90,55 +89,73 @@ class RefusalChecker:
 
 
 class AgreementChecker:
-    """Check that the first thing that is refused of a planner was decided on older facts.
+    """Check that what Context refuses of a planner was decided on older facts.
 
-    What it proposed behind that may rest on it. Where the resource manager is asked first, or long
-    work is under way, a proposal waits, and nobody can tell on which facts it was decided.
+    The first decision of a plan alone: others may rest on one that was refused, or go without what
+    that one has used. Where the resource manager is asked first, or long work is under way, a
+    proposal waits, and nobody can tell on which facts it was decided.
     """
 
     def __init__(self) -> None:
-        self._revisions: dict[tuple[str, int], int] = {}
+        self._revisions: dict[_Life, int] = {}
         """Of each life of a partition, when Context had handled the last message."""
-        self._refused: dict[tuple[str, int], int] = {}
+        self._refused: dict[_Life, int] = {}
         """The revision at which something was refused last."""
         self._was_at_rest = True
+        self._first: dict[tuple[_Life, int], None] = {}
+        """What planners sent first in a message: a laboratory makes up others."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
-        context = simulator.machines.get(delivery.mailbox)
-        if not isinstance(context, Context):
-            return
-        message, is_at_rest = delivery.message, self._was_at_rest and context.is_at_rest
+        machine = simulator.machines.get(delivery.mailbox)
+        if isinstance(machine, Scheduler):
+            if machine.loop.predicate_gate is None:
+                self._first.update(dict.fromkeys(_first_of(simulator.effects)))
+        elif isinstance(machine, Context):
+            self._committed(simulator, delivery, machine)
+
+    def _committed(self, simulator: Simulator, delivery: Delivery, context: Context) -> None:
+        message, waits = delivery.message, not (self._was_at_rest and context.is_at_rest)
         self._was_at_rest = context.is_at_rest
         for name, partition in context.partitions.items():
             life, revision = (name, partition.epoch), partition.state.revision
             before = self._revisions.get(life)
             self._revisions[life] = revision
-            if getattr(message, "partition", "") != name or not is_at_rest:
+            if waits or getattr(message, "partition", "") != name:
                 continue
-            reason = None
+            reasons: list[Refusal] = []
             if isinstance(message, ProposeAllocations):
-                reason = _first_reason(simulator.effects)
-                is_new = message.as_of == before and not _asks_first(simulator, partition)
+                is_known = message.as_of == before
+                reasons = [
+                    why for id_, why in _refused(simulator.effects) if (life, id_) in self._first
+                ]
             elif isinstance(message, RunCycle) and partition.loop is not None:
-                reason = next((it for _, it in partition.refused), None)
-                is_new = partition.loop.predicate_gate is None
-            if reason is None:
-                continue
-            if is_new and self._refused.get(life) != before:
+                is_known = partition.loop.predicate_gate is None and before == revision
+                reasons = [why for _, why in partition.refused[:1]]
+            if reasons and is_known and self._refused.get(life) != before:
                 where = f"after {type(message).__name__} to {delivery.mailbox}"
-                raise InvariantViolation(f"{where}: refused with {reason} on the facts of the plan")
-            self._refused[life] = revision
+                raise InvariantViolation(
+                    f"{where}: refused with {reasons[0]} on the facts of the plan"
+                )
+            if reasons:
+                self._refused[life] = revision
 
 
-def _first_reason(effects: Sequence[Effect]) -> Refusal | None:
-    rejected = (it.message for it in effects if isinstance(it, Send))
-    return next((it.reason for it in rejected if isinstance(it, ProposalRejected)), None)
+_Life = tuple[str, int]
+"""The name of a partition, and its epoch."""
 
 
-def _asks_first(simulator: Simulator, partition: PartitionContext) -> bool:
-    """Whether the resource manager is asked before a proposal is sent."""
-    machines = [simulator.machines.get(it) for it in partition.schedulers.values()]
-    return any(isinstance(it, Scheduler) and it.loop.predicate_gate is not None for it in machines)
+def _first_of(effects: Sequence[Effect]) -> Iterator[tuple[_Life, int]]:
+    for effect in effects:
+        message = effect.message if isinstance(effect, Send) else None
+        if isinstance(message, ProposeAllocations) and message.proposals:
+            yield (message.partition, message.epoch), message.proposals[0].proposal_id
+
+
+def _refused(effects: Sequence[Effect]) -> Iterator[tuple[int, Refusal]]:
+    for effect in effects:
+        message = effect.message if isinstance(effect, Send) else None
+        if isinstance(message, ProposalRejected):
+            yield message.proposal_id, message.reason
 
 
 class _Record:

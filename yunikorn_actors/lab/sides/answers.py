@@ -105,6 +105,11 @@ def _applications(book: Book, truth: PartitionState) -> Iterator[str]:
         yield from _one_each("ended applications", some, "applicationID", known)
 
 
+def _whole(answer: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a value, or the steps to one
+    """An application with very many asks is shown in steps."""
+    return answer if isinstance(answer, Mapping) else at_once(answer)
+
+
 def _application(
     answer: Mapping[str, Any], app: Application, truth: PartitionState
 ) -> Iterator[str]:
