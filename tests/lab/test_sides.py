@@ -2,7 +2,7 @@
 
 import pytest
 
-from yunikorn_actors.domain import image
+from yunikorn_actors.domain import image, snapshot
 from yunikorn_actors.domain.facts import AllocationRecovered, AllocationReleased, ReservationMade
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.draw import Draw
@@ -22,7 +22,7 @@ from yunikorn_actors.messages.rm_events import (
 from yunikorn_actors.runtime.journal import kept, truth
 from yunikorn_actors.service.cluster import holdings, split
 from yunikorn_actors.service.cluster.holdings import Holdings
-from yunikorn_actors.service.read import applications, usage
+from yunikorn_actors.service.read import applications, nodes, usage
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.notes import Notes
@@ -96,12 +96,43 @@ READ = (
         "used(queue.allocated)",
     ),
     mutant("groups have nothing in use", usage._shows, "ROOT in paths", "False"),
+    mutant(
+        "what is left of a queue passes over those above it",
+        Queues._headroom,
+        "in queue.lineage:",
+        "in queue.lineage[:1]:",
+    ),
+    mutant(
+        "a fence hides no priority",
+        Queues._raise,
+        "0 if properties.priority_fence else priority",
+        "priority",
+    ),
+    mutant(
+        "a group shows the limits of a user of its name",
+        usage._Tree._limit,
+        "limits.for_group(self._owner) if self._of_group else limits.for_user(self._owner)",
+        "limits.for_user(self._owner)",
+    ),
+    mutant(
+        "all that was asked back is dumped as preempted",
+        snapshot._queue,
+        '"preempting": _amounts(queue.preempting)',
+        '"preempting": _amounts(queue.leaving)',
+    ),
+    mutant("an ask shows no node", applications.request, "spec.required_node,", '"",'),
+    mutant("foreign work is not shown", nodes.node, "it.foreign.values()", "()"),
 )
 
 
 WITH = {
     "a snapshot forgets reservations": ("reservations", "waits"),
     "a node that was drained comes back open": ("drained-nodes",),
+    "a group shows the limits of a user of its name": ("limits", "one-rush"),
+    "a fence hides no priority": ("priorities", "large"),
+    "an ask shows no node": ("required-nodes", "large"),
+    "all that was asked back is dumped as preempted": ("gangs", "manual-confirmations", "waits"),
+    "foreign work is not shown": ("foreign-work", "large"),
 }
 """The parts of worlds in which some of them are looked for."""
 

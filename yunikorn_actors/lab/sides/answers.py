@@ -32,7 +32,7 @@ def wrong_answers(book: Book, truth: PartitionState) -> Iterator[str]:
     yield from _owners(book, truth)
 
 
-def _sum(several: Iterable[tuple[Amounts, int]]) -> dict[str, int]:
+def sum_of(several: Iterable[tuple[Amounts, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
     for amounts, times in several:
         for kind, amount in amounts.items():
@@ -40,7 +40,7 @@ def _sum(several: Iterable[tuple[Amounts, int]]) -> dict[str, int]:
     return {kind: amount for kind, amount in total.items() if amount}
 
 
-def _compare(what: str, answer: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[str]:
+def compare(what: str, answer: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[str]:
     for field, value in expected.items():
         # What is empty is left out of an answer.
         found = answer.get(field)
@@ -58,16 +58,16 @@ def _one_each(
 
 def _placed(app: Application, *, placeholder: bool) -> dict[str, int]:
     standing = app.allocations.values()
-    return _sum((it.resource, 1) for it in standing if it.spec.placeholder is placeholder)
+    return sum_of((it.resource, 1) for it in standing if it.spec.placeholder is placeholder)
 
 
 def _waiting(app: Application) -> dict[str, int]:
-    return _sum((ask.spec.resource, ask.remaining) for ask in app.asks.values())
+    return sum_of((ask.spec.resource, ask.remaining) for ask in app.asks.values())
 
 
 def _partition(book: Book, truth: PartitionState) -> Iterator[str]:
     running = truth.applications.values()
-    capacity = _sum((it.capacity, 1) for it in truth.nodes.values())
+    capacity = sum_of((it.capacity, 1) for it in truth.nodes.values())
     answer = clusters.partition(book)
     states = Counter(it.state.value for it in running)
     states.update(it.state.value for it in truth.finished.values())
@@ -77,19 +77,19 @@ def _partition(book: Book, truth: PartitionState) -> Iterator[str]:
         "applications": {**states, "total": states.total()},
         "state": ("Behind" if truth.behind else "Paused") if truth.suspended else "Active",
     }
-    yield from _compare("the partition", answer, expected)
+    yield from compare("the partition", answer, expected)
     sizes = answer.get("capacity", {})
     found = {kind: it for kind, it in sizes.get("capacity", {}).items() if it}
     if found != capacity:
         yield f"it answers a capacity of {found}, expected {capacity}"
 
 
-def _whole(answer: Any) -> Mapping[str, Any]:  # noqa: ANN401 - an answer, or steps that make it
+def whole(answer: Any) -> Mapping[str, Any]:  # noqa: ANN401 - an answer, or steps that make it
     return at_once(answer) if isinstance(answer, GeneratorType) else answer
 
 
 def _applications(book: Book, truth: PartitionState) -> Iterator[str]:
-    answers = [_whole(it) for it in applications.active(book)]
+    answers = [whole(it) for it in applications.active(book)]
     yield from _one_each("applications", answers, "applicationID", truth.applications)
     for answer in answers:
         app = truth.applications.get(answer["applicationID"])
@@ -103,11 +103,6 @@ def _applications(book: Book, truth: PartitionState) -> Iterator[str]:
             if (serial in truth.rejected) is is_rejected
         ]
         yield from _one_each("ended applications", some, "applicationID", known)
-
-
-def _whole(answer: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a value, or the steps to one
-    """An application with very many asks is shown in steps."""
-    return answer if isinstance(answer, Mapping) else at_once(answer)
 
 
 def _application(
@@ -131,7 +126,7 @@ def _application(
         "hasReserved": bool(reserved),
         "maxRequestPriority": max((it.spec.priority for it in waiting), default=0),
     }
-    yield from _compare(app.id, answer, expected)
+    yield from compare(app.id, answer, expected)
     if sorted(answer.get("reservations", ())) != sorted(reserved):
         yield f"it answers reservations {answer.get('reservations')} of {app.id}, not {reserved}"
     asks = [*answer.get("requests", ())]
@@ -147,7 +142,7 @@ def _application(
 
 def _queues(book: Book, truth: PartitionState) -> Iterator[str]:
     tree = at_once(queues.Queues.measured(book, _DELAY_NS)).tree()
-    answers = [*_walked(tree)]
+    answers = [*walked(tree)]
     yield from _one_each("queues", answers, "queuename", truth.queues)
     allocated: dict[str, list[Amounts]] = {}
     pending: dict[str, list[Amounts]] = {}
@@ -164,21 +159,21 @@ def _queues(book: Book, truth: PartitionState) -> Iterator[str]:
         if queue is None:
             continue
         expected = {
-            "allocatedResource": _sum((it, 1) for it in allocated.get(path, ())),
-            "pendingResource": _sum((it, 1) for it in pending.get(path, ())),
+            "allocatedResource": sum_of((it, 1) for it in allocated.get(path, ())),
+            "pendingResource": sum_of((it, 1) for it in pending.get(path, ())),
             "runningApps": running[path],
             "status": queue.state.value,
             "isLeaf": queue.spec.leaf,
             "parent": path.rpartition(".")[0],
             "maxRunningApps": queue.spec.max_applications,
         }
-        yield from _compare(path, answer, expected)
+        yield from compare(path, answer, expected)
 
 
-def _walked(queue: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def walked(queue: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield queue
     for child in queue.get("children", ()):
-        yield from _walked(child)
+        yield from walked(child)
 
 
 def _nodes(book: Book, truth: PartitionState) -> Iterator[str]:
@@ -200,7 +195,7 @@ def _utilizations(book: Book, truth: PartitionState) -> Iterator[str]:
                 node = truth.nodes.get(id_)
                 if node is None:
                     continue
-                used = _sum((it.resource, 1) for it in node.allocations.values()).get(kind, 0)
+                used = sum_of((it.resource, 1) for it in node.allocations.values()).get(kind, 0)
                 share = 10 * used, node.capacity.get(kind, 0)
                 low, high = tenth * share[1], (tenth + 1) * share[1]
                 is_least = tenth == 0 and share[0] <= 0
@@ -212,14 +207,14 @@ def _utilizations(book: Book, truth: PartitionState) -> Iterator[str]:
 def _node(answer: Mapping[str, Any], node: Node) -> Iterator[str]:
     placed = [*node.allocations.values()]
     expected = {
-        "capacity": _sum([(node.capacity, 1)]),
-        "allocated": _sum((it.resource, 1) for it in placed),
+        "capacity": sum_of([(node.capacity, 1)]),
+        "allocated": sum_of((it.resource, 1) for it in placed),
         "schedulable": not node.drained and node.ready,
         "isReserved": bool(node.reservations),
     }
-    yield from _compare(node.id, answer, expected)
-    left = _sum([(node.capacity, 1), (answer.get("occupied", {}), -1)])
-    left = _sum([(left, 1), *((it.resource, -1) for it in placed)])
+    yield from compare(node.id, answer, expected)
+    left = sum_of([(node.capacity, 1), (answer.get("occupied", {}), -1)])
+    left = sum_of([(left, 1), *((it.resource, -1) for it in placed)])
     available = {kind: it for kind, it in answer.get("available", {}).items() if it}
     if available != left:
         yield f"it answers {available} available on {node.id}, expected {left}"
@@ -240,9 +235,9 @@ def _owners(book: Book, truth: PartitionState) -> Iterator[str]:
             mine += (it.resource for it in app.allocations.values())
     for answers, in_use in ((users, of_users), (groups, of_groups)):
         for owner, several in in_use.items():
-            wanted = _sum((it, 1) for it in several)
+            wanted = sum_of((it, 1) for it in several)
             found = answers.get(owner, {}).get("queues", {})
             if owner and wanted:
                 if found.get("queuePath") != ROOT:
                     yield f"it does not answer what {owner} has in use"
-                yield from _compare(owner, found, {"resourceUsage": wanted})
+                yield from compare(owner, found, {"resourceUsage": wanted})

@@ -18,6 +18,7 @@ from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.sides.answers import wrong_answers
 from yunikorn_actors.lab.sides.differing import differing
 from yunikorn_actors.lab.sides.seen import Seen
+from yunikorn_actors.lab.sides.shown import wrong_details
 from yunikorn_actors.lab.world import LabSimulator, Oracle, World
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
@@ -166,6 +167,7 @@ class ReadAlong(Oracle):
                     yield f"of {name} it has {found}"
                     return
             yield from wrong_answers(side.books[name], partition.state)
+            yield from wrong_details(side.books[name], partition.state)
         for described in side.managers.values():
             yield from _wrong_together(described)
         yield from self._of_records(simulator.machines.get(EVENT_PUBLISHER), side)
