@@ -87,13 +87,15 @@ class Owed:
         self._queues: dict[Thing, deque[tuple[int, Notice]]] = {}
         self._left: dict[int, int] = {}
         """How many of each turn of Context are left, oldest first."""
-        self._maybe: dict[Thing, Notice] = {}
-        """What may be notified, or not: nobody outside can know."""
+        self._maybe: dict[Thing, list[Notice]] = {}
+        """What may be notified, or not: nobody outside can know. One thing may come twice."""
         self._turn = 0
         self._asks: dict[tuple[str, str, str], _Ask] = {}
         self._states: dict[tuple[str, str], ApplicationState] = {}
         """Of the applications that have not ended, by partition and id."""
         self._serials: dict[tuple[str, str], int] = {}
+        self.removed: dict[tuple[str, str], None] = {}
+        """Applications that were removed at some time, with their partition or by themselves."""
         self.placed: list[str] = []
         """UUIDs of what was placed since the record was compared last."""
 
@@ -144,12 +146,16 @@ class Owed:
         return faults
 
     def _unowed(self, notice: Notice) -> list[str]:
-        expected = self._maybe.pop(notice.thing, None)
-        if expected is not None:
-            wrong = difference(notice, expected)
-            if not wrong:
-                return []
-            return [f"{notice.invariant}: {self._rm_id} was notified of {notice.what}: {wrong}"]
+        expected = self._maybe.pop(notice.thing, [])
+        if expected:
+            wrongs = [difference(notice, it) for it in expected]
+            if "" not in wrongs:
+                told = f"{self._rm_id} was notified of {notice.what}: {wrongs[-1]}"
+                return [f"{notice.invariant}: {told}"]
+            # Those before it were not told of, and may not come any more.
+            if left := expected[wrongs.index("") + 1 :]:
+                self._maybe[notice.thing] = left
+            return []
         if _names_no_partition(notice):
             return []
         owner = self._record.owner_of(notice.thing)
@@ -288,7 +294,7 @@ class Owed:
             is_announced = False
         notice = placed_by(partition, fact.uuid, spec, fact.node_id, spec.resource)
         if is_announced is None:
-            self._maybe[notice.thing] = notice
+            self._maybe.setdefault(notice.thing, []).append(notice)
         elif is_announced:
             self._add(notice)
         if is_recovered or ask.reported is WaitingState.SCHEDULED:
@@ -297,7 +303,7 @@ class Owed:
             self._ask_is(ask, WaitingState.SCHEDULED)
         elif is_announced is None and self._takes_states:
             state_notice = AskIs(spec.application_id, spec.key, WaitingState.SCHEDULED.value, "")
-            self._maybe[state_notice.thing] = state_notice
+            self._maybe.setdefault(state_notice.thing, []).append(state_notice)
         ask.reported, ask.is_used_up = WaitingState.SCHEDULED, False
 
     def _place(
@@ -369,6 +375,7 @@ class Owed:
 
     def _application_removed(self, partition: str, fact: f.ApplicationRemoved) -> None:
         self._forget_application((partition, fact.application_id))
+        self.removed[partition, fact.application_id] = None
 
     def _forget_application(self, name: tuple[str, str]) -> None:
         del self._states[name], self._serials[name]

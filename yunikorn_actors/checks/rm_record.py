@@ -42,10 +42,16 @@ from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.ids import partition_name, short_partition_name
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.termination import ASKED_BACK, TerminationType
-from yunikorn_actors.si.constants import NODE_PARTITION, TAG_FOREIGN
+from yunikorn_actors.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE, TAG_FOREIGN
 
 _T = TerminationType
 _CREATES: Final = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
+_DRAINS: Final = {
+    si.ActionFromRM.DRAIN_NODE: True,
+    si.ActionFromRM.DRAIN_TO_SCHEDULABLE: False,
+}
+_READY: Final = {"true": True, "false": False}
+"""Other words mean nothing."""
 _BY_WISH: Final = frozenset(
     {_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM}
 )
@@ -144,15 +150,32 @@ class _Application:
 
 
 class _Node:
-    __slots__ = ("accepted", "is_gone", "partition", "rejected", "reported", "requested")
+    __slots__ = (
+        "accepted", "capacity", "is_drained", "is_gone", "is_ready", "occupied", "partition",
+        "rejected", "reported", "requested", "was_removed",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.requested = self.accepted = self.rejected = 0
+        self.capacity: dict[str, int] = {}
+        self.occupied: dict[str, int] = {}
+        self.is_drained, self.is_ready = False, True
+        self.was_removed = False
         self.partition = ""
         self.is_gone = False
         """It was removed, or may have been: there is nothing to compare."""
         self.reported: list[str] = []
         """UUIDs that came with it."""
+
+    def describe(self, info: si.NodeInfo, *, is_new: bool) -> None:
+        """Take in what a report says of it; what it does not name stays."""
+        capacity, occupied = _amounts(info.schedulable_resource), _amounts(info.occupied_resource)
+        if min([0, *(capacity or {}).values(), *(occupied or {}).values()]) < 0:
+            return
+        self.capacity = ({} if is_new else self.capacity) if capacity is None else capacity
+        self.occupied = ({} if is_new else self.occupied) if occupied is None else occupied
+        word = info.attributes.get(NODE_READY_ATTRIBUTE, "").lower()
+        self.is_ready = _READY.get(word, self.is_ready or is_new)
 
 
 class _Touched:
@@ -220,6 +243,8 @@ class RmRecord:
 
         The core ends all of that name, also what is still on its way here.
         """
+        self._wished: dict[Name | str, None] = {}
+        """What may end because it has said so at some time: UUIDs, and names as above."""
         self._ended_first: dict[str, None] = {}
         """What one request has reported and ended: its end comes before its announcement."""
         self._unsure: dict[str, None] = {}
@@ -278,6 +303,7 @@ class RmRecord:
         for old in request.remove:
             id_ = old.application_id
             partition = partition_name(self.rm_id, old.partition_name)
+            self._wished[partition, id_, ""] = None
             self._want_no_more(partition, id_, "")
             known = self._applications.get(id_)
             # In another partition there is nothing to remove.
@@ -292,12 +318,22 @@ class RmRecord:
                 node.requested += 1
                 node.partition = partition
                 node.is_gone = node.requested > 1
+                node.describe(info, is_new=True)
+                node.is_drained = info.action is si.ActionFromRM.CREATE_DRAIN
                 for item in info.existing_allocations:
                     self._report(partition, item, info.node_id)
                     if item.uuid:
                         node.reported.append(item.uuid)
-            elif info.action is si.ActionFromRM.DECOMISSION and info.node_id in self._nodes:
-                self._node(info.node_id).is_gone = True
+            elif info.node_id in self._nodes:
+                self._about_node(self._node(info.node_id), partition, info)
+
+    def _about_node(self, node: _Node, partition: str, info: si.NodeInfo) -> None:
+        if info.action is si.ActionFromRM.DECOMISSION:
+            node.is_gone = node.was_removed = True
+        elif partition == node.partition and info.action is si.ActionFromRM.UPDATE:
+            node.describe(info, is_new=False)
+        elif partition == node.partition and info.action in _DRAINS:
+            node.is_drained = _DRAINS[info.action]
 
     def _request_configuration(self, _: object) -> None:
         """A partition that leaves takes its nodes with it, and nobody is notified of that."""
@@ -342,6 +378,8 @@ class RmRecord:
                 partition = partition_name(rm_id, gone.partition_name)
                 app_id, key = gone.application_id, gone.allocation_key
                 self._want_no_more(partition, app_id, key)
+                if key:
+                    self._wished[partition, app_id, key] = None
                 if app_id and key:
                     self._taken_back[partition, app_id, key] = None
                     self._touched.asks[partition, app_id, key] = None
@@ -389,6 +427,7 @@ class RmRecord:
     def _release(self, end: si.AllocationRelease) -> None:
         partition, key = partition_name(self.rm_id, end.partition_name), end.allocation_key
         by_wish = end.termination_type in _BY_WISH
+        self._wished[end.uuid or (partition, end.application_id, key)] = None
         if key and not end.uuid and end.termination_type in _TAKES_THE_ASK:
             self._want_no_more(partition, end.application_id, key)
         if not end.uuid:
@@ -544,6 +583,12 @@ class RmRecord:
             before = ", ".join(it.name for it in ends[:-1])
             faults.append(self._fault(invariant, notice, f"it was released before: {before}"))
         running = self.running.get(uuid)
+        if (
+            type_ is _T.STOPPED_BY_RM
+            and running is not None
+            and not self._is_wished(notice, running)
+        ):
+            faults.append(self._fault("G15", notice, "it has not ended that, nor removed its node"))
         if running is not None and self._lives(uuid) == 1:
             was = (running.key, running.application_id, running.partition)
             if was != notice[1:4]:
@@ -556,6 +601,21 @@ class RmRecord:
             self._wanted.pop((partition, notice.application_id, notice.key), None)
         self._touched.uuids[uuid] = None
         return faults
+
+    def _is_wished(self, item: Ended, running: Placed) -> bool:
+        """Whether it has ended this by name, or what it is a part of, as far as the facts tell."""
+        partition, app_id = partition_name(self.rm_id, item.partition), item.application_id
+        names = (app_id, item.key), (app_id, ""), ("", item.key), ("", "")
+        # Of several reports the core has taken one.
+        places = (running.node_id, *self._reports.get(item.uuid, ()))
+        nodes = [self._nodes.get(it) for it in places]
+        return (
+            self.owed is None
+            or (partition, app_id) in self.owed.removed
+            or item.uuid in self._wished
+            or any(node is None or node.was_removed for node in nodes)
+            or any((partition, *it) in self._wished for it in names)
+        )
 
     def _lives(self, uuid: str) -> int:
         return 1 + len(self._reports.get(uuid, ()))
@@ -894,12 +954,39 @@ class RmRecord:
                 f"answered {known.accepted + known.rejected} times"
             )
         is_there = any(id_ in state.nodes for state in states.values())
+        if self.owed is not None and known is not None:
+            yield from self._compare_report(states, id_, known)
         if is_there and not self._was_restored and (known is None or not known.accepted):
             yield f"G25: the core has node {id_}, and {self.rm_id} was not notified of it"
         if known is None or is_there or known.is_gone or not known.accepted:
             return
         if known.partition in states:
             yield f"G25: {self.rm_id} was notified of node {id_}, and the core does not have it"
+
+    def _compare_report(self, states: States, id_: str, known: _Node) -> Iterator[str]:
+        """Only where nobody else can have changed it, such as an administrator."""
+        state = states.get(known.partition)
+        node = None if state is None else state.nodes.get(id_)
+        if node is None or known.is_gone or not known.accepted:
+            return
+        pairs = {
+            "capacity": (known.capacity, node.capacity),
+            "occupied": (known.occupied, node.occupied_reported),
+            "drained": (known.is_drained, node.drained),
+            "ready": (known.is_ready, node.ready),
+        }
+        for word, (said, true) in pairs.items():
+            if _plain(said) != _plain(true):
+                yield f"G01: {self.rm_id} has said {word} {said} of node {id_}, and it is {true}"
+
+
+def _amounts(resource: si.Resource | None) -> dict[str, int] | None:
+    return None if resource is None else resource.amounts()
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - an amount or a flag
+    """Amounts of zero say nothing."""
+    return {kind: n for kind, n in value.items() if n} if isinstance(value, dict) else value
 
 
 def _means(request: Name, name: Name) -> bool:

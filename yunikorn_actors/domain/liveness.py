@@ -26,7 +26,8 @@ from yunikorn_actors.domain.resource import fits_in
 Refuses = Callable[[str, str], bool]
 """Whether the resource manager refuses this ask on this node."""
 
-_IDLES = frozenset({ApplicationState.ACCEPTED, ApplicationState.STARTING, ApplicationState.RUNNING})
+IDLES = frozenset({ApplicationState.ACCEPTED, ApplicationState.STARTING, ApplicationState.RUNNING})
+"""States that an application leaves when it has no work any more."""
 
 
 def stuck(state: PartitionState, refuses: Refuses, keeps_tag: str) -> Iterator[str]:
@@ -45,7 +46,7 @@ def stuck(state: PartitionState, refuses: Refuses, keeps_tag: str) -> Iterator[s
 def _is_idle(app: Application) -> bool:
     """One whose gang was dissolved may wait for asks of another kind."""
     was_dissolved = any(it.state is ApplicationState.RESUMING for it in app.state_log.entries)
-    return app.state in _IDLES and not app.asks and not app.allocations and not was_dissolved
+    return app.state in IDLES and not app.asks and not app.allocations and not was_dissolved
 
 
 def _may_go_on(app: Application) -> bool:

@@ -1,7 +1,8 @@
 """Oracles of whole runs: what must have come about when everything was delivered and confirmed.
 
 - `Rest`: nothing waits that could go on, nothing is unconfirmed that was confirmed, nobody is
-  parked (G11, G29, G30).
+  parked, nobody counts in a group without a limit (G11, G24, G29, G30).
+- `Idle`: an application whose last work has ended is on its way to its end at once (G21).
 - `Records`: what each resource manager has requested and was notified of is what the core has (G16,
   G25, G28).
 - `Proxied`: what RmProxy keeps for each registration is what its messages say (G16, G25, G27, G28,
@@ -13,25 +14,30 @@
 from collections.abc import Iterable, Iterator
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.liveness import Refuses, stuck
+from yunikorn_actors.domain.facts import AllocationReleased, Fact
+from yunikorn_actors.domain.limits import is_limited
+from yunikorn_actors.domain.liveness import IDLES, Refuses, stuck
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.placement import is_tagged
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.proxied import Proxied
 from yunikorn_actors.lab.sides import sides
 from yunikorn_actors.lab.timing import Timers
 from yunikorn_actors.lab.world import Oracle, World
+from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
-from yunikorn_actors.sim.checkers import default_checkers
+from yunikorn_actors.sim.checkers import default_checkers, told_by
 from yunikorn_actors.sim.records import RecordChecker
-from yunikorn_actors.sim.simulator import Checker
+from yunikorn_actors.sim.simulator import Checker, Simulator
 
 
 def oracles() -> tuple[Checker, ...]:
     """Return those of the core, for one run: of single messages, and of the whole run."""
     checkers = default_checkers()
     (records,) = (it for it in checkers if isinstance(it, RecordChecker))
-    return (*checkers, Timers(), Proxied(), Rest(), Records(records), Zero())
+    return (*checkers, Timers(), Proxied(), Idle(), Rest(), Records(records), Zero())
 
 
 def all_oracles(draw: Draw | None = None) -> tuple[Checker, ...]:
@@ -52,8 +58,39 @@ class Rest(Oracle):
                 # Its resource manager is lost, and hears and confirms nothing.
                 continue
             _fail("at rest", _unfinished(world, partition.state))
+            _fail("at rest", _counted_in_vain(partition.state))
             refuses = refusals_of(world.stage.manager(partition.rm_id))
             _fail("at rest", stuck(partition.state, refuses, APP_TAG_COMPLETING_DISABLE))
+
+
+def _counted_in_vain(state: PartitionState) -> Iterator[str]:
+    for app in state.applications.values():
+        if app.group and not is_limited(app.queue, app.group):
+            yield f"G24: {app.id} counts in group {app.group}, which has no limit any more"
+
+
+class Idle(Oracle):
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox != CONTEXT or delivery is not simulator.last:
+            return
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        for name, facts in told_by(simulator.effects).items():
+            partition = context.partitions.get(name)
+            if partition is not None and partition.state.long_work is None:
+                _fail("after an end", _idle(partition.state, facts))
+
+
+def _idle(state: PartitionState, facts: Iterable[Fact]) -> Iterator[str]:
+    """Name applications in which something has ended that was no placeholder, and nothing runs."""
+    for fact in facts:
+        if not isinstance(fact, AllocationReleased) or fact.placeholder:
+            continue
+        app = state.applications.get(fact.application_id)
+        if app is None or app.state not in IDLES or is_tagged(app.spec, APP_TAG_COMPLETING_DISABLE):
+            continue
+        if not (any(app.pending.values()) or any(app.allocated.values()) or app.swaps):
+            yield f"G21: {app.id} is {app.state.value}, and its last work has ended"
 
 
 def refusals_of(manager: si.ResourceManagerCallback | None) -> Refuses:

@@ -3,18 +3,26 @@
 - Registered is who was answered so and has not left; a registration of one who left is stopped.
 - A resource manager is held back when more than its bound is under way to its callback, and only
   then; marks and handled requests of a former callback mean nothing for the present one.
-- An answer that comes in parts is delivered whole, behind its last part.
+- An answer that comes in parts is delivered whole, behind its last part; long work has one answer
+  of each kind.
+- What it takes as asked back is what Context has asked back and was not given.
+- Requests of one resource manager come to Context in the order in which they were made.
 - Each question has one answer; a no for want of one comes when the callback was silent for its
   time, and not before. Who got a no learns when it is lifted.
-- At rest nothing of this is left.
+- At rest nothing of this is left. Nobody is held but who is away or behind, no group has a
+  configuration that has no member.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from yunikorn_actors import si
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.lab.world import Oracle
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Send
+from yunikorn_actors.machines.context.registry import ResourceManager
+from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Machine, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_calls as c
@@ -54,6 +62,10 @@ _QUESTIONS: Final = (p.CheckPredicates, p.CheckPreemptionPredicates)
 _ANSWERED: Final = (p.PredicatesAnswered, p.PreemptionPredicatesAnswered)
 _CHECKED: Final = (p.PredicatesChecked, p.PreemptionPredicatesChecked)
 _Asked = tuple[str, str, int, int]
+_REQUESTS: Final = (rm.AllocationsRequested, rm.ApplicationsRequested, rm.NodesRequested)
+_REQUESTS_IN: Final = (rm.RMUpdateAllocation, rm.RMUpdateApplication, rm.RMUpdateNode)
+_Request = tuple[str, ...]
+"""What names the things that a request is about, in their order."""
 
 
 class _Registration:
@@ -82,11 +94,20 @@ class Proxied(Oracle):
         self._deadlines: dict[str, int] = {}
         self._denied: dict[str, dict[str, None]] = {}
         """By resource manager, who got a no since its last request."""
+        self._requests: dict[str, list[_Request]] = {}
+        """What each has requested and Context has not got; some of it may be dropped."""
+        self._whole: dict[str, Counter[str]] = {}
+        """Of each resource manager the answers of the work that is under way, by their kinds."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         faults: list[str] = []
         if delivery.mailbox == RM_PROXY and delivery is simulator.last:
             faults.extend(self._handled(simulator, delivery.message))
+        elif delivery.mailbox == CONTEXT:
+            if isinstance(delivery.message, _REQUESTS_IN):
+                faults.extend(self._compare_order(delivery.message))
+            if delivery is simulator.last:
+                faults.extend(self._compare_parts(simulator))
         elif is_manager(delivery.mailbox) and isinstance(delivery.message, _COUNTED):
             for it in self._registered.values():
                 it.delivered += it.callback == delivery.mailbox
@@ -104,6 +125,9 @@ class Proxied(Oracle):
         calls = [it for it in simulator.effects if isinstance(it, CallRm)]
         sends = [it for it in simulator.effects if isinstance(it, Send)]
         self._take_registration(message)
+        if isinstance(message, _REQUESTS):
+            asked = self._requests.setdefault(message.request.rm_id, [])
+            asked.append(_request_of(message))
         yield from self._take_questions(simulator, message, calls, sends)
         yield from self._compare_answer(message, calls)
         yield from self._compare_flow(message, calls, sends)
@@ -153,7 +177,38 @@ class Proxied(Oracle):
             del self._registered[rm_id]
             self._forget(rm_id)
 
+    # -- requests
+
+    def _compare_order(self, message: Message) -> Iterator[str]:
+        """Those before it that have not come were dropped, as their registration had ended."""
+        rm_id: str = message.rm_id  # type: ignore[attr-defined]
+        asked, request = self._requests.get(rm_id, []), _request_in(message)
+        if request in asked:
+            del asked[: asked.index(request) + 1]
+        else:
+            yield f"G26: a request of {rm_id} comes out of its order, or twice: {request}"
+
     # -- answers
+
+    def _compare_parts(self, simulator: Simulator) -> Iterator[str]:
+        """What is handled together may be answered in several batches."""
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        is_ahead = False
+        for sent in (it.message for it in simulator.effects if isinstance(it, Send)):
+            if isinstance(sent, rm.RMPartAhead):
+                is_ahead = True
+            elif isinstance(sent, _ANSWERS):
+                whole = self._whole.setdefault(sent.rm_id, Counter())
+                kind = type(sent).__name__
+                if isinstance(sent, rm.RMApplicationUpdate) and sent.updated:
+                    kind = "states of applications"
+                whole[kind] += not (is_ahead or len(simulator.taken) > 1)
+                is_ahead = False
+                if whole[kind] > 1:
+                    yield f"G27: an answer to {sent.rm_id} is told in several: {kind}"
+        jobs = context._partitions.slices.jobs
+        self._whole = {it: whole for it, whole in self._whole.items() if jobs.get(it) is not None}
 
     def _compare_answer(self, message: Message, calls: list[CallRm]) -> Iterator[str]:
         is_part = isinstance(message, rm.RMPartAhead)
@@ -250,6 +305,17 @@ class Proxied(Oracle):
 
     # -- at rest
 
+    def _compare_suspension(
+        self, manager: ResourceManager, states: list[PartitionState]
+    ) -> Iterator[str]:
+        it = self._registered.get(manager.rm_id)
+        if manager.is_paused is (it is not None):
+            yield f"G28: {manager.rm_id} is {'' if it else 'not '}registered, and counts otherwise"
+        is_held = it is None or it.is_held
+        for state in states:
+            if state.suspended is not is_held:
+                yield f"G28: {state.name} is {'' if state.suspended else 'not '}held"
+
     def _left(self, simulator: Simulator) -> Iterator[str]:
         proxy = _proxy(simulator)
         for rm_id, it in self._registered.items():
@@ -259,15 +325,37 @@ class Proxied(Oracle):
                 yield f"G16: {it.gathered} items of an answer to {rm_id} are not delivered"
         if self._open:
             yield f"G25: questions to {[*dict.fromkeys(self._open.values())]} have no answer"
-        context = simulator.machines[CONTEXT]
+        yield from self._compare_registry(proxy, simulator.machines[CONTEXT])
+        if proxy._questions._calls:
+            yield f"G30: calls that nobody answers are kept: {proxy._questions._calls}"
+
+    def _compare_registry(self, proxy: RmProxy, context: Machine) -> Iterator[str]:
         assert isinstance(context, Context)
         registry = context._partitions.registry
         for manager in registry.managers.values():
             group = registry.config_of(manager.policy_group)
             if manager.checksum != group.checksum and not manager.is_leaving:
                 yield f"G28: {manager.rm_id} has other queues than its group {manager.policy_group}"
-        if proxy._questions._calls:
-            yield f"G30: calls that nobody answers are kept: {proxy._questions._calls}"
+            states = [context.partitions[name].state for name in manager.partitions]
+            yield from self._compare_suspension(manager, states)
+            if manager.rm_id in self._registered:
+                yield from _compare_asked_back(proxy, manager, states)
+        for name in registry._brought:
+            if not registry.members(name):
+                yield f"G28: group {name!r} has a configuration and no members"
+
+
+def _compare_asked_back(
+    proxy: RmProxy, manager: ResourceManager, states: list[PartitionState]
+) -> Iterator[str]:
+    kept = proxy._deliveries[manager.rm_id].requested_back.uuids
+    for uuid in kept:
+        owners = [it.applications[it.owners[uuid]] for it in states if uuid in it.owners]
+        if not any(it.allocations[uuid].releasing is not None for it in owners):
+            yield f"G13: {uuid} is kept as asked back from {manager.rm_id}, and is not"
+    for uuid in [uuid for state in states for uuid in state.unconfirmed]:
+        if uuid not in kept:
+            yield f"G13: {uuid} was asked back from {manager.rm_id}, and is not kept as that"
 
 
 def _compare_hold(
@@ -279,6 +367,36 @@ def _compare_hold(
     unmarked = max(1, it.undelivered_max // _MARKS)
     if it.is_held and not marks_under_way and behind + unmarked <= it.undelivered_max:
         yield f"G30: {rm_id} is held back, and {behind} of {it.undelivered_max} are under way to it"
+
+
+def _request_of(message: Any) -> _Request:  # noqa: ANN401 - one of three
+    request = message.request
+    match message:
+        case rm.AllocationsRequested():
+            asks = (it.allocation_key for it in (*request.asks, *request.allocations))
+            ends = request.releases or si.AllocationReleasesRequest()
+            withdrawn = (f"-{it.allocation_key}" for it in ends.allocation_asks_to_release)
+            released = (f"-{it.uuid or it.allocation_key}" for it in ends.allocations_to_release)
+            return ("allocations", *asks, *withdrawn, *released)
+        case rm.ApplicationsRequested():
+            new = (it.application_id for it in request.new)
+            return ("applications", *new, *(f"-{it.application_id}" for it in request.remove))
+        case _:
+            return ("nodes", *(f"{it.node_id} {it.action.name}" for it in request.nodes))
+
+
+def _request_in(message: Any) -> _Request:  # noqa: ANN401 - one of three
+    """Name the same of a request as Context gets it."""
+    match message:
+        case rm.RMUpdateAllocation():
+            withdrawn = (f"-{it.key}" for it in message.ask_releases)
+            released = (f"-{it.uuid or it.key}" for it in message.releases)
+            return ("allocations", *(it.spec.key for it in message.asks), *withdrawn, *released)
+        case rm.RMUpdateApplication():
+            new = (it.spec.application_id for it in message.added)
+            return ("applications", *new, *(f"-{it.application_id}" for it in message.removed))
+        case _:
+            return ("nodes", *(f"{it.node_id} {it.action.name}" for it in message.nodes))
 
 
 def _proxy(simulator: Simulator) -> RmProxy:

@@ -2,24 +2,27 @@
 
 When a timer is due is worked out here from what the application asked for and from the settings.
 At rest what is armed is compared with the truth in both directions, so a time that never comes
-shows at once, and not only in a run that waits for it.
+shows at once, and not only in a run that waits for it. Two more times are watched as they begin: a
+queue is cleaned away when it was empty for so long without a break, and a maximum that is exceeded
+by force is to be enforced from then on.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.lab.world import Oracle
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.machine import InvariantViolation, Send
+from yunikorn_actors.machines.machine import InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
-from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery, Message
+from yunikorn_actors.messages.scheduling import FactsAppended, QueueCleaningDue
 from yunikorn_actors.sim.simulator import Simulator
 
 _MS: Final = 1_000_000
@@ -39,6 +42,9 @@ class Timers(Oracle):
         """The longest that a resource manager has wished, or the usual one."""
         self._looked_at: dict[str, tuple[int, int, int]] = {}
         """Of each partition the life, the revision and the time at which it was looked at."""
+        self._revisions: dict[str, tuple[int, int]] = {}
+        self._empty_since: dict[tuple[str, int, str], int] = {}
+        """Since when each queue is to be cleaned away, in one life of its partition."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         context = simulator.machines[CONTEXT]
@@ -53,6 +59,9 @@ class Timers(Oracle):
             for told in (it.message for it in sends if it.to == EVENT_PUBLISHER):
                 if isinstance(told, FactsAppended):
                     faults.extend(self._armed(context, told, simulator.now_ns))
+                    faults.extend(self._cleaned(delivery.message, told, simulator.now_ns))
+            faults.extend(self._absent(simulator, context))
+            self._look_for_empty_queues(context, simulator.now_ns)
         if simulator.is_at_rest:
             faults.extend(self._at_rest(simulator, context))
         if faults:
@@ -69,6 +78,45 @@ class Timers(Oracle):
                 app = partition.state.applications.get(fact.application_id)
                 if app is not None and fact.kind in app.timers:
                     yield from self._is_due(appended.partition, app, fact, now_ns)
+            elif partition is not None and _is_charged_by_force(fact):
+                yield from _unenforced(partition.state, fact)
+
+    def _absent(self, simulator: Simulator, context: Context) -> Iterator[str]:
+        """One that is away, or has come back, has the time that it wishes, or the usual one."""
+        managers = context._partitions.registry.managers
+        for it in simulator.effects:
+            if isinstance(it, SetTimer) and it.name.startswith(("paused/", "return/")):
+                manager = managers.get(it.name.partition("/")[2])
+                if manager is not None:
+                    wished_ns = manager.extra.paused_timeout_ns
+                    due_ns = simulator.now_ns + (wished_ns or self._settings.paused_timeout_ns)
+                    if it.due_ns != due_ns:
+                        yield f"G21: timer {it.name} is armed {it.due_ns - due_ns} ns too late"
+
+    # -- queues that are empty
+
+    def _cleaned(self, message: Message, told: FactsAppended, now_ns: int) -> Iterator[str]:
+        if not isinstance(message, QueueCleaningDue):
+            return
+        for fact in told.facts:
+            if isinstance(fact, f.QueueRemoved) and fact.path == message.path:
+                since_ns = self._empty_since.get((told.partition, told.epoch, fact.path), now_ns)
+                early_ns = since_ns + self._settings.queue_cleaning_ns - now_ns
+                if early_ns > 0:
+                    yield f"G21: {fact.path} is cleaned away {early_ns} ns too early"
+
+    def _look_for_empty_queues(self, context: Context, now_ns: int) -> None:
+        for name, partition in context.partitions.items():
+            state = partition.state
+            if self._revisions.get(name) == (partition.epoch, state.revision):
+                continue
+            self._revisions[name] = partition.epoch, state.revision
+            for path, queue in state.queues.items():
+                key = name, partition.epoch, path
+                if queue.is_to_be_cleaned:
+                    self._empty_since.setdefault(key, now_ns)
+                elif key in self._empty_since:
+                    del self._empty_since[key]
 
     def _note(self, partition: str, fact: Fact) -> None:
         match fact:
@@ -113,6 +161,9 @@ class Timers(Oracle):
 
     def _at_rest(self, simulator: Simulator, context: Context) -> Iterator[str]:
         armed: dict[str, int] | None = None
+        for rm_id, manager in context._partitions.registry.managers.items():
+            if manager.is_paused and f"paused/{rm_id}" not in simulator.armed(CONTEXT):
+                yield f"G21: {rm_id} is away, and no timer is armed for its end"
         for name, partition in context.partitions.items():
             state = partition.state
             moment = (partition.epoch, state.revision, simulator.now_ns)
@@ -172,6 +223,24 @@ class Timers(Oracle):
         elif armed_ns > min(asked_ns) + self._warning_ns:
             late = armed_ns - min(asked_ns) - self._warning_ns
             yield f"G21: that a release is not confirmed is reported {late} ns too late"
+
+
+def _is_charged_by_force(fact: Fact) -> bool:
+    """Whether work runs, whatever the quotas say."""
+    is_placed = isinstance(fact, f.AllocationCommitted) and fact.proposal_id == NO_PROPOSAL
+    return is_placed or isinstance(fact, f.AllocationRecovered | f.AllocationResized)
+
+
+def _unenforced(state: PartitionState, fact: Any) -> Iterator[str]:  # noqa: ANN401 - one of these
+    leaf, config = state.queues.get(fact.queue), state.config
+    if leaf is None or config is None or not config.quota_preemption_enabled:
+        return
+    for queue in leaf.lineage:
+        most = queue.spec.max or {}
+        is_exceeded = any(queue.allocated.get(kind, 0) > size for kind, size in most.items())
+        has_delay = queue.spec.managed and queue.properties.quota_preemption_delay_ns
+        if is_exceeded and has_delay and queue.path not in state.quotas:
+            yield f"G21: the maximum of {queue.path} is exceeded by force and never enforced"
 
 
 def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[str]:

@@ -158,6 +158,24 @@ def test_a_second_one_of_a_name_is_refused_and_the_first_one_stays() -> None:
     assert ["add app", "CREATE n1 u1"] == told(holdings.recover())
 
 
+def test_a_no_to_one_brought_twice_is_not_about_the_next_life() -> None:
+    holdings = with_one()
+    drop = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DECOMISSION)
+    gone = si.NodeRequest(nodes=(drop,), rm_id="rm-1")
+    for request in (node("p", "n1"), gone, node("p", "n1")):
+        holdings.say(request)
+    for request in (application("p", "app"), remove("p", "app"), application("p", "app")):
+        holdings.say(request)
+    # These are the answers to the second ones; those to the third are under way.
+    holdings.news(si.NodeResponse(rejected=(si.RejectedNode(node_id="n1"),)))
+    no_app = si.RejectedApplication(application_id="app")
+    holdings.news(si.ApplicationResponse(rejected=(no_app,)))
+    assert holdings.news(accepted_node("n1"))
+    assert holdings.news(accepted_application("app"))
+    holdings.handled(holdings.said_count)
+    assert told(holdings.recover()) == ["add app", "CREATE n1"]
+
+
 def test_a_release_that_may_have_been_handled_is_said_first_and_told_in_any_case() -> None:
     holdings = with_one()
     holdings.say(release("p", "app", "u1"))

@@ -66,6 +66,8 @@ PARTS: Final[dict[str, float]] = {
     "releases": OFTEN,
     "removals": OFTEN,
     "reported-work": OFTEN,
+    "named-work": SELDOM,
+    "late-placeholders": 0.3,
     "foreign-work": OFTEN,
     "drained-nodes": OFTEN,
     "lost-nodes": OFTEN,
@@ -103,7 +105,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 ALL: Final = Wanted()
 UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
-    "new-registrations", "removed-partitions", "policy-groups", "predicates",
+    "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
+    "late-placeholders",
     *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire")),
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
@@ -136,6 +139,7 @@ _FOCI: Final = (
     frozenset({
         "timeouts", "due-times", "waits", "short-times", "creation-times", "removals", "releases",
         "gangs", "manual-confirmations", "extra-configuration", "reported-work",
+        "late-placeholders",
     }),
     # configurations that change under what runs
     frozenset({

@@ -37,9 +37,11 @@ from yunikorn_actors.lab.swarm.scripts import (
     drawn_queues,
 )
 from yunikorn_actors.machines.settings import HOUR, Settings
+from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.si.constants import (
     APP_TAG_CREATION_TIME,
     FOREIGN_DEFAULT,
+    NODE_READY_ATTRIBUTE,
     TAG_CREATION_TIME,
     TAG_FOREIGN,
 )
@@ -95,6 +97,15 @@ _ENDS: Final = (
     "PREEMPTED_BY_SCHEDULER",
     "PLACEHOLDER_REPLACED",
     "UNKNOWN_TERMINATION_TYPE",
+)
+_ISSUED: Final = 30
+"""So many UUIDs a small world comes to, about."""
+_ATTRIBUTES: Final = (
+    {NODE_READY_ATTRIBUTE: "false"},
+    {NODE_READY_ATTRIBUTE: "false", "zone": "a"},
+    {NODE_READY_ATTRIBUTE: "true"},
+    {"zone": "a"},
+    {"zone": "b"},
 )
 _BURST: Final = 6
 """So many steps come without a pause at most."""
@@ -461,8 +472,10 @@ class PartitionWriter(Writer):
             "releases": (self.release, self.release, self.release_otherwise, self.release_all),
             "removals": (self.remove, self.replace),
             "reported-work": (self.bind, self.bind_again, self.node_with_work, self.gang_returns),
+            "named-work": (self.bind_by_name,),
+            "late-placeholders": (self.late_placeholder,),
             "foreign-work": (self.foreign, self.foreign_ends),
-            "drained-nodes": (self.drain, self.open),
+            "drained-nodes": (self.drain, self.open, self.describe_node),
             "lost-nodes": (self.lose_node, self.return_node),
             "resized-nodes": (self.resize_node,),
         }
@@ -537,6 +550,7 @@ class PartitionWriter(Writer):
             "drained-nodes": (self.drain, self.open),
             "resized-nodes": (self.resize_node,),
             "reported-work": (self.gang_returns,),
+            "late-placeholders": (self.late_placeholder, self.late_placeholder),
             "removals": (self.remove,),
             "re-sent-asks": (self.ask_again,),
             "lost-managers": (self.manager.leave,),
@@ -779,6 +793,27 @@ class PartitionWriter(Writer):
             size = self.draw.one_of(SIZES)
             self.add("bind", {"app": app, "key": key, "node": where, "resource": size})
 
+    def bind_by_name(self) -> None:
+        """Report work under a UUID that the core gives next, or has given to something else."""
+        if self.nodes:
+            draw, where = self.draw, self.draw.one_of(self.nodes)
+            app, key = draw.one_of(list(self.apps)), f"b{len(self.keys)}"
+            if self.keys and draw.once_in(2):
+                app, key = draw.one_of(self.keys)
+            work = {"app": app, "key": key, "node": where, "resource": draw.one_of(SIZES)}
+            self.keys.append((app, key))
+            self.add("bind", {**work, "uuid": f"{INSTANCE}-{draw.whole(1, _ISSUED)}"})
+
+    def late_placeholder(self) -> None:
+        """A placeholder runs already that waits, or whose gang has been dissolved meanwhile."""
+        gangs = [app for app, is_gang in self.apps.items() if is_gang]
+        if gangs and self.nodes:
+            draw, app = self.draw, self.draw.one_of(gangs)
+            key = f"{app}-{TASK_GROUPS[0]}-ph-{draw.whole(0, 5)}"
+            work = {"app": app, "key": key, "node": draw.one_of(self.nodes)}
+            held = {"placeholder": True, "task_group": TASK_GROUPS[0]}
+            self.add("bind", {**work, "resource": draw.one_of(SIZES[:3]), **held})
+
     def foreign(self) -> None:
         if self.nodes:
             key, where = f"f{self.draw.whole(1, 3)}", self.draw.one_of(self.nodes)
@@ -840,6 +875,12 @@ class PartitionWriter(Writer):
 
     def open(self) -> None:
         self._about_node("undrain_node")
+
+    def describe_node(self) -> None:
+        """Say whether a node is ready, or something else of it."""
+        if self.nodes:
+            attributes = self.draw.one_of(_ATTRIBUTES)
+            self.add("update_node", {"id": self.draw.one_of(self.nodes), "attributes": attributes})
 
     def lose_node(self) -> None:
         self._about_node("remove_node")

@@ -234,8 +234,7 @@ class Holdings:
         accepted = [it for it in response.accepted if self._is_due(NODE, it.node_id)]
         self._accepted.update((NODE, it.node_id) for it in accepted)
         for it in response.rejected:
-            self._is_due(NODE, it.node_id)
-            if (NODE, it.node_id) not in self._accepted:
+            if self._is_absent(NODE, it.node_id):
                 self._nodes.pop(it.node_id, None)
         return _left(response, accepted=accepted)
 
@@ -243,8 +242,7 @@ class Holdings:
         accepted = [it for it in response.accepted if self._is_due(APPLICATION, it.application_id)]
         self._accepted.update((APPLICATION, it.application_id) for it in accepted)
         for it in response.rejected:
-            self._is_due(APPLICATION, it.application_id)
-            if (APPLICATION, it.application_id) not in self._accepted:
+            if self._is_absent(APPLICATION, it.application_id):
                 self._drop_application(it.application_id)
         updated = [it for it in response.updated if self._states.get(it.application_id) != it.state]
         for update in updated:
@@ -253,6 +251,14 @@ class Holdings:
             else:
                 self._states[update.application_id] = update.state
         return _left(response, accepted=accepted, updated=updated)
+
+    def _is_absent(self, kind: str, name: str) -> bool:
+        """Whether it is not there after this no: answers come in the order of what they answer.
+
+        A no may be about one that was brought twice, and was removed and brought anew since.
+        """
+        self._is_due(kind, name)
+        return (kind, name) not in self._accepted and (kind, name) not in self._due
 
     def _is_due(self, kind: str, name: str) -> bool:
         """Whether the manager waits for this answer; it has it now."""
