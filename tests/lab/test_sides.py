@@ -6,6 +6,7 @@ from yunikorn_actors.domain import image, snapshot
 from yunikorn_actors.domain.facts import AllocationRecovered, AllocationReleased, ReservationMade
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.mutants.event_records import EVENT_RECORDS
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles import all_oracles
 from yunikorn_actors.lab.play import explore, play
@@ -133,6 +134,7 @@ WITH = {
     "an ask shows no node": ("required-nodes", "large"),
     "all that was asked back is dumped as preempted": ("gangs", "manual-confirmations", "waits"),
     "foreign work is not shown": ("foreign-work", "large"),
+    "M323": ("resized-nodes", "foreign-work"),
 }
 """The parts of worlds in which some of them are looked for."""
 
@@ -158,6 +160,13 @@ def test_a_defect_of_the_journal_is_found(planted: Mutant) -> None:
 def test_a_defect_of_the_read_side_is_found(planted: Mutant) -> None:
     with planted.applied():
         assert found(RUNS, ("read side", "late read side"), planted.id), f"not found: {planted.id}"
+
+
+@pytest.mark.parametrize("planted", EVENT_RECORDS, ids=lambda it: it.id)
+def test_a_defect_of_event_records_is_found(planted: Mutant) -> None:
+    told = ("G28: event records", "G30: event publisher")
+    with planted.applied():
+        assert found(RUNS, told, planted.id), f"not found: {planted.id}"
 
 
 def test_an_oracle_changes_nothing_of_a_run() -> None:

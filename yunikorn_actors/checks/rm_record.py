@@ -411,16 +411,18 @@ class RmRecord:
         self._touched.asks[name] = None
         if item.uuid:
             uuid = item.uuid
-            self._reports.setdefault(uuid, []).append(node_id or item.node_id)
-            self._given_back.pop(uuid, None)
             placed = placed_in(item)._replace(
                 node_id=node_id or item.node_id, partition=short_partition_name(partition)
             )
             running = self.running.get(uuid)
+            is_same = running is None or running[1:4] == placed[1:4]
+            # A UUID that runs under another name is refused, unless that may have ended meanwhile.
+            if running is None or is_same or self._is_wished(running, running):
+                self._reports.setdefault(uuid, []).append(placed.node_id)
+                self._given_back.pop(uuid, None)
             if running is None:
                 self._by_report[uuid] = None
-            # A UUID that runs under another name is refused.
-            if running is None or running[1:4] == placed[1:4]:
+            if is_same:
                 self.running[uuid] = placed
             self._touched.uuids[uuid] = None
 
@@ -602,7 +604,7 @@ class RmRecord:
         self._touched.uuids[uuid] = None
         return faults
 
-    def _is_wished(self, item: Ended, running: Placed) -> bool:
+    def _is_wished(self, item: Ended | Placed, running: Placed) -> bool:
         """Whether it has ended this by name, or what it is a part of, as far as the facts tell."""
         partition, app_id = partition_name(self.rm_id, item.partition), item.application_id
         names = (app_id, item.key), (app_id, ""), ("", item.key), ("", "")

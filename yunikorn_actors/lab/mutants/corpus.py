@@ -2,7 +2,8 @@
 
 M01 to M24 are bugs of schedulers that are widely known. Those from M100 on are slips of the kind
 that reviews miss; those from M200 on were planted when all notices were recorded, worlds were drawn
-and coverage was measured.
+and coverage was measured. Those from M300 on are of a set that was made up by somebody who had not
+read the laboratory: they had not been seen, and each stands for a class that is judged since.
 """
 
 from typing import Final, NamedTuple
@@ -10,6 +11,7 @@ from typing import Final, NamedTuple
 from yunikorn_actors.lab.mutants.applications import APPLICATIONS
 from yunikorn_actors.lab.mutants.bounds import BOUNDS
 from yunikorn_actors.lab.mutants.cluster import CLUSTER
+from yunikorn_actors.lab.mutants.event_records import EVENT_RECORDS
 from yunikorn_actors.lab.mutants.gangs import GANGS
 from yunikorn_actors.lab.mutants.gates import GATES
 from yunikorn_actors.lab.mutants.journal import JOURNAL
@@ -21,6 +23,7 @@ from yunikorn_actors.lab.mutants.notices import NOTICES
 from yunikorn_actors.lab.mutants.plans import PLANS
 from yunikorn_actors.lab.mutants.quotas import QUOTAS
 from yunikorn_actors.lab.mutants.read_side import READ_SIDE
+from yunikorn_actors.lab.mutants.requests import REQUESTS
 from yunikorn_actors.lab.mutants.timers import TIMERS
 
 _BY_PART: Final = (*GANGS, *APPLICATIONS, *NODES, *GATES, *MACHINES)
@@ -31,7 +34,9 @@ _BY_KIND: Final = (
     *QUOTAS,
     *TIMERS,
     *PLANS,
+    *REQUESTS,
     *JOURNAL,
+    *EVENT_RECORDS,
     *READ_SIDE,
     *CLUSTER,
 )

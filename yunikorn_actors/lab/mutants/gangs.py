@@ -4,7 +4,15 @@ from yunikorn_actors.domain import gang
 from yunikorn_actors.domain.changes import gangs as gang_changes
 from yunikorn_actors.domain.changes import work as work_changes
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import asks, endings, gangs, lifecycle, timeouts
+from yunikorn_actors.machines.context import (
+    asks,
+    configuration,
+    endings,
+    gangs,
+    lifecycle,
+    releases,
+    timeouts,
+)
 from yunikorn_actors.planning import follow
 
 GANGS = (
@@ -214,5 +222,27 @@ GANGS = (
             "        if app.serial not in turn.state.admitted:\n"
             "            watch_commitment(turn, app)\n"
         ),
+    ),
+    Mutant(
+        id="M313",
+        kind=Kind.GANG,
+        source="a flag that is not handed on",
+        wrong="A gang whose last member has ended waits until its placeholders time out.",
+        where=releases._release_one,
+        old="work_ended=not allocation.spec.placeholder",
+        new="work_ended=False",
+        held_by="tests/lab/test_keeping_oracles.py::test_an_application_that_idles[M313]",
+        unseen="In no case a gang has placeholders left when its last member ends.",
+    ),
+    Mutant(
+        id="M314",
+        kind=Kind.QUOTA,
+        source="a step left out",
+        wrong="After a reload applications count in groups that have no limit any more.",
+        where=configuration.configure,
+        old="    yield from relink_groups(turn)\n",
+        new="",
+        held_by="tests/lab/test_keeping_oracles.py::test_an_application_that_idles[M314]",
+        unseen="No case reloads limits of groups.",
     ),
 )

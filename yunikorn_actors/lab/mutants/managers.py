@@ -1,6 +1,7 @@
 """Defects that take what belongs to one resource manager, or one registration, for another's."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
+from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.context.registry import Registry
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
 from yunikorn_actors.machines.rm_proxy.questions import Questions
@@ -103,5 +104,38 @@ MANAGERS = (
         where=Turns.send,
         old="if waiting is not None:",
         new="if waiting:",
+    ),
+    Mutant(
+        id="M306",
+        kind=Kind.MANAGERS,
+        source="a step left out",
+        wrong="What was given back unasked stays among what is asked back.",
+        where=RmProxy._on_rm_given_back_unasked,
+        old="deliveries.requested_back.forget(message.uuids)",
+        new="pass",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_is_taken_for_another[M306]",
+        unseen="A request has to cross a release of another type, and no case asks what is kept.",
+    ),
+    Mutant(
+        id="M307",
+        kind=Kind.MANAGERS,
+        source="a step left out",
+        wrong="The configuration of a policy group outlives its last member.",
+        where=Registry.leave,
+        old="        self._brought.pop(group, None)\n",
+        new="        pass\n",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_is_taken_for_another[M307]",
+        unseen="No case has policy groups.",
+    ),
+    Mutant(
+        id="M308",
+        kind=Kind.MANAGERS,
+        source="a state that is not handed on",
+        wrong="In a partition that comes while its resource manager is away work is placed.",
+        where=Partitions.reload,
+        old="if is_new and manager.is_suspended:",
+        new="if False:",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_is_taken_for_another[M308]",
+        unseen="No case has policy groups, whose members bring each other partitions.",
     ),
 )

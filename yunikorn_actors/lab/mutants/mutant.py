@@ -34,12 +34,14 @@ class Kind(StrEnum):
     TIMERS = "timers"
     GANG = "gangs"
     PLANNER = "planner"
+    REQUEST = "requests"
     JOURNAL = "journal"
+    EVENTS = "event records"
     READ = "read side"
     CLUSTER = "cluster"
 
 
-UNPLAYED: Final = frozenset({Kind.READ, Kind.CLUSTER})
+UNPLAYED: Final = frozenset({Kind.EVENTS, Kind.READ, Kind.CLUSTER})
 """No case has these parts: drawn worlds have them, and tests show what is wrong there."""
 
 

@@ -1,7 +1,8 @@
 """Defects of timers: armed too late, too early, twice, or not at all."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import confirmations, lifecycle
+from yunikorn_actors.machines.context import asks, configuration, confirmations, lifecycle
+from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.rm_proxy.questions import Questions
 
@@ -141,5 +142,38 @@ TIMERS = (
         where=lifecycle.watch_commitment,
         old=" or app.has_placeholders",
         new="",
+    ),
+    Mutant(
+        id="M310",
+        kind=Kind.TIMERS,
+        source="a generation that is not compared",
+        wrong="A queue that became empty again is cleaned away by the timer of before.",
+        where=configuration.clean,
+        old="turn.partition.cleaning.get(path) != generation",
+        new="path not in turn.partition.cleaning",
+        held_by="tests/lab/test_keeping_oracles.py::test_a_timer_that_is_wrong[M310]",
+        unseen="In no case a queue becomes empty twice.",
+    ),
+    Mutant(
+        id="M311",
+        kind=Kind.TIMERS,
+        source="a wish passed by",
+        wrong="A resource manager may be away for the usual time, whatever it wishes.",
+        where=Partitions._absence_ns,
+        old="manager.extra.paused_timeout_ns or ",
+        new="",
+        held_by="tests/lab/test_keeping_oracles.py::test_a_timer_that_is_wrong[M311]",
+        unseen="No case has a resource manager with wishes.",
+    ),
+    Mutant(
+        id="M312",
+        kind=Kind.TIMERS,
+        source="a step left out",
+        wrong="A maximum that running work outgrows is not enforced.",
+        where=asks._resize,
+        old="    charged_by_force(turn, app)\n",
+        new="    pass\n",
+        held_by="tests/lab/test_keeping_oracles.py::test_a_timer_that_is_wrong[M312]",
+        unseen="No case has a maximum that is enforced and work that grows.",
     ),
 )

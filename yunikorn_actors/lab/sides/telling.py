@@ -17,9 +17,12 @@ from yunikorn_actors.domain.facts import (
     Fact,
     ForeignAllocationPut,
     ForeignAllocationRemoved,
+    NodeAdded,
+    QueueAdded,
     parts_of,
 )
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import ROOT
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.sides.differing import differing
 from yunikorn_actors.lab.world import Oracle, World
@@ -99,6 +102,7 @@ class _Reader:
     def read(self, fact: Fact, it: EventRecord) -> None:
         id_, detail = it.object_id, it.event_change_detail
         sign = _SIGNS.get(it.event_change_type, 0)
+        self._begin(fact)
         match it.type:
             case EventType.NODE:
                 self._of_node(it, sign, foreign=isinstance(fact, _FOREIGN))
@@ -112,6 +116,15 @@ class _Reader:
                 self._of_application(it, sign)
             case EventType.USERGROUP:
                 self._of_owner(it, sign)
+
+    def _begin(self, fact: Fact) -> None:
+        """What is told on change alone was so from the beginning."""
+        match fact:
+            case NodeAdded(node_id=id_, occupied=occupied):
+                self.values[EventType.NODE, id_, "occupied"] = occupied
+            case QueueAdded(path=path, spec=spec) if path != ROOT:
+                self.values[EventType.QUEUE, path, "max"] = spec.max or {}
+                self.values[EventType.QUEUE, path, "guaranteed"] = spec.guaranteed or {}
 
     def _set(self, it: EventRecord, word: str, value: Any) -> None:  # noqa: ANN401
         self.values[it.type, it.object_id, word] = value

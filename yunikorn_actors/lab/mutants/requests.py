@@ -1,0 +1,62 @@
+"""Defects of what requests bring: names, reports, and what ends by a wish."""
+
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
+from yunikorn_actors.machines.context import asks, nodes, releases
+
+REQUESTS = (
+    Mutant(
+        id="M301",
+        kind=Kind.REQUEST,
+        source="a condition left out",
+        wrong="A report under the UUID of another allocation of its application resizes that one.",
+        where=asks._belongs_to_another,
+        old="return app.allocations[item.uuid].spec.key != item.spec.key",
+        new="return False",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M301]",
+        unseen="No case reports work under the UUID of other work.",
+    ),
+    Mutant(
+        id="M302",
+        kind=Kind.REQUEST,
+        source="a wish taken for another",
+        wrong="Who withdraws all asks of an application ends what runs of it, too.",
+        where=releases.release_asks,
+        old="allocated_too=bool(item.key)",
+        new="allocated_too=True",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M302]",
+        unseen="No case withdraws all asks of an application that runs something.",
+    ),
+    Mutant(
+        id="M303",
+        kind=Kind.REQUEST,
+        source="a default for what is not named",
+        wrong="An update of a node that says nothing of it makes the node ready.",
+        where=nodes._replace_attributes,
+        old="otherwise=node.ready",
+        new="otherwise=True",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M303]",
+        unseen="No case has a node that is not ready.",
+    ),
+    Mutant(
+        id="M304",
+        kind=Kind.REQUEST,
+        source="a step left out",
+        wrong="A UUID that was brought by a report is issued once more.",
+        where=asks._recover,
+        old="    turn.partition.uuids.avoid(item.uuid)\n",
+        new="",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M304]",
+        unseen="No case reports work under a UUID that the core gives next.",
+    ),
+    Mutant(
+        id="M305",
+        kind=Kind.REQUEST,
+        source="a state passed by",
+        wrong="A placeholder that is reported while its gang is dissolved is never asked back.",
+        where=asks._take_report,
+        old="    if comes_too_late:\n",
+        new="    if comes_too_late and known is not None:\n",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M305]",
+        unseen="No case reports a placeholder of a gang that is dissolved.",
+    ),
+)
