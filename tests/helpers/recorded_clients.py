@@ -257,6 +257,7 @@ def agree_in_the_end(client: Client, *cores: SchedulerCore, but: str = "$^") -> 
     try:
         wait_until(lambda: all(it.is_settled() for it in cores) and not differences())
     except AssertionError:
-        assert [] == differences()
-    assert [] == client.faults
+        left = differences()
+        assert not left, left
+    assert not client.faults, client.faults
     assert client.new, "vacuous: nothing was placed"

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
+from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.model.follower import followed_by_model
 from yunikorn_actors.lab.oracles import oracles
@@ -18,6 +19,7 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateNode,
 )
 from yunikorn_actors.messages.rm_events import RMConfigUpdated, RMLost, RMReleaseAllocation
+from yunikorn_actors.messages.scheduling import ProposalRejected
 
 
 class Sound(NamedTuple):
@@ -377,3 +379,26 @@ def test_it_is_sound(name: str) -> None:
     assert outcome.ok, outcome.violation
     messages = [(it.mailbox, it.message) for it in outcome.deliveries]
     assert sound.happened(messages), "vacuous"
+
+
+REFUSED_LATE = """\
+name: a plan waited for long work, and the next one still counts what was refused of it
+settings: {slice_max: 1}
+steps:
+- create_node: {id: n3, capacity: {vcore: 4000, memory: 30}}
+- add_app: {id: app-1}
+- add_app: {id: app-3}
+- create_node: {id: n4, capacity: {vcore: 3000}}
+- ask: {app: app-3, key: k1, resource: {vcore: 1000}}
+- ask: {app: app-1, key: run2, resource: {vcore: 1000}, count: 30}
+- release_ask: {app: app-3}
+"""
+
+
+def test_a_plan_may_count_what_was_refused_after_long_work() -> None:
+    case = parse_case(REFUSED_LATE, "refused.yaml")
+    tape = case.tape(Entry("do", "step 6", "step 5"), Entry("do", "step 7", "step 6"))
+    outcome = play(case, tape, (*oracles(), followed_by_model(case)))
+    assert outcome.ok, outcome.violation
+    refused = [it.message for it in outcome.deliveries if isinstance(it.message, ProposalRejected)]
+    assert [Refusal.ASK_GONE] == [it.reason for it in refused], "vacuous"

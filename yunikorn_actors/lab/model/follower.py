@@ -27,6 +27,8 @@ class Follower:
         self._since_rest = False
         self._waiting: list[int] = []
         """What the plans know that wait until long work is done."""
+        self._undone: set[int] = set()
+        """What was proposed, and Context has not done so far."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox == CONTEXT:
@@ -60,7 +62,12 @@ class Follower:
                 judge.follow(fact)
             if not is_plan:
                 self._news = max(self._news, judge.revision)
-        if plan is not None and _is_refused(plan, news):
+        if plan is not None:
+            self._undone.update(it.proposal_id for it in plan.proposals)
+        if self._undone:
+            self._undone -= _done(news)
+        if self._undone and not self._waiting:
+            self._undone.clear()
             # The planner hears of it after what was done of the plan, and until then it counts
             # the refused decision as made; so only a plan that knows of more is sure to know it.
             self._news = judge.revision + 1
@@ -75,10 +82,9 @@ class Follower:
             self._waiting.append(as_of)
 
 
-def _is_refused(plan: ProposeAllocations, news: list[FactsAppended]) -> bool:
-    """Whether Context did not do something of a plan."""
-    done = {getattr(fact, "proposal_id", 0) for appended in news for fact in _parts(appended)}
-    return any(proposal.proposal_id not in done for proposal in plan.proposals)
+def _done(news: list[FactsAppended]) -> set[int]:
+    """Return which proposals Context has carried out."""
+    return {getattr(fact, "proposal_id", 0) for appended in news for fact in _parts(appended)}
 
 
 def _parts(appended: FactsAppended) -> list[Fact]:
