@@ -328,6 +328,12 @@ CLUSTER = (
         "apps = []",
     ),
     mutant(
+        "a state is told once, and not when it is back",
+        Holdings._moves,
+        "was != update.state",
+        "was is None",
+    ),
+    mutant(
         "each item is said to the first partition",
         split.split,
         "name if name in homes else homes[0]",

@@ -353,3 +353,13 @@ def test_the_end_of_all_that_runs_leaves_what_waits() -> None:
     holdings.say(si.AllocationRequest(rm_id="rm-1", releases=releases))
     holdings.handled(holdings.said_count)
     assert waits in [it for request in holdings.recover() for it in getattr(request, "asks", ())]
+
+
+def test_a_state_that_was_left_and_is_back_in_one_response_is_news() -> None:
+    holdings = with_one()
+    states = ("Running", "Completing", "Running", "Running")
+    moves = tuple(si.UpdatedApplication(application_id="app", state=it) for it in states)
+    assert holdings.news(si.ApplicationResponse(updated=moves[:1]))
+    left = holdings.news(si.ApplicationResponse(updated=moves[1:]))
+    assert left is not None
+    assert ["Completing", "Running"] == [it.state for it in left.updated]

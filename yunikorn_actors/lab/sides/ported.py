@@ -78,6 +78,8 @@ class _Portal:
             news = self.holdings.news(response)
             self.is_plain &= not response.rejected
             self.is_plain &= not getattr(response, "rejected_allocations", ())
+            if self.is_plain and isinstance(response, si.ApplicationResponse) and news != response:
+                yield f"of {response} only {news} is news to {self.rm_id}"
             if self.is_plain and isinstance(response, si.AllocationResponse):
                 heard = news if isinstance(news, si.AllocationResponse) else si.AllocationResponse()
                 # What it has reported itself need not be announced if it ends it at once.

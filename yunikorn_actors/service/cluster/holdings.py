@@ -244,12 +244,8 @@ class Holdings:
         for it in response.rejected:
             if self._is_absent(APPLICATION, it.application_id):
                 self._drop_application(it.application_id)
-        updated = [it for it in response.updated if self._states.get(it.application_id) != it.state]
-        for update in updated:
-            if update.state in _FINISHED:
-                self._drop_application(update.application_id)
-            else:
-                self._states[update.application_id] = update.state
+        # One after the other: an application may leave a state and be back in it in one response.
+        updated = [it for it in response.updated if self._moves(it)]
         return _left(response, accepted=accepted, updated=updated)
 
     def _is_absent(self, kind: str, name: str) -> bool:
@@ -259,6 +255,15 @@ class Holdings:
         """
         self._is_due(kind, name)
         return (kind, name) not in self._accepted and (kind, name) not in self._due
+
+    def _moves(self, update: si.UpdatedApplication) -> bool:
+        """Whether the manager has not heard of this state; it has now."""
+        was = self._states.get(update.application_id)
+        if update.state in _FINISHED:
+            self._drop_application(update.application_id)
+        else:
+            self._states[update.application_id] = update.state
+        return was != update.state
 
     def _is_due(self, kind: str, name: str) -> bool:
         """Whether the manager waits for this answer; it has it now."""
