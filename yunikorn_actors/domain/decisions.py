@@ -54,14 +54,22 @@ Decision = f.AllocationCommitted | f.ReservationMade | f.AskParked
 def _allocated(
     state: PartitionState, fact: f.AllocationCommitted, had_place: Container[str]
 ) -> Iterator[str]:
+    app = state.applications[fact.application_id]
+    if app.asks[fact.key].spec.required_node:
+        yield from _beside_those_that_wait(state.nodes[fact.node_id])
     if fact.proposal_id == NO_PROPOSAL:
         return
-    app = state.applications[fact.application_id]
     yield from _for_the_dead(state, fact)
     yield from overfills(state, app, app.asks[fact.key], had_place)
     yield from _without_room(state, fact)
     yield from _on_a_kept_node(state, fact, had_place)
     yield from before_its_gang(app, app.asks[fact.key])
+
+
+def _beside_those_that_wait(node: Node) -> Iterator[str]:
+    """An ask that requires its node ends the reservations of those that could run elsewhere."""
+    if any(not kept.required for kept in node.reservations.values()):
+        yield f"G18: node {node.id} stays kept for an ask that does not require it"
 
 
 def _reserved(

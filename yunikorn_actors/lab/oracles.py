@@ -7,6 +7,7 @@
   G25, G28).
 - `Proxied`: what RmProxy keeps for each registration is what its messages say (G16, G25, G27, G28,
   G30).
+- `NodesReported`: each node is as its resource manager reported it (G01).
 - `Timers`: each timer is due when the rules say, and at rest those are armed that serve (G21).
 - `Zero`: when all applications are gone and time has passed, nothing is left (G29).
 """
@@ -21,6 +22,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.placement import is_tagged
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.proxied import Proxied
+from yunikorn_actors.lab.reported import NodesReported
 from yunikorn_actors.lab.sides import sides
 from yunikorn_actors.lab.timing import Timers
 from yunikorn_actors.lab.world import Oracle, World
@@ -37,7 +39,16 @@ def oracles() -> tuple[Checker, ...]:
     """Return those of the core, for one run: of single messages, and of the whole run."""
     checkers = default_checkers()
     (records,) = (it for it in checkers if isinstance(it, RecordChecker))
-    return (*checkers, Timers(), Proxied(), Idle(), Rest(), Records(records), Zero())
+    return (
+        *checkers,
+        Timers(),
+        Proxied(),
+        NodesReported(),
+        Idle(),
+        Rest(),
+        Records(records),
+        Zero(),
+    )
 
 
 def all_oracles(draw: Draw | None = None) -> tuple[Checker, ...]:

@@ -103,6 +103,7 @@ class Kept:
     claims: bool
     came: int
     """Revision of the fact that made it."""
+    since: int
     victims: list[str] = field(default_factory=list)
     """Those that go, or went, for it."""
 
@@ -421,7 +422,9 @@ class Cluster:
 
     def _kept(self, fact: f.ReservationMade) -> None:
         ask, claims = self.asks[fact.application_id, fact.key], fact.by_preemption
-        kept = Kept(ask, fact.node_id, fact.resource, fact.required, claims, self.revision)
+        kept = Kept(
+            ask, fact.node_id, fact.resource, fact.required, claims, self.revision, fact.at_ns
+        )
         if claims:
             # Its victims are marked before the node is kept.
             kept.victims = self.marked.pop((fact.application_id, fact.key, fact.node_id), [])

@@ -336,6 +336,21 @@ class Judge(Model):
             "timeout", alone or gang or over or (done and spec.placeholder), f"{fact.key} is early"
         )
 
+    def _withdrawing(self, fact: f.AskRemoved) -> None:
+        """The core withdraws asks when a time is up.
+
+        Of a gang its placeholders, or all of a hard one that does not run yet.
+        """
+        if fact.type.name != "TIMEOUT":
+            return
+        ask = self.asks[fact.application_id, fact.key]
+        app = ask.app
+        fails = app.spec.is_hard and app.state == "Accepted"
+        gang = self._gang_is_over(app) and (ask.spec.placeholder or fails)
+        over = not app.spec.is_gang and app.spec.timeout_ms > 0 and app.started is not None
+        over = over and app.started + app.spec.timeout_ms * MS <= self.now  # type: ignore[operator]
+        self.must("timeout", gang or over, f"{_name(ask)} is withdrawn, and its time is not up")
+
     def _gang_is_over(self, app: App) -> bool:
         return app.gang_since is not None and app.gang_since + self.gang_timeout(app) <= self.now
 
@@ -530,6 +545,11 @@ class Judge(Model):
             self.must(
                 "reservation", kept.ask.left > 0, f"{kept.node} is kept for {_name(kept.ask)}"
             )
+            # One of no use ends after an hour, if nothing came free meanwhile.
+            useless = self.now > kept.since + HOUR and not self.may_run(kept.ask.app)
+            self.should(
+                "reservation", not useless, f"{kept.node} is kept for {_name(kept.ask)} too long"
+            )
         for path in self.quota_due:
             if path in self.queues:
                 text = f"{path} is to come down still, and is not above its maximum"
@@ -664,6 +684,7 @@ CHECKS: dict[type, Callable[[Judge, Any], None]] = {
     f.ReservationMade: Judge._kept_for,
     f.ReservationDropped: Judge._let_go,
     f.ReleaseRequested: Judge._releasing,
+    f.AskRemoved: Judge._withdrawing,
     f.PreemptionDecided: Judge._preempts,
     f.ApplicationStateChanged: Judge._moving,
     f.ApplicationLinked: Judge._linking,

@@ -32,6 +32,7 @@ PARTS: Final[dict[str, float]] = {
     "one-gang": 0.15,
     "one-contest": 0.25,
     "one-rush": 0.2,
+    "one-reservation": 0.2,
     # the queues
     "quotas": OFTEN,
     "guarantees": OFTEN,
@@ -44,6 +45,8 @@ PARTS: Final[dict[str, float]] = {
     "no-preemption": SELDOM,
     "quota-preemption": OFTEN,
     "placement-rules": 0.3,
+    "back-off": SELDOM,
+    "application-tags": 0.3,
     # what is asked for
     "gangs": OFTEN,
     "odd-amounts": SELDOM,
@@ -106,14 +109,15 @@ ALL: Final = Wanted()
 UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
-    "late-placeholders",
+    "late-placeholders", "back-off",
     *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire")),
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
 _JUDGED_SHARE: Final = 0.3
 """So many of the runs have none of those, so that the model can judge them."""
 _JUDGED_CONTESTS: Final = 0.8
-"""So many of those in which the rules decide whose work goes."""
+"""So many of those in which the rules decide whose work goes, or who has a node."""
+_OF_RULES: Final = {"one-contest", "one-reservation"}
 
 _FOCUSED_SHARE: Final = 0.5
 """So many of the runs are about one thing, and have little else."""
@@ -128,6 +132,12 @@ _FOCI: Final = (
     frozenset({
         "one-rush", "runs", "quotas", "limits", "application-limits", "several-schedulers",
         "bursts", "joined-requests", "re-sent-asks", "odd-amounts", "priorities", "releases",
+    }),
+    # nodes that are kept
+    frozenset({
+        "one-reservation", "application-limits", "limits", "required-nodes", "drained-nodes",
+        "lost-nodes", "resized-nodes", "waits", "due-times", "reported-work", "foreign-work",
+        "manual-confirmations", "guarantees", "repeats", "releases", "reloads", "priorities",
     }),
     # resource managers that come and go, and are slow
     frozenset({
@@ -163,7 +173,7 @@ def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
             if draw.chance(_OF_FOCUS if name in focus else _BESIDE_FOCUS)
             and (name in focus or name in drawn)
         }
-    if draw.chance(_JUDGED_CONTESTS if "one-contest" in drawn else _JUDGED_SHARE):
+    if draw.chance(_JUDGED_CONTESTS if _OF_RULES & drawn else _JUDGED_SHARE):
         drawn -= UNKNOWN_TO_MODEL
     return frozenset(set(wanted.only) or drawn) - frozenset(wanted.without)
 

@@ -56,6 +56,17 @@ def with_acls(draw: Draw, root: dict[str, Any]) -> dict[str, Any]:
     return {**root, "submitacl": draw.one_of(_ACLS), "queues": below}
 
 
+def with_back_off(draw: Draw, config: Config) -> Config:
+    """Have applications of some leaves rest, if too many of their asks find no node."""
+    changed = copy.deepcopy(config)
+    for _, queue in paths_below(changed["queues"][0]):
+        if not queue.get("queues") and not draw.once_in(3):
+            own = queue.setdefault("properties", {})
+            own["application.unschedasks.backoff"] = draw.one_of(("1", "1", "2"))
+            own["application.unschedasks.backoff.delay"] = draw.one_of(("3s", "20s"))
+    return changed
+
+
 def paths_below(queue: dict[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     path = f"{above}.{queue['name']}" if above else queue["name"]
     yield path, queue

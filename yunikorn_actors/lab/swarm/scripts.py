@@ -81,6 +81,8 @@ class Queues:
         properties: dict[str, str] = {}
         if not above:
             queue["submitacl"] = "*"
+            if draw.once_in(2):
+                properties["reservation.max.nodes.percent"] = draw.one_of(("0", "60", "100"))
         else:
             queue |= self._bounds(most)
         if children:
@@ -91,21 +93,26 @@ class Queues:
                 self._queue(sub, below, path, most) for sub, below in children.items()
             ]
         else:
-            policy = draw.one_of(("fifo", "fifo", "fair", "fair", "stateaware"))
-            if self.theme == "gangs" and policy == "fair":
-                policy = "fifo"
-            properties["application.sort.policy"] = policy
-            self.leaves.append((path, policy))
-            if draw.once_in(8):
-                properties["gang.admission"] = "immediate"
-            if self.theme in {"preempt", CONTEST} or draw.once_in(3):
-                properties["preemption.delay"] = draw.one_of(("1s", "5s", "20s"))
+            properties |= self._of_leaf(path)
         properties |= self._properties()
         if properties:
             queue["properties"] = properties
         if draw.once_in(2 if self.theme == "limits" else 5) and (limits := self._limits()):
             queue["limits"] = limits
         return queue
+
+    def _of_leaf(self, path: str) -> dict[str, str]:
+        draw, properties = self.draw, dict[str, str]()
+        policy = draw.one_of(("fifo", "fifo", "fair", "fair", "stateaware"))
+        if self.theme == "gangs" and policy == "fair":
+            policy = "fifo"
+        properties["application.sort.policy"] = policy
+        self.leaves.append((path, policy))
+        if draw.once_in(8):
+            properties["gang.admission"] = "immediate"
+        if self.theme in {"preempt", CONTEST} or draw.once_in(3):
+            properties["preemption.delay"] = draw.one_of(("1s", "5s", "20s"))
+        return properties
 
     def _bounds(self, most: int) -> dict[str, Any]:
         draw = self.draw

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from yunikorn_actors.domain.config import parse_duration
+from yunikorn_actors.domain.node_order import NODE_ORDERS
+from yunikorn_actors.domain.reserving import WAIT_NS
 from yunikorn_actors.lab.documents import Document
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.swarm.bounds import NS, TIMES, drawn_extra, drawn_settings
@@ -20,6 +22,7 @@ from yunikorn_actors.lab.swarm.reloads import (
     paths_below,
     users_queue,
     with_acls,
+    with_back_off,
     with_lower_quota,
     with_one_change,
     without_a_queue,
@@ -39,7 +42,14 @@ from yunikorn_actors.lab.swarm.scripts import (
 from yunikorn_actors.machines.settings import HOUR, Settings
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.si.constants import (
+    APP_TAG_CREATE_FORCE,
     APP_TAG_CREATION_TIME,
+    APP_TAG_NAMESPACE_RESOURCE_GUARANTEED,
+    APP_TAG_NAMESPACE_RESOURCE_MAX_APPS,
+    APP_TAG_NAMESPACE_RESOURCE_QUOTA,
+    APP_TAG_NODE_SORT_POLICY,
+    APP_TAG_QUEUE_FALLBACK,
+    APP_TAG_STATE_AWARE_DISABLE,
     FOREIGN_DEFAULT,
     NODE_READY_ATTRIBUTE,
     TAG_CREATION_TIME,
@@ -73,21 +83,44 @@ _PROPERTIES: Final = {
     "priority.offset": "priorities",
     "preemption.policy": "fences",
     "quota.preemption.delay": "quota-preemption",
+    "reservation.max.nodes.percent": "reservations",
 }
 _QUEUE: Final = {"limits": "limits", "maxapplications": "application-limits"}
 _RESOURCES: Final = {"max": "quotas", "guaranteed": "guarantees"}
-_SCENES: Final = {"one-gang": "gangs", "one-contest": CONTEST, "one-rush": "limits"}
+_SCENES: Final = {
+    "one-gang": "gangs",
+    "one-contest": CONTEST,
+    "one-rush": "limits",
+    "one-reservation": "limits",
+}
 """The parts of which a world has nothing but one, each with what its queues are for."""
 _OF_SCENES: Final = {
     "one-gang": frozenset[str](),
     "one-contest": frozenset({"guarantees", "waits"}),
     "one-rush": frozenset({"quotas", "limits"}),
+    "one-reservation": frozenset({"reservations", "waits"}),
 }
 """What else belongs to it."""
 _ALIKE: Final = 0.7
 _TIMEOUTS: Final = ("5s", "10s", "20s", "40s", "2m")
 _CREATED: Final = ("1767225500", "1767225590", "1767225605")
 """Seconds: before the first moment of a run, and after it."""
+_TAGS: Final[tuple[dict[str, str], ...]] = (
+    *({APP_TAG_NODE_SORT_POLICY: name} for name in NODE_ORDERS),
+    {APP_TAG_STATE_AWARE_DISABLE: "true"},
+    {APP_TAG_CREATE_FORCE: "true"},
+    {APP_TAG_QUEUE_FALLBACK: "false"},
+    {APP_TAG_NAMESPACE_RESOURCE_MAX_APPS: "2"},
+    {APP_TAG_NAMESPACE_RESOURCE_QUOTA: '{"resources": {"vcore": {"value": 3000}}}'},
+    {
+        APP_TAG_NAMESPACE_RESOURCE_QUOTA: '{"resources": {"vcore": {"value": 4000}}}',
+        APP_TAG_NAMESPACE_RESOURCE_GUARANTEED: '{"resources": {"vcore": {"value": 2000}}}',
+    },
+)
+_ATTRIBUTES: Final[tuple[dict[str, str], ...]] = (
+    {NODE_READY_ATTRIBUTE: "false"}, {NODE_READY_ATTRIBUTE: "false"},
+    {NODE_READY_ATTRIBUTE: "true"}, {"rack": "r1"}, {"rack": "r2"},
+)  # fmt: skip
 _GROUP: Final = "together"
 """The policy group of those that share a configuration."""
 _RUNS: Final = (8, 12, 20, 30)
@@ -130,6 +163,8 @@ class World:
         known = Settings(**{f"{it}{NS}": n for it, n in self.settings.items() if _is_time(it)})
         times = (getattr(known, name) for name in TIMES)
         self.times_ns = [time_ns for time_ns in times if time_ns <= HOUR]
+        if "reservations" in self.parts:
+            self.times_ns += (WAIT_NS, WAIT_NS)
         """After so long something may be due."""
         self._first_tree: tuple[str, int] | None = None
         count = 1
@@ -358,6 +393,8 @@ class PartitionWriter(Writer):
         several = {"reloads", "several-partitions"} & parts
         configs, leaves = drawn_queues(theme, number, 3 if several else 1)
         drawn = tuple(_with_parts(config, parts, name) for config in configs)
+        if "back-off" in parts:
+            drawn = tuple(with_back_off(draw, config) for config in drawn)
         if "placement-rules" in parts:
             drawn = _with_rules(draw, drawn)
         super().__init__(draw, theme, drawn, leaves, manual="manual-confirmations" in parts)
@@ -397,7 +434,7 @@ class PartitionWriter(Writer):
             self.world.steps.append({step: fields})
             return
         parts = self.world.parts
-        words = fields if isinstance(fields, dict) else {"id": fields}
+        words: dict[str, Any] = fields if isinstance(fields, dict) else {"id": fields}
         kept = {word: it for word, it in words.items() if _WORDS.get(word, "") in {"", *parts}}
         if step == "ask" and "creation-times" not in parts:
             kept.pop("tags", None)
@@ -407,6 +444,8 @@ class PartitionWriter(Writer):
             kept = self._placed_by_rules(kept)
         if step in {"add_app", "ask"}:
             kept = self._with_time(step, kept)
+        if step == "add_app" and "application-tags" in parts and self.draw.once_in(3):
+            kept = {**kept, "tags": {**kept.get("tags", {}), **self.draw.one_of(_TAGS)}}
         if step == "ask" and "odd-amounts" in parts:
             kept = self._with_odd_amounts(kept)
         self._sent.setdefault(step, []).append(kept)
@@ -510,7 +549,7 @@ class PartitionWriter(Writer):
             "withdrawals": (self.cancel,),
             "lost-nodes": (self.lose_node,),
             "resized-nodes": (self.resize_node,),
-            "drained-nodes": (self.drain, self.open),
+            "drained-nodes": (self.drain, self.open, self.describe_node),
             "reported-work": (self.bind,),
             "foreign-work": (self.foreign,),
             "re-sent-asks": (self.ask_again,),
@@ -538,16 +577,38 @@ class PartitionWriter(Writer):
             "new-registrations": (self.manager.come_back,),
         }
 
+    def moves_of_reservation(self) -> Moves:
+        """Return what happens where all nodes are full, and one is kept for who wants much."""
+        confirm, manager = self.confirm, self.manager
+        return {
+            "": (self.fill, self.newcomer, self.newcomer, self.release, self.ask),
+            "required-nodes": (self.daemon, self.daemon, self.large_daemon),
+            "manual-confirmations": (confirm, confirm),
+            "releases": (self.release, self.release),
+            "withdrawals": (self.cancel,),
+            "removals": (self.remove,),
+            "lost-nodes": (self.lose_node, self.return_node),
+            "resized-nodes": (self.resize_node, self.resize_node),
+            "drained-nodes": (self.drain, self.open, self.describe_node),
+            "reported-work": (self.bind, self.overfill),
+            "foreign-work": (self.foreign, self.foreign_ends),
+            "re-sent-asks": (self.ask_again,),
+            "changed-asks": (self.change_ask,),
+            "reloads": (manager.reload, manager.change_queue),
+            "guarantees": (self.claim,),
+            "gangs": (self.gang_work,),
+        }
+
     def moves_of_one_gang(self) -> Moves:
         """Return what happens around a gang: it has little room, and its members come and go."""
         confirm = self.confirm
         return {
-            "": (self.gang_work, self.gang_work, self.node),
+            "": (self.gang_work, self.gang_work, self.node, self.gang),
             "releases": (self.release, self.release),
             "manual-confirmations": (confirm, confirm, confirm),
             "withdrawals": (self.cancel,),
             "lost-nodes": (self.lose_node, self.return_node),
-            "drained-nodes": (self.drain, self.open),
+            "drained-nodes": (self.drain, self.open, self.describe_node),
             "resized-nodes": (self.resize_node,),
             "reported-work": (self.gang_returns,),
             "late-placeholders": (self.late_placeholder, self.late_placeholder),
@@ -568,6 +629,7 @@ class PartitionWriter(Writer):
             "reservations": (self.large,),
             "one-contest": (self.claim_and_wait,) * 4,
             "one-gang": (self.late_node, self.late_node),
+            "one-reservation": (self.large, self.large, self.wait_until_due),
             "timeouts": (self.come_again,),
         }
 
@@ -633,6 +695,8 @@ class PartitionWriter(Writer):
             fields["priority"] = draw.one_of((1, 2, -1))
         if draw.once_in(4):
             fields["preemption"] = draw.one_of(({"allow_self": False}, {"allow_other": False}))
+        if draw.once_in(4):
+            fields["max_allocations"] = fields.pop("count")
         app = self._one_of_apps(has_guarantee=True)
         self._add_ask(app, {"key": f"claim{len(self.keys)}", **fields})
 
@@ -660,6 +724,20 @@ class PartitionWriter(Writer):
                 self._add_ask(app, {"key": key, "resource": size, "count": count})
             if draw.once_in(4):
                 self.manager.lower_quota()
+
+    def full_nodes(self) -> None:
+        """All room is taken, and somebody wants more than is left of any node."""
+        self.everybody()
+        self.fill()
+        self.large()
+
+    def large_daemon(self) -> None:
+        """Ask for more than a node has, or for nearly all of it: it may become larger."""
+        draw = self.draw
+        if self.nodes:
+            size, where = {"vcore": draw.one_of((4000, 5000, 7000))}, draw.one_of(self.nodes)
+            fields = {"key": f"d{len(self.keys)}", "resource": size, "required_node": where}
+            self._add_ask(draw.one_of(list(self.apps)), fields)
 
     def daemon(self) -> None:
         """Ask for what has to run on one node."""
@@ -901,6 +979,21 @@ class PartitionWriter(Writer):
             what = "occupied" if self.draw.once_in(4) else "capacity"
             self.add("update_node", {**fields, what: self.draw.one_of(NODES)})
 
+    def describe_node(self) -> None:
+        """Say that a node is not ready, or is again, or something that changes nothing."""
+        if self.nodes:
+            node, attributes = self.draw.one_of(self.nodes), self.draw.one_of(_ATTRIBUTES)
+            self.add("update_node", {"id": node, "attributes": attributes})
+
+    def overfill(self) -> None:
+        """More is reported to run on a node than it has: the cluster as a whole may be full."""
+        if self.nodes:
+            where, app = self.draw.one_of(self.nodes), self.draw.one_of(list(self.apps))
+            self.keys.append((app, f"much{len(self.keys)}"))
+            _, key = self.keys[-1]
+            work = {"key": key, "app": app, "node": where, "resource": {"vcore": 12000}}
+            self.add("bind", work)
+
     def report_all(self) -> None:
         """Report what there was before a registration: applications, nodes with work, asks."""
         apps = {app["id"]: app for app in self._sent.get("add_app", ())}
@@ -918,11 +1011,13 @@ _BEGINNINGS: Final[dict[str, Callable[[PartitionWriter], None]]] = {
     "one-gang": PartitionWriter.gang,
     "one-contest": PartitionWriter.contestants,
     "one-rush": PartitionWriter.runners,
+    "one-reservation": PartitionWriter.full_nodes,
 }
 _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-gang": PartitionWriter.moves_of_one_gang,
     "one-contest": PartitionWriter.moves_of_contest,
     "one-rush": PartitionWriter.moves_of_rush,
+    "one-reservation": PartitionWriter.moves_of_reservation,
 }
 assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
 
