@@ -45,7 +45,7 @@ PARTS: Final[dict[str, float]] = {
     "no-preemption": SELDOM,
     "quota-preemption": OFTEN,
     "placement-rules": 0.3,
-    "back-off": SELDOM,
+    "back-off": 0.4,
     "application-tags": 0.3,
     # what is asked for
     "gangs": OFTEN,
