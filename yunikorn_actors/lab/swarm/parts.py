@@ -69,7 +69,7 @@ PARTS: Final[dict[str, float]] = {
     "releases": OFTEN,
     "removals": OFTEN,
     "reported-work": OFTEN,
-    "named-work": SELDOM,
+    "named-work": 0.35,
     "late-placeholders": 0.3,
     "foreign-work": OFTEN,
     "drained-nodes": OFTEN,

@@ -117,10 +117,6 @@ _TAGS: Final[tuple[dict[str, str], ...]] = (
         APP_TAG_NAMESPACE_RESOURCE_GUARANTEED: '{"resources": {"vcore": {"value": 2000}}}',
     },
 )
-_ATTRIBUTES: Final[tuple[dict[str, str], ...]] = (
-    {NODE_READY_ATTRIBUTE: "false"}, {NODE_READY_ATTRIBUTE: "false"},
-    {NODE_READY_ATTRIBUTE: "true"}, {"rack": "r1"}, {"rack": "r2"},
-)  # fmt: skip
 _GROUP: Final = "together"
 """The policy group of those that share a configuration."""
 _RUNS: Final = (8, 12, 20, 30)
@@ -978,12 +974,6 @@ class PartitionWriter(Writer):
             fields: dict[str, Any] = {"id": self.draw.one_of(self.nodes)}
             what = "occupied" if self.draw.once_in(4) else "capacity"
             self.add("update_node", {**fields, what: self.draw.one_of(NODES)})
-
-    def describe_node(self) -> None:
-        """Say that a node is not ready, or is again, or something that changes nothing."""
-        if self.nodes:
-            node, attributes = self.draw.one_of(self.nodes), self.draw.one_of(_ATTRIBUTES)
-            self.add("update_node", {"id": node, "attributes": attributes})
 
     def overfill(self) -> None:
         """More is reported to run on a node than it has: the cluster as a whole may be full."""
