@@ -97,7 +97,18 @@ def python_faults(page: Path, text: str) -> list[str]:
     return faults
 
 
-@pages
+SEARCHING = ("docs/explanation/strategies.md", "docs/how-to/hunt-a-race.md")
+"""Their programs look for races, which takes seconds."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=pytest.mark.slow if name in SEARCHING else ())
+        for page in PAGES
+        for name in [page.relative_to(REPOSITORY).as_posix()]
+    ],
+)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert [] == python_faults(page, page.read_text("utf-8"))

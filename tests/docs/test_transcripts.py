@@ -14,7 +14,12 @@ from pages import PAGES, REPOSITORY
 from transcripts import transcript_faults
 
 GENERATED = runpy.run_path(str(REPOSITORY / "docs/generate.py"))["PAGES"]
-SLOW = ("README.md", "docs/how-to/check-against-the-model.md")
+SLOW = (
+    "README.md",
+    "docs/explanation/strategies.md",
+    "docs/how-to/check-against-the-model.md",
+    "docs/how-to/explore-overnight.md",
+)
 """What they show takes seconds, or minutes of both cores."""
 
 

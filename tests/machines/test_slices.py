@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
+import ranges
 from restarting import Restarted
 from support import APP, PARTITION, RM, Lab, Recorder, ask, settled
 
@@ -391,12 +392,19 @@ def _pass(lab: SliceLab, seconds: int) -> None:
     lab.simulator._fire_due()
 
 
-@pytest.mark.parametrize("topology", ["proposing", pytest.param("fused", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("topology", "stride"),
+    [
+        ("proposing", 4),
+        *(pytest.param(it, 1, id=f"{it}, all", marks=pytest.mark.slow) for it in TOPOLOGIES),
+    ],
+)
 @pytest.mark.parametrize("between", BETWEEN)
 @each
 def test_what_comes_between_two_slices_is_handled_behind_them(
-    name: str, between: str, topology: TopologyName
+    name: str, between: str, topology: TopologyName, stride: int
 ) -> None:
+    """It comes before the first slice, and before each further one or a few of them."""
     number, came = 0, 0
     while True:
         lab = begun(name, topology)
@@ -415,7 +423,7 @@ def test_what_comes_between_two_slices_is_handled_behind_them(
         }:
             assert LONG[name].is_done(lab)
         BETWEEN[between].check(lab, name)
-        number += 1
+        number += stride if number else 1
     assert came > 1, "vacuous: it never came between two slices"
 
 
@@ -426,9 +434,12 @@ def _until_context_is_busy(lab: SliceLab) -> None:
 
 @EVERY
 @each
-def test_nothing_is_decided_between_two_slices(name: str, topology: TopologyName) -> None:
+@ranges.seeds(19, usual=5)
+def test_nothing_is_decided_between_two_slices(
+    name: str, topology: TopologyName, seeds: range
+) -> None:
     """Proposals wait, and what they are about is looked at when the work is done."""
-    for seed in range(1, 20):
+    for seed in seeds:
         lab = begun(name, topology, seed=seed)
         lab.ask("small", app="other")
         decided: list[int] = []

@@ -40,8 +40,9 @@ def read(file: Path) -> Scenario:
 
 @topologies
 @files
-@ranges.seeds(50, first=0, usual=2)
+@ranges.seeds(50, usual=1)
 def test_every_interleaving_holds(file: Path, topology: TopologyName, seeds: range) -> None:
+    """First in, first out is the order of the driver `direct` below."""
     outcome = run_scenario(read(file), RunOptions(topology=topology, seeds=seeds))
     expected = ((), None, True, len(seeds))
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
