@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE), str(HERE / "helpers")]
 # The same examples each time, however long they take: no test depends on the computer.
 settings.register_profile(
     "tests",
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     database=None,
@@ -35,13 +35,20 @@ gc.disable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep what Python compiles, out of the tree: else each command of a test compiles it all anew."""
+    """Keep what Python compiles, beside the results of the last run: else each process compiles all.
+
+    That is most of what it costs to find the tests. What was in temporary folders is not kept.
+    """
     if not sys.dont_write_bytecode or hasattr(config, "workerinput"):
         return
-    folder = tempfile.mkdtemp(prefix="yunikorn-actors-compiled-")
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    os.environ["PYTHONPYCACHEPREFIX"] = folder
+    folder = config.rootpath / ".pytest_cache/compiled"
+    sys.pycache_prefix, sys.dont_write_bytecode = str(folder), False
+    # Workers, and the commands of tests.
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    temporary = folder / tempfile.gettempdir().lstrip(os.sep)
+    if not config.rootpath.is_relative_to(tempfile.gettempdir()):
+        config.add_cleanup(lambda: shutil.rmtree(temporary, ignore_errors=True))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -54,10 +61,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Let each worker begin at another place: each then compiles a part, and finds the rest compiled.
-
-    That is most of what it costs to find the tests, and in the same order all would do all of it.
-    """
+    """Let each worker begin at another place: the first time each then compiles a part, and not all."""
     report = yield
     _, _, number = os.environ.get("PYTEST_XDIST_WORKER", "").partition("gw")
     if number and isinstance(collector, pytest.Directory):
