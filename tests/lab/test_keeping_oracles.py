@@ -206,7 +206,7 @@ WISHES = (
     ),
     Planted(
         "M303",
-        "has said ready False of node n1, and it is True",
+        "drained=False, ready=True), reported as",
         """
 - create_node: {id: n1, capacity: {vcore: 9}}
 - update_node: {id: n1, attributes: {ready: 'false'}}

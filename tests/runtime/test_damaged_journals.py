@@ -474,8 +474,8 @@ def damaged(recorded: list[Recorded], number: int, to: Path) -> tuple[Recorded, 
 @pytest.mark.parametrize(
     "numbers",
     [
-        range(300),
-        *(pytest.param(range(n, n + 425), marks=pytest.mark.slow) for n in range(300, 2_000, 425)),
+        range(150),
+        *(pytest.param(range(n, n + 370), marks=pytest.mark.slow) for n in range(150, 2_000, 370)),
     ],
 )
 def test_a_damaged_journal_is_refused_or_makes_a_beginning(

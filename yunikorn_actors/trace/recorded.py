@@ -95,17 +95,12 @@ def written_in(deliveries: Iterable[Delivery], names: Iterable[str]) -> Iterator
 
 
 def names_in(fact: Fact) -> set[str]:
-    """Return the names of work in a fact: of what it is about, and of what goes for what.
-
-    For a quota work goes later than it was exceeded, so that names its queue.
-    """
+    """Return the names in a fact: of its work or queue, and of what goes for what."""
     whom = (fact, getattr(fact, "spec", None), getattr(fact, "beneficiary", None))
     found = {getattr(it, name, "") for it in whom for name in ("application_id", "key")}
-    found.add(getattr(fact, "uuid", ""))
+    found.update((getattr(fact, "uuid", ""), getattr(fact, "path", "")))
     if isinstance(fact, PAIRING):
         found.add(fact.placeholder)
-    if isinstance(fact, f.QuotaPreemptionArmed):
-        found.add(fact.path)
     return found - {""}
 
 

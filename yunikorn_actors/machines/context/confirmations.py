@@ -5,10 +5,7 @@ are confirmed. What waits for a confirmation holds up nobody else, so nothing is
 to say so.
 """
 
-from collections.abc import Iterator
-
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
@@ -17,13 +14,13 @@ from yunikorn_actors.messages.scheduling import ConfirmationDue
 
 def watch_confirmations(turn: Turn, warning_ns: int) -> None:
     """Arm the timer with the first release that waits, and cancel it after the last."""
-    first = next(_unconfirmed(turn), None)
-    if first is not None:
+    for uuid, application_id in turn.state.unconfirmed.items():
+        first = turn.state.applications[application_id].allocations[uuid]
         # Not from now on: long work may have asked for it in an earlier slice.
         _arm(turn, first.asked_back_ns + warning_ns)
-    else:
-        turn.partition.awaits_confirmation = False
-        turn.want(CancelTimer(name=_name(turn.partition)))
+        return
+    turn.partition.awaits_confirmation = False
+    turn.want(CancelTimer(name=_name(turn.partition)))
 
 
 def watch_anew(turn: Turn, warning_ns: int) -> None:
@@ -35,26 +32,21 @@ def watch_anew(turn: Turn, warning_ns: int) -> None:
 def report_unconfirmed(turn: Turn, warning_ns: int) -> None:
     """Report those whose time is up; the timer is then armed for the next one."""
     turn.partition.awaits_confirmation = False
-    for allocation in tuple(_unconfirmed(turn)):
+    for uuid, application_id in tuple(turn.state.unconfirmed.items()):
+        allocation = turn.state.applications[application_id].allocations[uuid]
         assert allocation.releasing is not None
         if allocation.asked_back_ns + warning_ns > turn.now_ns:
             return
         turn.record(
             f.ConfirmationMissed(
-                application_id=allocation.spec.application_id,
+                application_id=application_id,
                 key=allocation.spec.key,
-                uuid=allocation.uuid,
+                uuid=uuid,
                 type=allocation.releasing,
                 asked_back_ns=allocation.asked_back_ns,
                 at_ns=turn.now_ns,
             )
         )
-
-
-def _unconfirmed(turn: Turn) -> Iterator[Allocation]:
-    """Yield them in the order in which they were asked back."""
-    for uuid, application_id in turn.state.unconfirmed.items():
-        yield turn.state.applications[application_id].allocations[uuid]
 
 
 def _arm(turn: Turn, due_ns: int) -> None:
