@@ -44,6 +44,12 @@ def _forget_a_proposal(lab: Lab) -> None:
     lab.planner.plan(1, lab.simulator.now_ns)
 
 
+def _rest_for_ever(lab: Lab) -> None:
+    planner = lab.planner
+    (app,) = planner.model.apps.values()
+    planner.backoff.resting[app] = lab.simulator.now_ns - 1
+
+
 def _leave_work(lab: Lab) -> None:
     lab.planner.wakes.measures.is_stale = True
 
@@ -57,6 +63,8 @@ def _leave_work(lab: Lab) -> None:
         ("proposing", "the replica of .*default.* is not the truth", _corrupt_replica),
         ("proposing", "at rest and 1 proposals are unresolved", _forget_a_proposal),
         ("proposing", "at rest and something could be decided", _leave_work),
+        ("proposing", f"{APP} rests longer than it should", _rest_for_ever),
+        ("fused", f"{APP} rests longer than it should", _rest_for_ever),
     ],
 )
 def test_a_corrupted_core_is_caught(

@@ -166,6 +166,7 @@ class ViewChecker:
         for name, partition in context.partitions.items():
             if partition.planner is not None:
                 faults.extend(self._unresolved(name, partition.planner))
+                faults.extend(_resting_too_long(partition.planner, simulator.now_ns))
             holders = 0
             for address in partition.schedulers.values():
                 scheduler = simulator.machines[address]
@@ -173,6 +174,8 @@ class ViewChecker:
                 if not self._are_alike(address, partition.state, scheduler.replica):
                     faults.append(f"the replica of {address} is not the truth")
                 holders += scheduler.loop.has_token
+                if scheduler.loop.has_token:
+                    faults.extend(_resting_too_long(scheduler.planner, simulator.now_ns))
                 faults.extend(
                     self._unresolved(address, scheduler.planner, plans=scheduler.loop.may_plan)
                 )
@@ -210,6 +213,14 @@ def _unresolved(name: str, planner: Planner, *, plans: bool) -> list[str]:
         faults.append(f"{name} is at rest and something could be decided")
     faults.extend(f"{name} is at rest and {key} could run" for key in could_run(planner))
     return faults
+
+
+def _resting_too_long(planner: Planner, now_ns: int) -> list[str]:
+    """Applications whose back-off is over, and who rest all the same."""
+    if planner.state.is_held:
+        return []
+    resting = planner.backoff.resting.items()
+    return [f"{app.app.id} rests longer than it should" for app, it in resting if it < now_ns]
 
 
 def could_run(planner: Planner) -> list[str]:

@@ -74,6 +74,8 @@ class Judge(Model):
         """Leaves in order of states where one started or took its place since this was planned."""
         self.entering: App | None = None
         """Its gang was admitted with the last decision: its placeholders are tried at once."""
+        self.delays: dict[str, int] = {}
+        """Of queues that are to come down, by which that time was worked out."""
         self.untold: Counter[tuple[str, ...]] = Counter()
         """What the resource manager is to hear; below zero what it heard without a fact."""
 
@@ -406,8 +408,12 @@ class Judge(Model):
             self._is_next_victim(ask, victim, victims, whom)
 
     def _is_for_others(self, ask: Ask) -> bool:
-        """Whether all room for it is where others have work go for them: it may be theirs."""
-        made = {kept.node for kept in self.kept if kept.ask is not ask and kept.victims}
+        """Whether all room for it is where others have work go, or are promised what comes free.
+
+        It may be theirs.
+        """
+        others = [kept for kept in self.kept if kept.ask is not ask]
+        made = {kept.node for kept in others if kept.victims or kept.claims}
         nodes = {node.id for node in self.fitting(ask)}
         return bool(nodes) and nodes <= made
 
@@ -431,7 +437,13 @@ class Judge(Model):
 
     def _arms(self, fact: f.QuotaPreemptionArmed) -> None:
         text = f"{fact.path} is to come down, and is not above its maximum"
-        self.must("quota", self._is_above(self.queues[fact.path]), text)
+        queue = self.queues[fact.path]
+        self.must("quota", self._is_above(queue), text)
+        delay, due = queue.says.quota_preemption_delay_ns, self.quota_due.get(fact.path)
+        # With another delay the time moves by the difference.
+        right = fact.at_ns + delay if due is None else due + delay - self.delays[fact.path]
+        self.must("quota", fact.due_ns == right, f"{fact.path} is to come down at another time")
+        self.delays[fact.path] = delay
 
     def _is_above(self, queue: Queue) -> bool:
         used = self.used(queue)

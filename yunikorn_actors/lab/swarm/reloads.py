@@ -40,6 +40,7 @@ NO_LEAVES: Final = (
 )  # fmt: skip
 """Queues that an application may ask for, and that are not there at first."""
 _ACLS: Final = ("", "ann", "ann,bob", " dev", "cid ops")
+_DELAY: Final = "quota.preemption.delay"
 _CHANGED: Final = ("limits", "resources", "maxapplications", "properties", "childtemplate")
 """What may change of one queue, with all else as it is."""
 
@@ -83,13 +84,17 @@ def _valid(config: Config) -> Config | None:
 
 
 def with_lower_quota(draw: Draw, config: Config) -> Config | None:
-    """Give a queue less than it perhaps uses."""
+    """Give a queue less than it perhaps uses; or one that has less another time to come down."""
     changed = copy.deepcopy(config)
-    _, *below = paths_below(changed["queues"][0])
-    _, queue = draw.one_of(below)
-    most = {"vcore": draw.whole(1, 3)}
-    queue.setdefault("properties", {})["quota.preemption.delay"] = draw.one_of(("1s", "5s"))
-    queue["resources"] = {**queue.get("resources", {}), "max": most}
+    _, *below = (queue for _, queue in paths_below(changed["queues"][0]))
+    parents = [queue for queue in below if queue.get("queues")]
+    lowered = [queue for queue in below if _DELAY in queue.get("properties", {})]
+    among = next((it for it in (lowered, parents) if it and draw.once_in(3)), below)
+    queue = draw.one_of(among)
+    queue.setdefault("properties", {})[_DELAY] = draw.one_of(("1s", "5s", "20s"))
+    if among is not lowered or draw.once_in(2):
+        most = {"vcore": draw.whole(1, 3)}
+        queue["resources"] = {**queue.get("resources", {}), "max": most}
     return _valid(changed)
 
 

@@ -40,6 +40,9 @@ NODE_ORDERS: tuple[dict[str, Any], ...] = (
     {"type": "binpacking"},
     {"type": "fair", "resourceweights": {"vcore": 1.0}},
     {"type": "binpacking", "resourceweights": {"memory": 2.0, "gpu": 0.5, "vcore": 0.0}},
+    {"type": "fair", "resourceweights": {"vcore": 4.0, "memory": 1.0}},
+    {"type": "binpacking", "resourceweights": {"vcore": 1.0, "memory": 5.0}},
+    {"type": "least-fragmentation", "resourceweights": {"vcore": 1.0, "memory": 0.3}},
 )
 
 

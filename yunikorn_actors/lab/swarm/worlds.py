@@ -411,7 +411,7 @@ class PartitionWriter(Writer):
     def begin(self) -> None:
         draw = self.draw
         if self.world.scene:
-            for _ in range(draw.whole(1, 2)):
+            for _ in range(draw.whole(1, 5 if self.world.scene == "one-reservation" else 2)):
                 self.node()
             _BEGINNINGS[self.world.scene](self)
             return
@@ -466,6 +466,9 @@ class PartitionWriter(Writer):
             fields = {**fields, "timeout": draw.one_of(_TIMEOUTS)}
         if "timeout" in fields:
             self.world.times_ns.append(parse_duration(fields["timeout"]))
+        if step == "ask" and "creation-times" in parts and draw.once_in(5):
+            tags = {**fields.get("tags", {}), TAG_CREATION_TIME: draw.one_of(_CREATED)}
+            fields = {**fields, "tags": tags}
         if step == "add_app" and "creation-times" in parts and draw.once_in(3):
             tags = {**fields.get("tags", {}), APP_TAG_CREATION_TIME: draw.one_of(_CREATED)}
             fields = {**fields, "tags": tags}
@@ -786,7 +789,8 @@ class PartitionWriter(Writer):
         gangs = [app for app, is_gang in self.apps.items() if is_gang]
         if gangs:
             size, count = draw.one_of(SIZES[:3]), draw.whole(1, 4)
-            fields = {"key": f"g{len(self.keys)}", "resource": size, "count": count}
+            fields: dict[str, Any] = {"key": f"g{len(self.keys)}", "resource": size}
+            fields["max_allocations" if draw.once_in(4) else "count"] = count
             self._add_ask(draw.one_of(gangs), {**fields, "task_group": "tg"})
 
     def ask_again(self) -> None:
