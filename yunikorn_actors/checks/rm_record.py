@@ -243,6 +243,8 @@ class RmRecord:
 
         The core ends all of that name, also what is still on its way here.
         """
+        self._guessed: dict[str, None] = {}
+        """UUIDs that it has ended before it could know of them."""
         self._wished: dict[Name | str, None] = {}
         """What may end because it has said so at some time: UUIDs, and names as above."""
         self._ended_first: dict[str, None] = {}
@@ -443,6 +445,10 @@ class RmRecord:
         running = self.running.get(end.uuid)
         if running is not None and not self._is_of((partition, end.application_id, ""), running):
             return
+        if running is None and end.uuid not in self._placed and end.uuid not in self._reports:
+            # It cannot know that name: what has it, if anything has, is given back or not.
+            self._guessed[end.uuid] = None
+            return
         self._given_back[end.uuid] = None
         self._touched.uuids[end.uuid] = None
         if not by_wish:
@@ -568,7 +574,8 @@ class RmRecord:
             del self._ended_first[uuid]
         elif uuid not in self._given_back:
             self.running[uuid] = notice
-            if any(self._is_of(it, notice) for it in self._ended_by_name):
+            was_named = any(self._is_of(it, notice) for it in self._ended_by_name)
+            if was_named or uuid in self._guessed:
                 self._unsure[uuid] = None
         return faults
 

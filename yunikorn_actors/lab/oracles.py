@@ -111,7 +111,10 @@ def refusals_of(manager: si.ResourceManagerCallback | None) -> Refuses:
 
     def refuses(key: str, node_id: str) -> bool:
         args = si.PredicatesArgs(allocation_key=key, node_id=node_id)
-        return manager.predicates(args) is not None
+        try:
+            return manager.predicates(args) is not None
+        except Exception:  # noqa: BLE001 - of whatever kind: the core takes it for a no
+            return True
 
     return refuses
 

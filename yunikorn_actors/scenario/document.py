@@ -69,9 +69,16 @@ class Scenario(Struct, frozen=True, kw_only=True):
     @property
     def has_predicates(self) -> bool:
         """Whether any step says what a resource manager's predicate refuses."""
-        return any(
-            isinstance(step, Predicate) for written in self.steps for step in _alone(written.step)
-        )
+        return any(self._predicates())
+
+    @property
+    def has_preemption_predicates(self) -> bool:
+        """Whether any of these says what it wants of victims."""
+        return any(step.victims is not None for step in self._predicates())
+
+    def _predicates(self) -> Iterator[Predicate]:
+        steps = (step for written in self.steps for step in _alone(written.step))
+        return (step for step in steps if isinstance(step, Predicate))
 
 
 def _alone(step: Step) -> Iterator[Step]:

@@ -215,14 +215,37 @@ class ChoosyResourceManager(SimulatedResourceManager):
     def __init__(self, core: Gateway, rm_id: str, confirmation: Confirmation) -> None:
         super().__init__(core, rm_id, confirmation)
         self._denied: tuple[Denied, ...] = ()
+        self._victims = 0
+        """So many more than are needed it wants to go."""
 
-    def deny(self, denied: Iterable[Denied]) -> None:
+    def deny(self, denied: Iterable[Denied], victims: int | None = None) -> None:
         """Refuse these from now on; the empty request makes the core ask about all again."""
-        self._denied = tuple(denied)
+        self._denied, self._victims = tuple(denied), victims or 0
         self._core.update_allocation(si.AllocationRequest(rm_id=self.rm_id))
 
+    def refusal_of(self, key: str, node_id: str) -> Denied | None:
+        """Return why this ask may not have the node."""
+        fits = (it for it in self._denied if fnmatchcase(key, it.key))
+        return next((it for it in fits if fnmatchcase(node_id, it.node)), None)
+
     def predicates(self, args: si.PredicatesArgs) -> str | None:
-        for item in self._denied:
-            if fnmatchcase(args.allocation_key, item.key) and fnmatchcase(args.node_id, item.node):
-                return f"{args.allocation_key} may not run on {args.node_id}"
-        return None
+        refusal = self.refusal_of(args.allocation_key, args.node_id)
+        if refusal is None:
+            return None
+        reason = f"{args.allocation_key} may not run on {args.node_id}"
+        if refusal.raises:
+            raise LookupError(reason)
+        return reason
+
+
+class DemandingResourceManager(ChoosyResourceManager):
+    """One that is asked about victims as well."""
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        if self.refusal_of(args.allocation_key, args.node_id) is not None:
+            return None
+        last = len(args.preempt_allocation_keys) - 1
+        index = max(args.start_index, min(last, args.start_index + self._victims))
+        return si.PreemptionPredicatesResponse(success=True, index=index)

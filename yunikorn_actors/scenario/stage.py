@@ -19,6 +19,7 @@ from yunikorn_actors.scenario.expectations import EXPECTATION
 from yunikorn_actors.scenario.expected import Difference
 from yunikorn_actors.scenario.resource_manager import (
     ChoosyResourceManager,
+    DemandingResourceManager,
     SimulatedResourceManager,
 )
 from yunikorn_actors.scenario.steps import request_of
@@ -117,7 +118,7 @@ class Stage:
         return _attempt(name, None, lambda: self._core.unregister_resource_manager(step.id))
 
     def _on_predicate(self, name: str, step: w.Predicate) -> Differences:
-        return _attempt(name, None, lambda: self._choosy(step).deny(step.deny))
+        return _attempt(name, None, lambda: self._choosy(step).deny(step.deny, step.victims))
 
     def _on_advance(self, _: str, step: w.Advance) -> Differences:
         self._driver.advance(step.duration_ns)
@@ -159,6 +160,8 @@ class Stage:
     def _new_manager(self, rm_id: str) -> SimulatedResourceManager:
         """Make a resource manager, with predicates if the scenario has a `predicate` step."""
         kind = ChoosyResourceManager if self._scenario.has_predicates else SimulatedResourceManager
+        if self._scenario.has_preemption_predicates:
+            kind = DemandingResourceManager
         return kind(self._core, rm_id, self._scenario.confirmation)
 
     def _send(self, request: si.SiMessage) -> None:

@@ -234,10 +234,14 @@ class Advance(Step, frozen=True, kw_only=True):
 class Denied(Struct, frozen=True, kw_only=True):
     key: Text = "*"
     node: Text = "*"
+    raises: Flag = False
+    """Whether the callback raises instead of returning a reason."""
 
 
 class Predicate(ManagerStep, frozen=True, kw_only=True):
     deny: Annotated[tuple[Denied, ...], many(record(Denied))] = ()
+    victims: OptionalWhole = None
+    """So many more than are needed it wants to go; only then it is asked about victims at all."""
 
 
 class Together(Step, frozen=True, kw_only=True):

@@ -80,6 +80,7 @@ PARTS: Final[dict[str, float]] = {
     "lost-managers": 0.3,
     "new-registrations": SELDOM,
     "predicates": SELDOM,
+    "victims": OFTEN,
     "waits": 0.8,
     "due-times": OFTEN,
     "bursts": OFTEN,
@@ -155,6 +156,12 @@ _FOCI: Final = (
     frozenset({
         "reloads", "quotas", "limits", "guarantees", "placement-rules", "several-partitions",
         "removed-partitions", "quota-preemption", "waits", "removals", "gangs",
+    }),
+    # work that runs, whatever was decided of it
+    frozenset({
+        "reported-work", "named-work", "late-placeholders", "foreign-work", "quotas", "limits",
+        "quota-preemption", "gangs", "resized-nodes", "lost-nodes", "drained-nodes", "releases",
+        "reloads", "creation-times", "waits",
     }),
 )  # fmt: skip
 _OF_FOCUS: Final = 0.85

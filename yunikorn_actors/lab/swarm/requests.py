@@ -83,8 +83,16 @@ def in_later_form(rm_id: str, step: WrittenStep, *, has_policy: bool) -> Written
 
 def release_of_all(rm_id: str, partition: str, type_: str) -> WrittenStep:
     """End all that runs in a partition."""
+    return release_of_one(rm_id, partition, "", app="", type_=type_)
+
+
+def release_of_one(rm_id: str, partition: str, uuid: str, *, app: str, type_: str) -> WrittenStep:
+    """End one by its UUID; without an application it may be of any."""
     item = si.AllocationRelease(
-        partition_name=partition, termination_type=si.TerminationType[type_]
+        partition_name=partition,
+        application_id=app,
+        uuid=uuid,
+        termination_type=si.TerminationType[type_],
     )
     releases = si.AllocationReleasesRequest(allocations_to_release=(item,))
     return _raw(si.AllocationRequest(releases=releases, rm_id=rm_id))

@@ -27,7 +27,12 @@ from yunikorn_actors.lab.swarm.reloads import (
     with_one_change,
     without_a_queue,
 )
-from yunikorn_actors.lab.swarm.requests import in_later_form, joined, release_of_all
+from yunikorn_actors.lab.swarm.requests import (
+    in_later_form,
+    joined,
+    release_of_all,
+    release_of_one,
+)
 from yunikorn_actors.lab.swarm.scripts import (
     CONTEST,
     GROUPS,
@@ -359,10 +364,15 @@ class Manager:
     def refuse_nodes(self) -> None:
         """Its predicates refuse some nodes from now on, or none any more."""
         nodes = self.draw.one_of(self.partitions).nodes
-        deny: list[dict[str, str]] = []
+        deny: list[dict[str, Any]] = []
         if nodes and not self.draw.once_in(3):
             deny.append({"node": self.draw.one_of(nodes), "key": self.draw.one_of(("*", "k*"))})
-        self.add("predicate", {"deny": deny})
+            if self.draw.once_in(4):
+                deny[0]["raises"] = True
+        fields: dict[str, Any] = {"deny": deny}
+        if "victims" in self.world.parts:
+            fields["victims"] = self.draw.whole(0, 2)
+        self.add("predicate", fields)
 
     def confirm(self) -> None:
         self.add("confirm", {})
@@ -507,7 +517,13 @@ class PartitionWriter(Writer):
             "re-sent-asks": (self.ask_again,),
             "changed-asks": (self.change_ask,),
             "withdrawals": (self.cancel, self.cancel_all),
-            "releases": (self.release, self.release, self.release_otherwise, self.release_all),
+            "releases": (
+                self.release,
+                self.release,
+                self.release_otherwise,
+                self.release_all,
+                self.release_by_name,
+            ),
             "removals": (self.remove, self.replace),
             "reported-work": (self.bind, self.bind_again, self.node_with_work, self.gang_returns),
             "named-work": (self.bind_by_name,),
@@ -823,6 +839,18 @@ class PartitionWriter(Writer):
             app, key = self.draw.one_of(self.keys)
             self.add("release", {"app": app, "key": key, "type": self.draw.one_of(_ENDS)})
 
+    def release_by_name(self) -> None:
+        """End one by its UUID, if any has that by then, and perhaps name its application."""
+        draw, uuid = self.draw, f"{INSTANCE}-{_issued(self.draw, len(self.keys))}"
+        if self._places and draw.once_in(3):
+            (_, key), _ = draw.one_of(tuple(self._places.items()))
+            uuid = f"{key}-recovered"
+        app = draw.one_of(list(self.apps)) if draw.once_in(4) else ""
+        type_ = "STOPPED_BY_RM" if draw.once_in(2) else draw.one_of(_ENDS)
+        self.world.steps.append(
+            release_of_one(self.manager.rm_id, self.name, uuid, app=app, type_=type_)
+        )
+
     def release_all(self) -> None:
         """End all that runs in the partition, or all of one application."""
         type_ = "STOPPED_BY_RM" if self.draw.once_in(2) else self.draw.one_of(_ENDS)
@@ -880,7 +908,7 @@ class PartitionWriter(Writer):
                 app, key = draw.one_of(self.keys)
             work = {"app": app, "key": key, "node": where, "resource": draw.one_of(SIZES)}
             self.keys.append((app, key))
-            self.add("bind", {**work, "uuid": f"{INSTANCE}-{draw.whole(1, _ISSUED)}"})
+            self.add("bind", {**work, "uuid": f"{INSTANCE}-{_issued(draw, _ISSUED)}"})
 
     def late_placeholder(self) -> None:
         """A placeholder runs already that waits, or whose gang has been dissolved meanwhile."""
@@ -1014,6 +1042,11 @@ _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-reservation": PartitionWriter.moves_of_reservation,
 }
 assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
+
+
+def _issued(draw: Draw, about: int) -> int:
+    """Draw the number of a UUID that the core may have given to something by then."""
+    return draw.whole(1, max(3, min(about, _ISSUED)))
 
 
 def _is_time(setting: str) -> bool:
