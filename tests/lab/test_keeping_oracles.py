@@ -235,6 +235,30 @@ WISHES = (
 - confirm: all
 """,
     ),
+    Planted(
+        "M315",
+        "1 proposals are unresolved",
+        """
+- create_node: {id: n1, capacity: {vcore: 9}}
+- predicate: {deny: [{key: a, node: n1, raises: true}]}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: a, resource: {vcore: 1}}
+""",
+    ),
+    Planted(
+        "M316",
+        "['b'] have to go, and ['b', 'a'] were agreed to",
+        """
+- create_node: {id: n1, capacity: {vcore: 2}}
+- predicate: {victims: 1}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: a, resource: {vcore: 1}}
+- ask: {app: app-1, key: b, resource: {vcore: 1}}
+- add_app: {id: app-2}
+- ask: {app: app-2, key: c, resource: {vcore: 1}, required_node: n1}
+- advance: 1m
+""",
+    ),
 )
 
 

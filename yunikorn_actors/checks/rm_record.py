@@ -13,7 +13,7 @@ A rule that is broken is described by its invariant, the resource manager, the t
 values.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -233,6 +233,8 @@ class RmRecord:
         """UUIDs that run because it reported them, whatever was announced and has ended before."""
         self._reports: dict[str, list[str]] = {}
         """On which nodes each UUID was reported: it runs where a report was taken first."""
+        self._misnamed: Counter[str] = Counter()
+        """How often each UUID was reported under another name than that under which it runs."""
         self._ends: dict[str, list[TerminationType]] = {}
         """By UUID, the releases that were notified."""
         self._given_back: dict[str, None] = {}
@@ -417,15 +419,15 @@ class RmRecord:
                 node_id=node_id or item.node_id, partition=short_partition_name(partition)
             )
             running = self.running.get(uuid)
-            is_same = running is None or running[1:4] == placed[1:4]
-            # A UUID that runs under another name is refused, unless that may have ended meanwhile.
-            if running is None or is_same or self._is_wished(running, running):
-                self._reports.setdefault(uuid, []).append(placed.node_id)
-                self._given_back.pop(uuid, None)
+            self._reports.setdefault(uuid, []).append(placed.node_id)
+            self._given_back.pop(uuid, None)
             if running is None:
                 self._by_report[uuid] = None
-            if is_same:
+            if running is None or running[1:4] == placed[1:4]:
                 self.running[uuid] = placed
+            elif not self._is_wished(running, running):
+                # A UUID that runs under another name is refused.
+                self._misnamed[uuid] += 1
             self._touched.uuids[uuid] = None
 
     def _release(self, end: si.AllocationRelease) -> None:
@@ -847,7 +849,7 @@ class RmRecord:
                 # It may have reported another size since.
                 truth = truth._replace(resource=known.resource)
             wrong = difference(known, truth)
-            if wrong and self._lives(uuid) == 1:
+            if wrong and self._lives(uuid) - self._misnamed[uuid] == 1:
                 yield f"G16: {self.rm_id} was notified of {what}, and not as it is: {wrong}"
         elif allocation.node_id not in self._reports.get(uuid, [known.node_id]):
             yield (

@@ -8,7 +8,7 @@
 - What it takes as asked back is what Context has asked back and was not given.
 - Requests of one resource manager come to Context in the order in which they were made.
 - Each question has one answer; a no for want of one comes when the callback was silent for its
-  time, and not before. Who got a no learns when it is lifted.
+  time, and not before. Who got a no learns when it is lifted. Victims go as the answer says.
 - At rest nothing of this is left. Nobody is held but who is away or behind, no group has a
   configuration that has no member.
 """
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.facts import PreemptionDecided, VictimMarked
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.lab.world import Oracle
 from yunikorn_actors.machines.context import Context
@@ -29,6 +30,7 @@ from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import (
     CONTEXT,
+    EVENT_PUBLISHER,
     GATEWAY,
     RM_PROXY,
     TIMER,
@@ -36,6 +38,7 @@ from yunikorn_actors.messages.base import (
     Message,
     is_manager,
 )
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.sim.simulator import Simulator
 
 _MARKS: Final = 64
@@ -96,6 +99,8 @@ class Proxied(Oracle):
         """By resource manager, who got a no since its last request."""
         self._requests: dict[str, list[_Request]] = {}
         """What each has requested and Context has not got; some of it may be dropped."""
+        self._offered: dict[_Asked, tuple[str, ...]] = {}
+        """The keys of the victims that a question was about, and then those of the answer."""
         self._whole: dict[str, Counter[str]] = {}
         """Of each resource manager the answers of the work that is under way, by their kinds."""
 
@@ -108,6 +113,7 @@ class Proxied(Oracle):
                 faults.extend(self._compare_order(delivery.message))
             if delivery is simulator.last:
                 faults.extend(self._compare_parts(simulator))
+                faults.extend(self._compare_victims(simulator))
         elif is_manager(delivery.mailbox) and isinstance(delivery.message, _COUNTED):
             for it in self._registered.values():
                 it.delivered += it.callback == delivery.mailbox
@@ -280,6 +286,27 @@ class Proxied(Oracle):
             if message.rm_id not in self._open.values():
                 self._deadlines[message.rm_id] = deadline_ns
             self._open[_asked(message, message.reply_to)] = message.rm_id
+            if isinstance(message, p.CheckPreemptionPredicates):
+                keys = message.args.preempt_allocation_keys
+                self._offered[_asked(message, message.reply_to)] = keys
+
+    def _compare_victims(self, simulator: Simulator) -> Iterator[str]:
+        """Victims beyond those that are needed go where the resource manager wants that."""
+        wanted = {asked[1:]: keys for asked, keys in self._offered.items()}
+        if not wanted:
+            return
+        sends = (it for it in simulator.effects if isinstance(it, Send))
+        for sent in (it.message for it in sends if it.to == EVENT_PUBLISHER):
+            if not isinstance(sent, FactsAppended):
+                continue
+            keys = {it.uuid: it for it in sent.facts if isinstance(it, VictimMarked)}
+            for fact in sent.facts:
+                name = sent.partition, sent.epoch, getattr(fact, "proposal_id", 0)
+                if isinstance(fact, PreemptionDecided) and name in wanted:
+                    here = [keys[it] for it in fact.victims if keys[it].node_id == fact.node_id]
+                    if sorted(it.key for it in here) != sorted(wanted[name]):
+                        told = [it.key for it in here]
+                        yield f"G12: {told} have to go, and {[*wanted[name]]} were agreed to"
 
     def _compare_lifted(self, sends: list[Send]) -> Iterator[str]:
         lifted: dict[str, dict[str, None]] = {}
@@ -297,6 +324,11 @@ class Proxied(Oracle):
         if rm_id is None:
             yield f"G25: a question of {sent.to} is answered twice"
             return
+        if isinstance(sent.message, p.PreemptionPredicatesChecked):
+            offered = self._offered.pop(_asked(sent.message, sent.to), ())
+            if sent.message.response.success:
+                last = sent.message.response.index
+                self._offered[_asked(sent.message, sent.to)] = offered[: last + 1]
         is_late = isinstance(message, p.PredicateDue)
         if is_late and now_ns < self._deadlines[rm_id]:
             yield f"G30: {rm_id} is taken for silent {self._deadlines[rm_id] - now_ns} ns too early"

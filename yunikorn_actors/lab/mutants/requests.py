@@ -2,6 +2,8 @@
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import asks, nodes, releases
+from yunikorn_actors.machines.predicate_gate import PredicateGate
+from yunikorn_actors.messages import callbacks
 
 REQUESTS = (
     Mutant(
@@ -58,5 +60,27 @@ REQUESTS = (
         new="    if comes_too_late and known is not None:\n",
         held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M305]",
         unseen="No case reports a placeholder of a gang that is dissolved.",
+    ),
+    Mutant(
+        id="M315",
+        kind=Kind.REQUEST,
+        source="a row left out",
+        wrong="A predicate that raises has no answer.",
+        where=callbacks.call_back,
+        old="None if instead is None else instead(call, error)",
+        new="None",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M315]",
+        unseen="In no case a predicate raises.",
+    ),
+    Mutant(
+        id="M316",
+        kind=Kind.REQUEST,
+        source="an answer passed by",
+        wrong="Victims that the resource manager wants to go besides stay.",
+        where=PredicateGate._with_further,
+        old="asked.further[:count]",
+        new="asked.further[:0]",
+        held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M316]",
+        unseen="In no case a resource manager is asked about victims.",
     ),
 )
