@@ -234,17 +234,13 @@ class RmRecord:
         self._reports: dict[str, list[str]] = {}
         """On which nodes each UUID was reported: it runs where a report was taken first."""
         self._misnamed: Counter[str] = Counter()
-        """How often each UUID was reported under another name than that under which it runs."""
+        """Reports under another name than that under which the UUID runs."""
         self._ends: dict[str, list[TerminationType]] = {}
         """By UUID, the releases that were notified."""
         self._given_back: dict[str, None] = {}
-        """What it ended by UUID and has not reported since: an announcement that crosses that, or
-        comes behind it in one answer, changes nothing."""
+        """What it ended by UUID and has not reported since; to announce it then changes nothing."""
         self._ended_by_name: dict[Name, None] = {}
-        """What it ended without a UUID; application and key may be empty.
-
-        The core ends all of that name, also what is still on its way here.
-        """
+        """What it ended by name, also what is on its way; application and key may be empty."""
         self._guessed: dict[str, None] = {}
         """UUIDs that it has ended before it could know of them."""
         self._wished: dict[Name | str, None] = {}
