@@ -364,6 +364,52 @@ steps:
         held="ReportWaiting(claim) from scheduler to context",
         is_judged=True,
     ),
+    "victims are sought before more comes free in the same moment": Sound(
+        """
+name: victims are sought before more comes free in the same moment
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b, queues: [
+  {name: x, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 2}}}, {name: y}]}]}]}]}
+steps:
+- create_node: {id: n1, capacity: {vcore: 4000}}
+- add_app: {id: app-1, queue: root.a}
+- add_app: {id: app-2, queue: root.b.x}
+- add_app: {id: app-3, queue: root.b.y}
+- ask: {app: app-3, key: fill, resource: {vcore: 3000}}
+- ask: {app: app-2, key: small, resource: {vcore: 1000}}
+- ask: {app: app-2, key: claim, resource: {vcore: 1001}}
+- advance: 1s
+- ask: {app: app-1, key: d, resource: {vcore: 1}, required_node: n1}
+""",
+        lambda messages: _states(messages, "d")[-1:] == ["SCHEDULED"],
+        held="RMApplicationUpdate(app-2 Accepted) from context to rm_proxy",
+        is_judged=True,
+    ),
+    "room that is promised beside another promise is not for who comes first": Sound(
+        """
+name: room that is promised beside another promise is not for who comes first
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [
+  {name: a, resources: {guaranteed: {vcore: 4}}, queues: [
+    {name: x, properties: {preemption.delay: 20s}}, {name: y, properties: {preemption.delay: 1s}}]},
+  {name: b, resources: {guaranteed: {vcore: 6}, max: {vcore: 7}}, queues: [{name: x, resources: {max: {vcore: 6}}}]}]}]}]}
+rm: {confirm: manual}
+steps:
+- create_node: {id: n1, capacity: {vcore: 4000}}
+- create_node: {id: n2, capacity: {vcore: 8000}}
+- add_app: {id: app-3, queue: root.b.x, timeout: 2m}
+- ask: {app: app-3, key: fill, resource: {vcore: 1000}, count: 7}
+- add_app: {id: app-6, queue: root.a.x, timeout: 2m}
+- ask: {app: app-6, key: large, resource: {vcore: 6000}, count: 2, preemption: {allow_other: false}}
+- advance: 3s
+- add_app: {id: app-8, queue: root.a.x}
+- ask: {app: app-8, key: k11, resource: {vcore: 3000}, count: 2}
+- advance: 61s
+- add_app: {id: app-9, queue: root.a.y}
+- ask: {app: app-9, key: k13, resource: {vcore: 1000}, count: 2}
+- advance: 61s
+""",
+        lambda messages: "RESERVED" in _states(messages, "k13-0"),
+        is_judged=True,
+    ),
 }
 
 

@@ -600,9 +600,13 @@ class Judge(Model):
                 self.should("waits", not could, f"{_name(ask)} waits and others may go for it")
             return
         could, waited = self.could_preempt(ask), self.waited_for_preemption(ask)
+        due = ask.created + self.preemption_delay(ask)
+        came = self.rested_ns < due <= self.now and self.revision > self.rested
+        if ask.vain_at is None and came:
+            # Its time came while more happened: it may have been tried before that.
+            ask.vain_at = due
         if not (could and self.could_preempt(ask, self.rested)):
             # What was placed since the last rest may not have run yet when it was tried.
-            due = ask.created + self.preemption_delay(ask)
             if waited:
                 ask.vain_at = self.now
             elif ask.vain_at is None or ask.vain_at > self.now:
