@@ -1,10 +1,13 @@
 """What stands beside the core is judged in every run: a defect there is found, and named."""
 
+from pathlib import Path
+
 import pytest
 
+from yunikorn_actors.cli import main
 from yunikorn_actors.domain import image, snapshot
 from yunikorn_actors.domain.facts import AllocationRecovered, AllocationReleased, ReservationMade
-from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.case import parse_case, read_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.mutants.event_records import EVENT_RECORDS
 from yunikorn_actors.lab.mutants.mutant import Mutant
@@ -206,6 +209,19 @@ def test_what_the_history_forgot_at_once_is_not_missed() -> None:
     case = parse_case(FORGOTTEN, "forgotten.yaml")
     outcome = play(case, case.tape(), all_oracles())
     assert outcome.ok, outcome.violation
+
+
+ALONE = "name: an application\nsteps:\n- add_app: {id: app-1}\n"
+
+
+def test_what_they_find_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "alone.yaml"
+    file.write_text(ALONE)
+    tape = read_case(file).tape().line()
+    (planted,) = (it for it in CLUSTER if it.id == "applications are left out of the report")
+    with planted.applied():
+        assert 1 == main(("lab", "explain", tape))
+    assert "it does not have app-1" in capsys.readouterr().out
 
 
 BROUGHT_AND_ENDED = """\

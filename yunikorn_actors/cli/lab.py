@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.kept import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.lab.model.follower import followed_by_model
-from yunikorn_actors.lab.oracles import all_oracles
+from yunikorn_actors.lab.oracles import all_oracles, oracles
 from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.story import not_played_lines, told
 from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
@@ -136,13 +137,18 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=_positive, default=1, metavar="N", help="play each so often, and compare"
     )
-    parser.add_argument(
-        "--model", action="store_true", help="have the model of the rules judge it too"
-    )
+    _add_model(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for each tape")
 
 
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model", action="store_true", help="have the model of the rules judge it too"
+    )
+
+
 def _add_explain(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
     parser.add_argument("tape", metavar="TAPE_OR_FILE")
     mistake.add_argument(parser)
     _add_elsewhere(parser)
@@ -537,7 +543,7 @@ def _print_replay(
 def _explain(options: argparse.Namespace) -> int:
     tape, source = read_tape(options.tape), source_of(options.tape)
     case = case_of(tape, source, options.scenario)
-    explained = Explainer(case, tape).explain()
+    explained = Explainer(case, tape, checkers=_needed(case, tape, options)).explain()
     if explained.outcome.violation is None:
         print(f"ok    {source}: nothing is wrong, so there is nothing to explain")
         for line in not_played_lines(explained.outcome):
@@ -549,6 +555,13 @@ def _explain(options: argparse.Namespace) -> int:
     if options.trace is not None:
         save_trace(explained, options.trace)
     return 1
+
+
+def _needed(
+    case: Case, tape: Tape, options: argparse.Namespace
+) -> Callable[[], tuple[Checker, ...]]:
+    """Return what judges the many plays: the dear oracles only where the others see nothing."""
+    return partial(_judges, case, tape, options) if play(case, tape, oracles()).ok else oracles
 
 
 _ACTIONS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
