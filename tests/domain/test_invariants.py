@@ -123,6 +123,7 @@ CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
     ("G09", "u is listed as one of app-1, which", lambda s: s.owners.update(u=APP)),
     ("G09", "is not listed", lambda s: s.owners.clear()),
     ("G18", "reserved for several", lambda s: _reserve(s, "other")),
+    ("G18", "n2 takes no work, and is reserved", lambda s: setattr(s.nodes["n2"], "ready", False)),
     ("G18", "is reserved for waits, which", lambda s: setattr(_ask(s), "reserved", ())),
     ("G18", "more reservations than repeats", lambda s: setattr(_ask(s), "remaining", 0)),
     ("G18", "that n2 does not know", lambda s: s.nodes["n2"].reservations.clear()),

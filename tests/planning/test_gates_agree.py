@@ -59,6 +59,8 @@ def _drawn(dice: Random) -> Written:
     for number in range(5):
         _add(written, dice, f"app-{number}")
     if dice.random() < 0.2:
+        for kept in tuple(written.state.nodes["n2"].reservations.values()):
+            written.drop(kept.key, "n2", kept.application_id)
         written.schedule("n2", drained=True)
     return written
 

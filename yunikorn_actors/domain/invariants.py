@@ -235,6 +235,8 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
     kinds = {(item.required, item.earmark is None) for item in kept}
     if len(kinds) > 1 or (len(kept) > 1 and kept[0].is_ordinary):
         yield f"node {node.id} is reserved for several that may not share it"
+    if not node.is_schedulable and not all(item.required for item in kept):
+        yield f"node {node.id} takes no work, and is reserved for an ask that could run elsewhere"
     promised = _total(item.promised for item in kept)
     yield from _differ(f"promised of node {node.id}", node.promised, promised)
     secured = _total(item.secured for item in kept)
