@@ -31,7 +31,7 @@ def search(name: str, *, strategy: str, schedulers: int, runs: int) -> Search:
 @pytest.mark.parametrize(
     ("names", "runs"),
     [
-        pytest.param(FILES, 5, id="usual"),
+        pytest.param(FILES, 3, id="usual"),
         pytest.param(
             [file.stem for file in CASES.glob("*.yaml")], 400, id="all", marks=pytest.mark.slow
         ),

@@ -144,7 +144,7 @@ class Script:
         return self._random.choice(self._nodes)
 
 
-@ranges.seeds(2_000, usual=15)
+@ranges.seeds(2_000, usual=8)
 @pytest.mark.parametrize(("topology", "schedulers"), CORES)
 def test_no_ask_waits_that_could_run(topology: TopologyName, schedulers: int, seeds: range) -> None:
     """The checkers of the lab look on: nothing is void and in flight, or proposed in vain."""
@@ -179,7 +179,7 @@ def test_a_no_is_not_lifted_by_a_scheduler_that_did_not_know_of_it() -> None:
     assert ask.shape.denial is None
 
 
-@ranges.seeds(500, usual=10)
+@ranges.seeds(500, usual=5)
 @pytest.mark.parametrize(("topology", "schedulers"), CORES)
 def test_no_ask_waits_where_measuring_takes_several_plans(
     topology: TopologyName, schedulers: int, seeds: range, monkeypatch: pytest.MonkeyPatch
