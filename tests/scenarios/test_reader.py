@@ -189,6 +189,7 @@ def test_every_setting_can_be_written(field: str) -> None:
         ("release: {app: a}", w.Release(app="a", type=si.TerminationType.STOPPED_BY_RM)),
         ("predicate: allow", w.Predicate()),
         ("predicate: {deny: [{key: a*, node: n1}]}", w.Predicate(deny=(w.Denied(key="a*", node="n1"),))),
+        ("predicate: {deny: [{raises: true}], victims: 2}", w.Predicate(deny=(w.Denied(raises=True),), victims=2)),
         ("ask: {app: a, key: 1, resource: {vcore: +2}, preemption: {allow_self: no}}", w.AddAsk(app="a", key="1", resource={"vcore": 2}, preemption=w.Preemption(allow_self=False))),
         ("raw: {call: update_node, request: {rmID: 1, nodes: [{x: null}], y: 2020-01-01}}", w.Raw(call="update_node", request=b'{"rmID": 1, "nodes": [{"x": null}], "y": "2020-01-01"}')),
     ],
