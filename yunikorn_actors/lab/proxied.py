@@ -174,6 +174,13 @@ class Proxied(Oracle):
         mine = {rm_id: it.callback for rm_id, it in self._registered.items()}
         if theirs != mine:
             yield f"G28: registered are {theirs}, expected {mine}"
+            return
+        for rm_id, it in self._registered.items():
+            taken = proxy._deliveries[rm_id]._taken
+            if taken > it.delivered:
+                yield f"G28: {rm_id} has taken {it.delivered} responses, and {taken} count"
+            if rm_id in proxy._parts and not (it.is_ahead or it.gathered):
+                yield f"G28: parts of an answer to a former registration of {rm_id} are kept"
 
     def _catch_up(self, proxy: RmProxy) -> None:
         """What waited has been done: go on from what came of it."""
