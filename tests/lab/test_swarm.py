@@ -85,7 +85,7 @@ def test_all_queues_are_valid() -> None:
 
 # -- parts
 
-BASE = ("several-partitions", "gangs", "contests")
+BASE = ("several-partitions", "gangs", "contests", "predicates")
 """What other parts need to show."""
 
 

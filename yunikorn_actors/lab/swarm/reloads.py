@@ -36,7 +36,7 @@ _TEMPLATES: Final[tuple[dict[str, Any], ...]] = (
 )  # fmt: skip
 NO_LEAVES: Final = (
     "root.fresh", "root.fresh.below", "bare", "", "root.users.ann", "root.users.team.ann",
-    "root.users.new.ann", "root.nowhere.else",
+    "root.users.new.ann", "root.nowhere.else", "team.red",
 )  # fmt: skip
 """Queues that an application may ask for, and that are not there at first."""
 _ACLS: Final = ("", "ann", "ann,bob", " dev", "cid ops")
