@@ -96,7 +96,7 @@ class Stopwatch(AbstractContextManager["Stopwatch"]):
         """Of what somebody who looks has asked."""
         self._thread = 0
         self._collecting_s = 0.0
-        context: Any = core._shells._by_address[CONTEXT].holder
+        context: Any = core._actors.by_address[CONTEXT].holder
         context.handle = self._timed(context.handle)
         context.handle_together = self._timed(context.handle_together)
 

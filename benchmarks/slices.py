@@ -21,7 +21,8 @@ from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope
-from yunikorn_actors.runtime.shell import Outsider, Station
+from yunikorn_actors.runtime.actors import Actor
+from yunikorn_actors.runtime.outsiders import Outsider
 from yunikorn_actors.service.collections_of_garbage import BriefCollections
 from yunikorn_actors.service.turns_of_threads import short_turns
 
@@ -43,20 +44,20 @@ class Longest:
     def __init__(self) -> None:
         self.ns = 0
         self.what = ""
-        effects = Station._effects
+        effects = Actor._effects
         longest = self
 
-        def timed(station: Station, envelope: Envelope, now_ns: int) -> list[Effect]:
+        def timed(actor: Actor, envelope: Envelope, now_ns: int) -> list[Effect]:
             begin = time.thread_time_ns()
             try:
-                return effects(station, envelope, now_ns)
+                return effects(actor, envelope, now_ns)
             finally:
                 took = time.thread_time_ns() - begin
-                if took > longest.ns and not isinstance(station.holder, Outsider):
+                if took > longest.ns and not isinstance(actor.holder, Outsider):
                     longest.ns = took
-                    longest.what = f"{type(envelope.message).__name__} to {station.address}"
+                    longest.what = f"{type(envelope.message).__name__} to {actor.address}"
 
-        Station._effects = timed  # type: ignore[method-assign,assignment]
+        Actor._effects = timed  # type: ignore[method-assign,assignment]
 
 
 class Heard(si.ResourceManagerCallback):

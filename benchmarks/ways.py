@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple
 import yunikorn_actors
 from yunikorn_actors import Scheduler, SchedulerCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.runtime.shell import Station
+from yunikorn_actors.runtime.actors import Actor
 
 PACKAGE: Final = str(Path(yunikorn_actors.__file__).parent)
 WARM_UP: Final = 20
@@ -130,7 +130,7 @@ class Meter:
             files=len({code.co_filename for code in codes}),
             functions=len(set(codes)),
             calls=len(codes),
-            messages=codes.count(Station._effects.__code__),
+            messages=codes.count(Actor._effects.__code__),
             changes=sum(one != other for one, other in pairwise(threads)),
         )
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from yunikorn_actors.messages.base import Envelope
-from yunikorn_actors.runtime.shell import Shell
+from yunikorn_actors.runtime.actors import Actor
 from yunikorn_actors.runtime.system import Inside
 
 HERE = Path(__file__).parent
@@ -104,9 +104,9 @@ def _no_machine_fails(
     survived: list[str] = []
     survive = Inside.survive
 
-    def note(inside: Inside, shell: Shell, envelope: Envelope, error: Exception) -> None:
-        survived.append(f"{shell.address}: {error!r}")
-        survive(inside, shell, envelope, error)
+    def note(inside: Inside, actor: Actor, envelope: Envelope, error: Exception) -> None:
+        survived.append(f"{actor.address}: {error!r}")
+        survive(inside, actor, envelope, error)
 
     monkeypatch.setattr(Inside, "survive", note)
     yield

@@ -48,7 +48,7 @@ from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.planning.audit import contradictions
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.runtime.clock import StandingClock
-from yunikorn_actors.runtime.shell import CallbackHolder
+from yunikorn_actors.runtime.outsiders import CallbackHolder
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.scenario.recorded import Recorded, RecordedCore
 from yunikorn_actors.sim.simulator import EPOCH_NS
@@ -216,7 +216,7 @@ class Manager:
         """Of the registration that is in force."""
         core = self.run.core
         registration = core._registered.get(self.rm_id)
-        shell = registration and core._shells._by_address.get(registration.callback)
+        shell = registration and core._actors.by_address.get(registration.callback)
         holder = shell and shell.holder
         callback = holder._callback if isinstance(holder, CallbackHolder) else None
         voice = callback.callback if isinstance(callback, Recorded) else None
@@ -521,9 +521,9 @@ class Run:
 
     def _unrest(self) -> Iterator[str]:
         """Who has messages left, who works all the same, and which timer is due."""
-        before = {shell.address: shell.handled for shell in self.core._shells._known}
+        before = {shell.address: shell.handled for shell in self.core._actors._known}
         time.sleep(0.2)
-        for shell in self.core._shells._known:
+        for shell in self.core._actors._known:
             left, done = shell.received - shell.handled, shell.handled
             if left or done != before.get(shell.address):
                 story = [kind.__name__ for _, kind, _ in shell.story][-8:]
@@ -545,7 +545,7 @@ class Run:
             raise Failure(*findings)
 
     def _state(self) -> Iterator[str]:
-        machines = self.core._shells.machines()
+        machines = self.core._actors.machines()
         context = machines[CONTEXT]
         assert isinstance(context, Context)
         for name, partition in context.partitions.items():
@@ -591,7 +591,7 @@ class Run:
             yield f"at rest, and callers wait for answers: {list(self.core._replies._slots)}"
         gc.collect()
         ours = [it for it in threading.enumerate() if it.name.startswith("yunikorn-actors")]
-        most = len(self.core._shells._by_address) + 1
+        most = len(self.core._actors.by_address) + 1
         deadline = time.monotonic() + PATIENCE_S
         while len([it for it in ours if it.is_alive()]) > most and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -670,7 +670,7 @@ def stress(
 def _what_to_look_at(run: Run, failure: Failure) -> str:
     """The findings, the last things said, and where the books are."""
     path = Path(gettempdir()) / f"stress-{run.seed}.json"
-    machines = run.core._shells.machines()
+    machines = run.core._actors.machines()
     states = {name: machine.canonical_state() for name, machine in machines.items()}
     path.write_text(json.dumps(states, indent=1, default=str))
     return "\n  ".join(

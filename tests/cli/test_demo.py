@@ -236,6 +236,7 @@ def test_a_core_that_fails_ends_the_play() -> None:
     core = SchedulerCore(settings=demo.SETTINGS).start()
     play = Play(core, one_application("root.sandbox"), LineDisplay(io.StringIO()))
     core._post(CONTEXT, Accepted(), "nobody sends this to Context")
+    core._go_on()
 
     with pytest.raises(CoreFailed):
         play.run()

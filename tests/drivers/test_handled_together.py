@@ -7,7 +7,7 @@ from probes import MS, Do, Joint, Lab, SimulatorLab, ThreadsLab
 
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.runtime import shell
+from yunikorn_actors.runtime import actors
 
 
 def joint(*labels: str, takes_ms: int = 0, to: str = "b") -> list[Joint]:
@@ -123,8 +123,8 @@ def test_no_more_are_taken_when_the_time_is_over(lab: Lab, monkeypatch: pytest.M
     """Three of two milliseconds each: after the second there is a millisecond left."""
     if isinstance(lab, SimulatorLab):
         pytest.skip("time stands still there")
-    monkeypatch.setattr(shell, "monotonic_ns", lambda: lab.notebook.spent_ns)
-    assert 5 * MS == shell.JOINT_MAX_NS
+    monkeypatch.setattr(actors, "monotonic_ns", lambda: lab.notebook.spent_ns)
+    assert 5 * MS == actors.JOINT_MAX_NS
     lab.hold("joiner")
     lab.post("joiner", *joint(*"12345678", takes_ms=2))
     lab.let_go()
@@ -142,10 +142,10 @@ def test_nothing_more_is_taken_by_a_core_that_is_stopped(
 
     def stopped_after_the_first() -> int:
         if lab.notebook.joint:
-            core._shells.silence()
+            core._actors.silence()
         return 0
 
-    monkeypatch.setattr(shell, "monotonic_ns", stopped_after_the_first)
+    monkeypatch.setattr(actors, "monotonic_ns", stopped_after_the_first)
     lab.hold("joiner")
     lab.post("joiner", *joint("1", "2", "3"))
     lab.let_go()

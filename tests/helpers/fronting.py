@@ -46,6 +46,7 @@ def quick_core(**settings: Any) -> SchedulerCore:
 def break_down(s: Scheduler) -> None:
     """Send Context what it has no handler for."""
     s.core._post(CONTEXT, Accepted(), "test")
+    s.core._go_on()
 
 
 def raised(call: Callable[[], object], kind: type[BaseException]) -> str:

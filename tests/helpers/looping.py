@@ -101,7 +101,7 @@ class Gate:
 
 
 def gated(core: AsyncSchedulerCore, address: str = CONTEXT) -> Gate:
-    shell = core._core._shells._by_address[address]
+    shell = core._core._actors.by_address[address]
     shell.holder = gate = Gate(shell.holder)
     return gate
 
@@ -109,6 +109,7 @@ def gated(core: AsyncSchedulerCore, address: str = CONTEXT) -> Gate:
 def break_down(core: AsyncSchedulerCore) -> None:
     """Send Context what it has no handler for."""
     core._core._post(CONTEXT, Accepted(), "test")
+    core._core._go_on()
 
 
 async def tick(times: int = TICKS) -> int:

@@ -249,6 +249,8 @@ class ThreadsLab(Lab):
         wait_until(self.core.is_settled)
 
     def run_until(self, condition: Callable[[], object]) -> None:
+        # What is held holds up every machine.
+        self.let_go()
         wait_until(condition)
 
     def hold(self, address: str) -> None:
@@ -272,13 +274,9 @@ class ThreadsLab(Lab):
 
 
 class DirectLab(ThreadsLab):
-    """What is held holds up every machine, and the thread that runs them."""
+    """What is held holds up the thread that runs the machines, which is a caller's."""
 
     driver: CoreDriver = "direct"
-
-    def run_until(self, condition: Callable[[], object]) -> None:
-        self.let_go()
-        super().run_until(condition)
 
     def hold(self, address: str) -> None:
         thread = threading.Thread(target=self.post, args=(address, Hold()), daemon=True)
@@ -322,6 +320,6 @@ class SimulatorLab(Lab):
 
 def has_refusals(core: SchedulerCore) -> bool:
     """Whether somebody was told a no that still holds."""
-    proxy = core._shells.machines()["rm_proxy"]
+    proxy = core._actors.machines()["rm_proxy"]
     assert isinstance(proxy, RmProxy)
     return bool(proxy._questions._refused)

@@ -240,7 +240,7 @@ def play(clients: list[Client], moves: int, between: Callable[[], None] | None =
 def of_cores(*cores: SchedulerCore) -> list[tuple[SchedulerCore, Context]]:
     found = []
     for core in cores:
-        machine = core._shells.machines()[CONTEXT]
+        machine = core._actors.machines()[CONTEXT]
         context = machine._context if isinstance(machine, Kept) else machine
         assert isinstance(context, Context)
         found.append((core, context))

@@ -108,7 +108,7 @@ class Fast(threading.Thread):
 
 
 def closed(core: SchedulerCore) -> Gate:
-    shell = core._shells._by_address[CONTEXT]
+    shell = core._actors.by_address[CONTEXT]
     shell.holder = gate = Gate(shell.holder)
     return gate
 
@@ -133,7 +133,7 @@ def test_a_caller_who_is_too_far_ahead_waits() -> None:
 
 def waiting(core: SchedulerCore) -> int:
     """How many messages wait in mailboxes."""
-    shells = core._shells._known
+    shells = core._actors._known
     return sum(shell.received - shell.handled for shell in shells)
 
 

@@ -27,11 +27,11 @@ from yunikorn_actors import (
 )
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.runtime import line
+from yunikorn_actors.runtime import dispatcher
 from yunikorn_actors.runtime.clock import StandingClock
 from yunikorn_actors.sim.simulator import EPOCH_NS
 
-MAIN, TIMERS = "MainThread", "yunikorn-actors-timers"
+MAIN, TIMERS, OWN = "MainThread", "yunikorn-actors-timers", "yunikorn-actors-dispatcher"
 
 
 class Run:
@@ -122,13 +122,13 @@ class Releasing:
 
 def test_what_comes_after_the_last_look_is_not_forgotten(run: Run) -> None:
     """Who brings it finds the machines busy, and who runs them has found nothing left (R-113)."""
-    line = run.core._line
+    dispatcher = run.core._dispatcher
 
     def bring() -> None:
         run.elsewhere(lambda: run.post(Do(label="late"))).join(PATIENCE_S)
         assert [] == run.notebook.labels("a"), "vacuous: it was in time"
 
-    line._busy = Releasing(line._busy, bring)  # type: ignore[assignment]
+    dispatcher._hold = Releasing(dispatcher._hold, bring)  # type: ignore[assignment]
     run.post(Do(label="first"), to="b")
     assert [MAIN] == run.threads_at("a")
 
@@ -156,11 +156,11 @@ def test_many_call_at_once(run: Run) -> None:
 def test_nobody_is_kept_for_ever_by_what_others_bring(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line, "RUN_MAX", 10)
+    monkeypatch.setattr(dispatcher, "RUN_MAX", 10)
     run.post(*(Do(label=str(number)) for number in range(35)))
     assert 10 <= len(run.notebook.notes)
     wait_until(run.core.is_settled)
-    assert [MAIN] * 10 + [TIMERS] * 25 == run.threads_at("a")
+    assert [MAIN] * 10 + [OWN] * 25 == run.threads_at("a")
     assert [str(number) for number in range(35)] == run.notebook.labels("a")
 
 
@@ -320,18 +320,18 @@ class Interrupting(Probe):
 
 
 def interrupted_by(run: Run, number: int) -> None:
-    run.core._shells._by_address["a"].holder = Interrupting(run.notebook, number)
+    run.core._actors.by_address["a"].holder = Interrupting(run.notebook, number)
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_does_not_tear_a_handler_in_two(run: Run) -> None:
-    """It is raised in the call, and what is left is done by a thread of the core."""
+    """It is raised in the call, and what is left is done by the thread of the dispatcher."""
     interrupted_by(run, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         run.post(Do(label="whole", effects=(send("follows"),)))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     wait_until(run.core.is_settled)
-    assert ([MAIN], [TIMERS]) == (run.threads_at("a"), run.threads_at("b"))
+    assert ([MAIN], [OWN]) == (run.threads_at("a"), run.threads_at("b"))
     assert run.core.failure is None
     interrupted_by(run, signal.SIGCHLD)
     run.post(Do(label="goes on"))
@@ -341,7 +341,7 @@ def test_an_interrupt_does_not_tear_a_handler_in_two(run: Run) -> None:
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_in_a_question_is_raised_and_leaves_nothing_open(run: Run) -> None:
     register(run.core, Recorder())
-    context = run.core._shells._by_address["context"]
+    context = run.core._actors.by_address["context"]
     handle = context.holder.handle
 
     def interrupted(message: Message, now_ns: int) -> list[Effect]:
@@ -481,7 +481,7 @@ def test_a_stop_waits_for_the_one_who_runs_the_machines(
     run.hold()
     run.post(*(Do(label="late") for _ in range(10)))
     stopping = run.elsewhere(lambda: run.core.stop(PATIENCE_S))
-    wait_until(lambda: run.core._line._is_closed)
+    wait_until(lambda: run.core._dispatcher._is_closed)
     assert stopping.is_alive(), "vacuous: nobody stood in the way"
     run.notebook.let_go.set()
     stopping.join(PATIENCE_S)

@@ -10,6 +10,7 @@ from probes import (
     Break,
     Do,
     Notebook,
+    Probe,
     add_nodes,
     probed_core,
     register,
@@ -18,13 +19,20 @@ from probes import (
 from support import Recorder
 
 from yunikorn_actors import CoreFailed, SchedulerCore, si
-from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Send, StartMachine
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Envelope
+from yunikorn_actors.machines.machine import (
+    CallRm,
+    Effect,
+    InvariantViolation,
+    Send,
+    StartMachine,
+)
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Envelope, Message
 from yunikorn_actors.messages.rm_calls import CallUpdateNode
 
 
 def failed(core: SchedulerCore, error: BaseException) -> CoreFailed:
     core._post("a", Break(error=error), "the blow")
+    core._go_on()
     wait_until(lambda: core.failure)
     assert core.failure is not None
     return core.failure
@@ -34,6 +42,7 @@ def test_a_failure_is_told_with_its_story() -> None:
     core = probed_core(Notebook()).start()
     for number in range(40):
         core._post("a", Do(label=""), f"call-{number}")
+        core._go_on()
     failure = failed(core, ValueError("two and two make five"))
     text = str(failure)
     assert text.startswith("a failed on Break (the blow): ValueError('two and two make five')")
@@ -70,7 +79,7 @@ def test_every_call_says_so_and_so_does_the_end_of_the_block() -> None:
             ask()
         assert ValueError is type(caught.value.__cause__)
         assert caught.value is not core.failure
-    assert ["rm:rm-1#1"] == [x for x in core._shells._by_address if x.startswith("rm:")]
+    assert ["rm:rm-1#1"] == [x for x in core._actors.by_address if x.startswith("rm:")]
 
 
 def test_the_end_of_the_block_does_not_hide_what_was_raised_inside() -> None:
@@ -81,13 +90,23 @@ def test_the_end_of_the_block_does_not_hide_what_was_raised_inside() -> None:
     assert isinstance(core.failure, CoreFailed)
 
 
+class FailingTwice(Probe):
+    """Its message fails the core; what is raised while that is dealt with does so again."""
+
+    core: SchedulerCore
+
+    def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
+        failed = CoreFailed("first")
+        self.core._end_with(failed, failed)
+        raise ValueError("second")
+
+
 def test_the_second_failure_does_not_replace_the_first() -> None:
     notebook = Notebook()
     core = probed_core(notebook).start()
-    core._post("b", Break(error=ValueError("second"), held=True), "")
-    assert notebook.held.wait(PATIENCE_S)
-    first = failed(core, ValueError("first"))
-    notebook.let_go.set()
+    probe = core._actors.by_address["a"].holder = FailingTwice("a", notebook)
+    probe.core = core
+    first = failed(core, ValueError())
     wait_until(core.is_settled)
     core.stop(PATIENCE_S)
     assert core.failure is first
@@ -124,25 +143,27 @@ def test_nothing_is_handled_after_a_failure() -> None:
         Send(to="c", message=Do(label="lost")),
         StartMachine(address="d", kind="probe", arguments={"address": "d"}),
     )
-    core._post("b", Break(error=ValueError(), held=True), "")
+    core._post("a", Break(error=ValueError(), held=True), "")
+    core._go_on()
     assert notebook.held.wait(PATIENCE_S)
     core._post("b", Do(label="", effects=wanted), "")
-    failed(core, ValueError())
-    threads = threading.active_count()
-    shell = core._shells._by_address["a"]
-    blow = Do(label="", effects=wanted)
-    core._shells.tell("a", Envelope("test", blow, *_at(shell).at))
     notebook.let_go.set()
+    wait_until(lambda: core.failure)
+    threads = threading.active_count()
+    actor = core._actors.by_address["a"]
+    blow = Do(label="", effects=wanted)
+    core._actors.tell("a", Envelope("test", blow, *_at(actor).at))
+    core._go_on()
     wait_until(core.is_settled)
-    core._inside.carry_out(_at(shell), wanted[-1])
+    core._inside.carry_out(_at(actor), wanted[-1])
     assert ([], []) == (notebook.notes, rm.heard)
     assert threads == threading.active_count()
     core.stop(PATIENCE_S)
 
 
-def _at(shell: Any) -> Any:
-    shell.at = (Cause("test", 1), "")
-    return shell
+def _at(actor: Any) -> Any:
+    actor.at = (Cause("test", 1), "")
+    return actor
 
 
 @pytest.mark.parametrize("error", [SystemExit(), KeyboardInterrupt(), MemoryError()])
@@ -161,6 +182,7 @@ def test_an_effect_that_cannot_be_carried_out_is_a_failure() -> None:
     core = probed_core(Notebook()).start()
     start = StartMachine(address="d", kind="no such kind", arguments={})
     core._post("a", Do(label="", effects=(start,)), "")
+    core._go_on()
     wait_until(lambda: core.failure)
     core.stop(PATIENCE_S)
     assert isinstance(core.failure, CoreFailed)

@@ -34,8 +34,8 @@ def hold(locks):
     held.set()
     threading.Event().wait()
 held = threading.Event()
-locks = (core._lock, core._order, core._shells._lock, core._replies._lock, core._timers._condition)
-locks += (core._line._lock, core._line._busy)
+locks = (core._lock, core._order, core._actors._lock, core._replies._lock, core._timers._condition)
+locks += (core._dispatcher.lock, core._dispatcher._hold)
 threading.Thread(target=hold, args=(locks,), daemon=True).start()
 held.wait()
 if os.fork() == 0:

@@ -13,7 +13,7 @@ from yunikorn_actors import CoreError, CoreStopped, NoReply, Refused, SchedulerC
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY
 from yunikorn_actors.runtime import system
-from yunikorn_actors.runtime.shell import Shell
+from yunikorn_actors.runtime.actors import Actor
 
 TIMES = 200
 SLACK = 3
@@ -21,12 +21,12 @@ SLACK = 3
 
 
 def sizes(core: SchedulerCore) -> tuple[int, int, int, int]:
-    shells = core._shells
+    shells = core._actors
     return (
         len(shells._known),
-        len(shells._by_address),
+        len(shells.by_address),
         threading.active_count(),
-        len(pykka.ActorRegistry.get_by_class(Shell)),
+        len(pykka.ActorRegistry.get_by_class(Actor)),
     )
 
 
@@ -45,7 +45,7 @@ def test_registering_again_and_again_leaves_nothing(topology: TopologyName) -> N
         wait_until(lambda: core.is_settled() and threading.active_count() == before[2])
         assert core.handled > handled + 5 * TIMES
         handled = core.handled
-        core._shells._forget_ended()
+        core._actors._forget_ended()
         assert handled == core.handled
         # Those that have ended are forgotten when another one starts.
         register(core, rm)

@@ -196,7 +196,9 @@ def test_every_call_is_of_a_method_that_exists() -> None:
 def test_a_failure_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     core = probed_core(Notebook()).start()
     core._post("a", Break(error=ValueError("two and two\nmake five")), "the blow")
+    core._go_on()
     core._post("b", Break(error=ValueError("later")), "the blow")
+    core._go_on()
     wait_until(core.is_settled)
     core.stop(PATIENCE_S)
     (line,) = capsys.readouterr().err.splitlines()
@@ -216,6 +218,7 @@ def test_a_program_hears_of_a_failure_without_a_call(capsys: pytest.CaptureFixtu
 
     core = probed_core(Notebook(), on_failure=hook).start()
     core._post("a", Break(error=ValueError()), "the blow")
+    core._go_on()
     assert heard.wait(PATIENCE_S)
     core.stop(PATIENCE_S)
     assert core.failure is not None

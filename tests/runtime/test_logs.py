@@ -21,7 +21,7 @@ logging.basicConfig(level=logging.INFO)
 from yunikorn_actors import CoreFailed, ResourceManagerCallback, SchedulerCore, si
 class Raising(ResourceManagerCallback):
     def update_node(self, response):
-        core._shells._by_address["context"].holder = None
+        core._actors.by_address["context"].holder = None
         raise ValueError("its own fault")
 core = SchedulerCore(trace="/dev/full").start()
 core.register_resource_manager(si.RegisterResourceManagerRequest(rm_id="rm-1", config="{}"), Raising())

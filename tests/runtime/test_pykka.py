@@ -1,6 +1,6 @@
 """What of pykka is not public and is used all the same, in the oldest and the newest version.
 
-Pykka's `start` and its inbox leave no room for an actor that is lent to other threads, so a `Shell`
+Pykka's `start` and its inbox leave no room for an actor that a dispatcher runs, so a `MachineActor`
 takes the place of both. Each private name is listed here with its parameters: one that pykka renames
 fails here, and not as an actor that never answers.
 """
@@ -22,13 +22,15 @@ from probes import PATIENCE_S, register, wait_until
 from support import Recorder
 
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.runtime import mailbox, shell
+from yunikorn_actors.runtime import actors
 
 REPOSITORY = Path(__file__).parents[2]
 PRIVATE = {
     "_actor_loop": ["self"],
     "_create_actor_inbox": [],
+    "_create_future": [],
     "_handle_receive": ["self", "message"],
+    "_start_actor_loop": ["self"],
 }
 """Of `pykka.ThreadingActor`, with the parameters of each."""
 INBOX = {"put", "get", "empty"}
@@ -37,11 +39,10 @@ INBOX = {"put", "get", "empty"}
 
 def private_names() -> Iterator[str]:
     """Yield the private names of pykka's that the code of the runtime uses or replaces."""
-    for module in (shell, mailbox):
-        for node in ast.walk(ast.parse(inspect.getsource(module))):
-            name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", "")
-            if re.match(r"_[a-z]", name or "") and hasattr(pykka.ThreadingActor, name):
-                yield name
+    for node in ast.walk(ast.parse(inspect.getsource(actors))):
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", "")
+        if re.match(r"_[a-z]", name or "") and hasattr(pykka.ThreadingActor, name):
+            yield name
 
 
 def test_each_private_name_of_pykka_is_listed_here() -> None:
@@ -59,7 +60,7 @@ def test_the_mailbox_is_an_inbox_as_pykka_uses_it() -> None:
         inspect.getsource(it) for it in (pykka.Actor, pykka.ActorRef, pykka.ThreadingActor)
     )
     assert INBOX == set(re.findall(r"actor_inbox\.(\w+)\(", sources))
-    assert set(mailbox.Letter.__slots__) | {"reply_to"} == set(
+    assert set(actors._Letter.__slots__) | {"reply_to"} == set(
         re.findall(r"envelope\.(\w+)", inspect.getsource(pykka.Actor))
     )
 
@@ -77,10 +78,10 @@ def test_machines_are_registered_by_the_names_of_their_classes(
         wait_until(core.is_settled)
         for name in ("RmProxy", "Context", "EventPublisher", "Scheduler", "CallbackHolder"):
             (ref,) = pykka.ActorRegistry.get_by_class_name(name)
-            assert issubclass(ref.actor_class, shell.Shell)
+            assert issubclass(ref.actor_class, actors.Actor)
             assert str(ref).startswith(f"{name} (urn:")
-        assert [] == pykka.ActorRegistry.get_by_class_name("Shell")
-        assert 5 == len(pykka.ActorRegistry.get_by_class(shell.Shell))
+        assert [] == pykka.ActorRegistry.get_by_class_name("MachineActor")
+        assert 5 == len(pykka.ActorRegistry.get_by_class(actors.Actor))
 
 
 def test_a_name_is_that_of_the_machine_itself() -> None:
@@ -89,7 +90,7 @@ def test_a_name_is_that_of_the_machine_itself() -> None:
         names = {
             type(it).__name__: address
             for core in (one, other)
-            for address, it in core._shells.machines().items()
+            for address, it in core._actors.machines().items()
         }
         assert {"RmProxy", "Context", "EventPublisher"} == set(names)
         for name in names:
@@ -134,7 +135,8 @@ def test_actors_work_with_the_lowest_and_the_newest_pykka(wanted: str, tmp_path:
             int(it) for it in version("pykka").split(".")
         ]
     tests = [
-        Path(__file__).with_name(f"test_{it}.py") for it in ("pykka", "neighbours", "stop", "lent")
+        Path(__file__).with_name(f"test_{it}.py")
+        for it in ("pykka", "neighbours", "stop", "dispatcher")
     ]
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(

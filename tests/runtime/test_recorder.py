@@ -58,7 +58,7 @@ def test_a_trace_has_all_that_was_handled_in_order(tmp_path: Path, topology: Top
     with SchedulerCore(topology=topology, instance="core", trace=path) as core:
         work(core)
         handled = core.handled
-        machines = core._shells.machines()
+        machines = core._actors.machines()
     header, *deliveries, footer = read(path)
     assert ("header", FORMAT_VERSION, topology, "threads") == tuple(
         header[key] for key in ("record", "format", "topology", "driver")
@@ -142,6 +142,7 @@ def test_a_disk_that_hangs_does_not_hold_up_the_core(
     core = probed_core(notebook, trace=path).start()
     for _ in range(20):
         core._post("a", Do(label="x" * 10_000), "more than a pipe holds")
+        core._go_on()
     wait_until(lambda: len(notebook.labels("a")) == 20)
     core.stop(timeout=0.1)
     assert core.trace_failure is not None
@@ -176,6 +177,7 @@ def test_a_core_that_fails_leaves_a_trace_that_ends_with_the_blow(tmp_path: Path
     core = probed_core(Notebook(), trace=path).start()
     blow = Send(to="b", message=Break(error="not an exception"))
     core._post("a", Do(label="", effects=(blow,)), "")
+    core._go_on()
     wait_until(lambda: core.failure)
     core.stop(PATIENCE_S)
     _, *deliveries, footer = read(path)

@@ -15,7 +15,7 @@ from yunikorn_actors.domain.health import health_of
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
-from yunikorn_actors.runtime import shell
+from yunikorn_actors.messages.rm_events import RMUnregistered
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 
@@ -67,12 +67,12 @@ class Cluster:
 
     def address(self, rm_id: str = "rm-1") -> str:
         """Of the scheduler of this resource manager."""
-        found = [it for it in self.core._shells.machines() if it.startswith(f"scheduler:[{rm_id}]")]
+        found = [it for it in self.core._actors.machines() if it.startswith(f"scheduler:[{rm_id}]")]
         return found[0] if found else ""
 
     def plant(self, address: str, error: BaseException, gate: threading.Event | None = None) -> Any:
         """Have the machine raise at its next message, at once or when let go."""
-        machine: Any = self.core._shells.machines()[address]
+        machine: Any = self.core._actors.machines()[address]
         entered = threading.Event()
 
         def fail(*_: object) -> None:
@@ -171,7 +171,7 @@ def test_what_waits_behind_the_stop_of_the_dead_is_let_go(cluster: Cluster) -> N
     entered = cluster.plant(EVENT_PUBLISHER, Fault(), gate)
     cluster.ask("a")
     assert entered.wait(PATIENCE_S)
-    dead = cluster.core._shells._by_address[EVENT_PUBLISHER]
+    dead = cluster.core._actors.by_address[EVENT_PUBLISHER]
     dead.actor_ref.stop(block=False)
     raised: list[str] = []
 
@@ -223,7 +223,7 @@ def test_a_machine_that_exits_is_not_replaced(cluster: Cluster) -> None:
 
 
 def test_a_broken_invariant_of_a_replica_is_made_good(cluster: Cluster) -> None:
-    scheduler: Any = cluster.core._shells.machines()[cluster.address()]
+    scheduler: Any = cluster.core._actors.machines()[cluster.address()]
     scheduler.replica.revision += 1
     cluster.ask("a")
     cluster.await_placed()
@@ -233,19 +233,17 @@ def test_a_broken_invariant_of_a_replica_is_made_good(cluster: Cluster) -> None:
     assert "was sent facts from revision" in survived.what
 
 
-def test_a_partition_that_goes_meanwhile_stays_gone(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partition_that_goes_meanwhile_stays_gone(cluster: Cluster) -> None:
     """Its scheduler is stopped before Context hears that it has failed."""
-    # No thread is lent: Context has to go on while the scheduler is held.
-    monkeypatch.setattr(shell, "LENT_MAX_NS", 0)
     gate = threading.Event()
     entered = cluster.plant(cluster.address(), Fault(), gate)
     cluster.ask("a")
     assert entered.wait(PATIENCE_S)
-    cluster.core.unregister_resource_manager("rm-1")
-    wait_until(lambda: not cluster.address())
+    # As RmProxy sends it: in the mailbox of Context before the report of the scheduler.
+    cluster.core._post(CONTEXT, RMUnregistered(rm_id="rm-1"), "test")
     gate.set()
+    wait_until(lambda: not cluster.address())
+    cluster.core.unregister_resource_manager("rm-1")
     wait_until(lambda: cluster.failed_machines() == {"scheduler": 1})
     cluster.rest()
     assert "" == cluster.address()
@@ -274,4 +272,4 @@ def test_a_recording_in_which_machines_failed_is_replayed(
     assert outcome.difference is None, outcome.report()
     assert sum(failed.values()) == len(outcome.failures)
     assert outcome.complete
-    assert outcome.states == len(cluster.core._shells.machines())
+    assert outcome.states == len(cluster.core._actors.machines())

@@ -33,7 +33,7 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Envelope
 from yunikorn_actors.runtime import system
-from yunikorn_actors.runtime.shell import Shell
+from yunikorn_actors.runtime.actors import Actor
 
 
 class Doing(Recorder):
@@ -73,12 +73,12 @@ def test_stop_joins_every_thread_and_empties_the_registry(ours: Callable[[], lis
     core = SchedulerCore().start()
     register(core, Recorder())
     wait_until(core.is_settled)
-    # RmProxy, Context, EventPublisher, Scheduler, the callback, and the timers.
-    assert 6 == len(ours())
-    assert 5 == len(pykka.ActorRegistry.get_by_class(Shell))
+    # Those of the dispatcher, of the callback, and of the timers.
+    assert 3 == len(ours())
+    assert 5 == len(pykka.ActorRegistry.get_by_class(Actor))
     core.stop(PATIENCE_S)
     assert [] == ours()
-    assert [] == pykka.ActorRegistry.get_by_class(Shell)
+    assert [] == pykka.ActorRegistry.get_by_class(Actor)
 
 
 def test_stop_may_be_called_again_and_before_start() -> None:
@@ -193,7 +193,7 @@ def test_a_callback_that_does_not_return_is_named_and_left(
     wait_until(lambda: len(other.told("node")) == 100)
     core.stop(timeout=0.2)
     assert ["yunikorn-actors-rm:rm-1#1"] == ours()
-    assert [] == pykka.ActorRegistry.get_by_class(Shell)
+    assert [] == pykka.ActorRegistry.get_by_class(Actor)
     warnings = [line for line in log.getvalue().splitlines() if " WARNING " in line]
     assert 1 == len(warnings)
     assert "rm:rm-1#1 has not returned from a call after 0.2 s and is left behind" in warnings[0]
@@ -248,6 +248,7 @@ def test_a_late_answer_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
             core.events()
         late = Send(to="reply:1", message=Do(label="late"))
         core._post("a", Do(label="sent", effects=(late, Send(to="b", message=late.message))), "")
+        core._go_on()
         wait_until(lambda: notebook.labels("b"))
 
 
@@ -257,7 +258,7 @@ def test_a_signal_may_stop_the_core_whatever_the_main_thread_is_doing(
     """Also when it holds the locks of the core: that is where a signal may reach it."""
     core = SchedulerCore().start()
     former = signal.signal(signal.SIGUSR1, lambda *_: core.stop(PATIENCE_S))
-    with core._lock, core._shells._lock, core._replies._lock:
+    with core._lock, core._actors._lock, core._replies._lock:
         signal.raise_signal(signal.SIGUSR1)
     signal.signal(signal.SIGUSR1, former)
     assert [] == ours()
@@ -277,9 +278,11 @@ def test_stop_drops_what_waits_and_does_not_work_it_off(ours: Callable[[], list[
     notebook = Notebook()
     core = probed_core(notebook).start()
     core._post("a", Hold(), "")
+    core._go_on()
     assert notebook.held.wait(PATIENCE_S)
     for _ in range(100):
         core._post("a", Do(label="late"), "")
+        core._go_on()
     core.stop(timeout=0)
     notebook.let_go.set()
     wait_until(lambda: not ours())
@@ -290,19 +293,19 @@ def test_what_a_machine_wants_after_the_stop_is_not_done(ours: Callable[[], list
     """It was inside a handler: no actor starts, no timer fires, nothing fails."""
     notebook = Notebook()
     core = probed_core(notebook).start()
-    shell = core._shells._by_address["a"]
+    actor = core._actors.by_address["a"]
     core.stop(PATIENCE_S)
-    shell.at = (Cause("a", 1), "")
+    actor.at = (Cause("a", 1), "")
     for effect in (
-        Send(to="b", message=Do(label="lost")),
-        Send(to="reply:1", message=Do(label="lost")),
         SetTimer(name="bell", due_ns=0, message=Do(label="lost")),
         CancelTimer(name="bell"),
         StartMachine(address="d", kind="probe", arguments={"address": "d"}),
         StopMachine(address="b"),
         StopMachine(address="b"),
     ):
-        core._inside.carry_out(shell, effect)
+        core._inside.carry_out(actor, effect)
+    for address in ("b", "reply:1"):
+        core._inside.send(actor, address, Do(label="lost"))
     assert [] == notebook.notes
     assert [] == ours()
 
@@ -310,12 +313,10 @@ def test_what_a_machine_wants_after_the_stop_is_not_done(ours: Callable[[], list
 def test_a_message_to_an_actor_that_has_just_ended_is_dropped_and_not_counted() -> None:
     """It was found alive and had ended by the time of the put: that leaves no open account."""
     core = probed_core(Notebook()).start()
-    shell = core._shells._by_address["a"]
-    shell.mailbox.close()
-    assert not core._shells.tell("a", Envelope("b", Do(label="lost"), Cause("b", 1), ""))
+    actor = core._actors.by_address["a"]
+    actor.end()
+    assert not core._actors.tell("a", Envelope("b", Do(label="lost"), Cause("b", 1), ""))
     assert core.is_settled()
-    shell.end()
-    shell.mailbox._closed = False
     core.stop(PATIENCE_S)
 
 
@@ -341,7 +342,7 @@ def test_a_start_that_fails_leaves_nothing_running(
 
 def test_a_callback_cannot_be_opened_in_a_core_that_stops() -> None:
     core = SchedulerCore().start()
-    core._shells.silence()
+    core._actors.silence()
     core._state = "stopped"
     with pytest.raises(CoreStopped):
         register(core, Recorder())

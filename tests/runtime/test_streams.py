@@ -109,7 +109,7 @@ def test_a_reader_who_waits_is_let_go_by_whoever_closes() -> None:
 
 ENDS: dict[str, Callable[[SchedulerCore], None]] = {
     "stopped": lambda core: core.stop(),
-    "failed": lambda core: core._post(CONTEXT, Accepted(), "test"),
+    "failed": lambda core: (core._post(CONTEXT, Accepted(), "test"), core._go_on()),
 }
 
 

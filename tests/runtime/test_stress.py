@@ -28,7 +28,7 @@ def test_a_short_run(topology: TopologyName, driver: CoreDriver) -> None:
 
 
 def _books(run: Run) -> None:
-    context = run.core._shells.machines()[CONTEXT]
+    context = run.core._actors.machines()[CONTEXT]
     assert isinstance(context, Context)
     for partition in context.partitions.values():
         partition.state.owners["nobody's"] = "nobody"

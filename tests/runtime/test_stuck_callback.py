@@ -75,7 +75,7 @@ def test_whoever_was_lost_or_left_comes_back_when_its_callback_has_returned(
     with SchedulerCore() as core:
         former = _stick(core)
         getattr(core, end)(RM)
-        wait_until(lambda: not any(it.startswith("rm:") for it in core._shells._by_address))
+        wait_until(lambda: not any(it.startswith("rm:") for it in core._actors.by_address))
         with pytest.raises(CallbackStuck):
             register(core, Recorder())
         register(core, Recorder(), "rm-2")
@@ -101,7 +101,7 @@ def test_a_call_that_is_about_to_return_is_waited_for(monkeypatch: pytest.Monkey
 def test_whoever_asks_for_its_state_leaves_one_message() -> None:
     with SchedulerCore(clock=RealClock(20)) as core:
         rm = _stick(core)
-        (shell,) = (it for it in core._shells._known if it.address.startswith("rm:"))
+        (shell,) = (it for it in core._actors._known if it.address.startswith("rm:"))
         for _ in range(TIMES):
             assert "Error" in core.state_dump()["rm_diagnostics"][RM]
         assert shell.received - shell.handled <= 3

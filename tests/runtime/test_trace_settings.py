@@ -184,7 +184,7 @@ def test_a_core_that_fails_writes_what_its_flight_recorder_has(path: Path) -> No
     settings = TraceSettings(path=path, flight_recorder_bytes=10**6)
     core = SchedulerCore(trace=settings, on_failure=lambda _: None).start()
     work(core)
-    context = core._shells.machines()["context"]
+    context = core._actors.machines()["context"]
     context.handle = None  # type: ignore[method-assign,assignment]  # whatever it gets now fails it
     add_nodes(core, "last")
     wait_until(lambda: core.failure is not None)

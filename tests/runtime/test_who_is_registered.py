@@ -93,7 +93,7 @@ def _outcome(core: SchedulerCore, voices: list[Recorder]) -> str:
 
 
 def _proxy(core: SchedulerCore) -> RmProxy:
-    machine: Any = core._shells.machines()[RM_PROXY]
+    machine: Any = core._actors.machines()[RM_PROXY]
     assert isinstance(machine, RmProxy)
     return machine
 

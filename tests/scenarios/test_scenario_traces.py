@@ -93,6 +93,7 @@ def test_the_message_that_breaks_a_machine_is_in_the_trace(tmp_path: Path) -> No
         checkers=(),
     )
     driver.core._post(CONTEXT, Accepted(), "test")
+    driver.core._go_on()
     with pytest.raises(KeyError):
         driver.settle()
     driver.close()

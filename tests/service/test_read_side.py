@@ -24,7 +24,7 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionSnapshot
-from yunikorn_actors.runtime.shell import FollowerHolder
+from yunikorn_actors.runtime.outsiders import FollowerHolder
 from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.read import configuration
 from yunikorn_actors.service.read.book import Book, GapInFacts

@@ -124,8 +124,8 @@ class HeldClock(RealClock):
 
     def now_ns(self) -> int:
         if self.core is not None:
-            shell = self.core._inside.here.shell
-            if shell is not None and CONTEXT == shell.address:
+            actor = self.core._running()
+            if actor is not None and CONTEXT == actor.address:
                 assert self.let_go.wait(PATIENCE_S)
         return super().now_ns()
 
@@ -139,11 +139,11 @@ def test_a_run_on_threads_is_repeated(path: Path, topology: TopologyName) -> Non
         submit(core, "app-1")
         # At rest: else the thread of RmProxy may be lent to Context, and held with it.
         wait_until(core.is_settled)
-        before = core._shells._by_address[CONTEXT].received
+        before = core._actors.by_address[CONTEXT].received
         clock.core = core
         clock.let_go.clear()
         burst(core)
-        wait_until(lambda: core._shells._by_address[CONTEXT].received == before + 12)
+        wait_until(lambda: core._actors.by_address[CONTEXT].received == before + 12)
         clock.let_go.set()
         wait_until(core.is_settled)
     assert joined(records(path)), "vacuous: nothing was handled together"

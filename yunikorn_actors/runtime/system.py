@@ -1,7 +1,7 @@
-"""The core in service: one pykka actor for each callback, one timer thread, and the machines.
+"""The core in service: its machines, which one dispatcher runs, callbacks on threads, the timers.
 
-With the driver `threads` each machine is an actor with a thread of its own; with `direct` they
-stand in a line, and whoever brings a message runs them (`line`).
+With the driver `threads` the dispatcher has a thread of its own; with `direct` callers run the
+machines (`dispatcher`).
 
 `SchedulerCore` is what an embedder holds. Updates return at once; registration, configuration and
 questions wait for their answer and may not be called from a thread of the core, which would wait
@@ -44,7 +44,6 @@ from yunikorn_actors.machines.machine import (
     Effect,
     InvariantViolation,
     Log,
-    Send,
     SetTimer,
     StartMachine,
     StopCore,
@@ -65,19 +64,20 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.callbacks import method_of
 from yunikorn_actors.runtime import accounts
+from yunikorn_actors.runtime.actor_registry import ActorRegistry
+from yunikorn_actors.runtime.actors import Actor, Here
 from yunikorn_actors.runtime.arguments import CoreDriver, check_forms, read_timeout
 from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
+from yunikorn_actors.runtime.dispatcher import Dispatched, Dispatcher
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.journal import Journal, Kept, without_collections
-from yunikorn_actors.runtime.line import Line
 from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.meter import Meter
+from yunikorn_actors.runtime.outsiders import CallbackHolder, FollowerHolder
 from yunikorn_actors.runtime.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
 from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.secret_values import masked_dump
-from yunikorn_actors.runtime.shell import CallbackHolder, FollowerHolder, Here, Shell, Station
-from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.timers import TimerThread
 from yunikorn_actors.runtime.watch import HealthWatch
@@ -139,7 +139,6 @@ class SchedulerCore(Gateway):
         self.clock = clock or RealClock()
         super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
         self.failure: CoreFailed | None = None
-        self._inside = Inside(self)
         self._topology = Topology(
             topology,
             settings=_outside(settings or Settings(), self.clock.scale),
@@ -152,7 +151,7 @@ class SchedulerCore(Gateway):
         self._config = None if config is None else read_config(config)
         self._hooks = Hooks(on_failure, on_callback_error)
         self._driver = driver
-        self._set_up_stations()
+        self._set_up_actors()
         self._health = HealthWatch(self._look)
         self._extras: dict[str, ExtraConfig] = {}
         """What each resource manager wishes of the log and of health checks."""
@@ -176,12 +175,12 @@ class SchedulerCore(Gateway):
         recorder = self._inside.recorder
         return None if recorder is None else recorder.failure
 
-    def _set_up_stations(self) -> None:
+    def _set_up_actors(self) -> None:
         self._replies = Replies()
-        self._line = Line(self._hand_over)
-        """Empty at all times where the machines have threads."""
-        self._shells = Shells(self._line if self._driver == "direct" else None)
-        self._timers = TimerThread(self.clock, self._shells.tell, self._line.run)
+        self._dispatcher = Dispatcher(callers_run=self._driver == "direct")
+        self._actors = ActorRegistry(self._dispatcher)
+        self._timers = TimerThread(self.clock, self._actors.tell, self._dispatcher.go_on)
+        self._inside = Inside(self)
 
     # -- life
 
@@ -231,7 +230,8 @@ class SchedulerCore(Gateway):
         for address, machine in self._topology.first_machines().items():
             if self._journal is not None and isinstance(machine, Context):
                 machine = Kept(machine, self._journal)  # noqa: PLW2901 - it stands for the other
-            self._shells.start(self._inside, address, machine)
+            self._actors.start(self._inside, address, machine)
+        self._dispatcher.start()
         self._timers.start()
         if self._journal is not None and self._journal.restored is not None:
             self._post(CONTEXT, self._journal.restored, "restart")
@@ -278,16 +278,16 @@ class SchedulerCore(Gateway):
             self._timers.stop()
             self._health.stop()
             self._let_callers_go()
-            left = self._shells.end(deadline)
+            left = self._actors.end(deadline)
             self._timers.join(max(0.0, deadline - time.monotonic()))
             self._health.join(max(0.0, deadline - time.monotonic()))
             self._close_trace(left, deadline)
             if self._journal is not None:
                 self._journal.close()
-            for shell in left:
+            for actor in left:
                 logger.warning(
                     "{} has not returned from a call after {} s and is left behind",
-                    shell.address,
+                    actor.address,
                     timeout,
                 )
             logger.info("core stopped")
@@ -320,8 +320,7 @@ class SchedulerCore(Gateway):
             self._journal.forget()
         self._lock, self._order = threading.RLock(), threading.RLock()
         self._stopped = threading.Event()
-        self._inside = Inside(self)
-        self._set_up_stations()
+        self._set_up_actors()
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():
             # Its reader comes later, if at all: nobody waits in this process.
@@ -332,27 +331,28 @@ class SchedulerCore(Gateway):
     # -- the door
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
-        shell = self._inside.here.shell
-        if shell is not None and shell.at is not None:
-            envelope = Envelope(shell.address, message, *shell.at, self._inside.stamp())
+        actor = self._running()
+        if actor is not None and actor.at is not None:
+            envelope = Envelope(actor.address, message, *actor.at, self._inside.stamp())
         else:
             cause = Cause(GATEWAY, 0)
             envelope = Envelope(GATEWAY, message, cause, stimulus, self._inside.stamp())
         with self._lock:
             self._check_running()
-            taken = self._shells.tell(address, envelope)
+            taken = self._actors.tell(address, envelope)
         if not taken:
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
 
     def _go_on(self) -> None:
-        self._line.run()
+        self._dispatcher.go_on()
 
-    def _hand_over(self) -> None:
-        self._timers.wake()
+    def _running(self) -> Dispatched | Actor | None:
+        """Return the actor that works on this thread: a machine that it runs, or an outsider."""
+        return self._dispatcher.actor if self._dispatcher.is_mine else self._inside.here.actor
 
     def _is_inside(self) -> bool:
         """Whether this is a thread of the core, or one that runs its machines at this moment."""
-        return self._inside.here.shell is not None or self._line.is_mine
+        return self._inside.here.actor is not None or self._dispatcher.is_mine
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
         self._check_running()
@@ -392,7 +392,7 @@ class SchedulerCore(Gateway):
         """A call that is about to return is waited for; a thread of the core waits for nobody."""
         if self._is_inside():
             return
-        stuck = self._shells.in_a_call(rm_id, CALLBACK_TIMEOUT_S)
+        stuck = self._actors.in_a_call(rm_id, CALLBACK_TIMEOUT_S)
         if stuck is not None:
             _, call, _ = stuck.story[-1]
             raise CallbackStuck(
@@ -406,13 +406,13 @@ class SchedulerCore(Gateway):
         with self._lock:
             self._check_running()
             holder = CallbackHolder(callback, partial(self._callback_raised, address))
-            self._shells.start(self._inside, address, holder)
+            self._actors.start(self._inside, address, holder)
 
     def _open_follower(self, address: str, follower: Follower) -> None:
         with self._lock:
             self._check_running()
             holder = FollowerHolder(follower, partial(self._follower_raised, address))
-            self._shells.start(self._inside, address, holder)
+            self._actors.start(self._inside, address, holder)
 
     def _follower_raised(self, address: str, error: Exception) -> None:
         told = f"{address} raised and follows no more: {error!r}"
@@ -427,7 +427,7 @@ class SchedulerCore(Gateway):
         self._hooks.callback_raised(address, type(call).__name__, raised)
 
     def _close_callback(self, address: str) -> None:
-        self._shells.retire(address)
+        self._actors.retire(address)
 
     def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
         """The finest level and the shortest interval count."""
@@ -498,7 +498,7 @@ class SchedulerCore(Gateway):
             is_first = self.failure is None
             if is_first:
                 self.failure = failure
-        self._shells.silence()
+        self._actors.silence()
         self._let_callers_go()
         if is_first:
             self._hooks.failed(failure, error)
@@ -510,11 +510,11 @@ class SchedulerCore(Gateway):
     @property
     def handled(self) -> int:
         """How many messages have been handled since the start."""
-        return self._shells.handled
+        return self._actors.handled
 
     def is_settled(self) -> bool:
         """Every message that was sent has been handled, and no timer is due."""
-        return self._timers.is_settled(self._shells.is_settled)
+        return self._timers.is_settled(self._actors.is_settled)
 
     @property
     def next_due_ns(self) -> int | None:
@@ -545,7 +545,7 @@ class SchedulerCore(Gateway):
             )
         recorder.save(Path(path))
 
-    def _close_trace(self, left: list[Station], deadline: float) -> None:
+    def _close_trace(self, left: list[Actor], deadline: float) -> None:
         """A machine that failed, or that is still at work, is in no state to speak of."""
         recorder = self._inside.recorder
         if recorder is None:
@@ -554,10 +554,10 @@ class SchedulerCore(Gateway):
         if self.failure is not None:
             footer["failure"] = str(self.failure)
         else:
-            at_work = {shell.address for shell in left}
+            at_work = {actor.address for actor in left}
             footer["states"] = {
                 address: recorder.digest_of(machine.canonical_state())
-                for address, machine in self._shells.machines().items()
+                for address, machine in self._actors.machines().items()
                 if address not in at_work
             }
         recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
@@ -572,6 +572,7 @@ class Inside:
     def __init__(self, core: SchedulerCore) -> None:
         self.clock = core.clock
         self.here = Here()
+        self.by_address = core._actors.by_address
         self.recorder: Recorder | None = None
         self.meter: Meter | None = None
         self.survived: deque[CoreFailed] = deque(maxlen=REPLACED_MAX + 1)
@@ -579,21 +580,19 @@ class Inside:
         self._core = core
         self._marks = count(1)
 
-    # -- effects, on the thread that runs the station
+    # -- effects, on the thread that runs the actor
 
-    def carry_out(self, station: Station, effect: Effect) -> None:
+    def carry_out(self, actor: Actor, effect: Effect) -> None:
         match effect:
-            case Send():
-                self.send(station, effect.to, effect.message)
             case CallRm():
-                self.send(station, effect.callback, effect.call)
+                self.send(actor, effect.callback, effect.call)
             case SetTimer():
-                assert station.at is not None
+                assert actor.at is not None
                 # Sent when it is due: until then it waits for nobody.
-                envelope = Envelope(TIMER, effect.message, *station.at, effect.due_ns)
-                self._core._timers.arm(station.address, effect.name, effect.due_ns, envelope)
+                envelope = Envelope(TIMER, effect.message, *actor.at, effect.due_ns)
+                self._core._timers.arm(actor.address, effect.name, effect.due_ns, envelope)
             case CancelTimer():
-                self._core._timers.cancel(station.address, effect.name)
+                self._core._timers.cancel(actor.address, effect.name)
             case StopCore():
                 first = self.survived[0]
                 self._core._end_with(first, first.__cause__)
@@ -601,35 +600,37 @@ class Inside:
                 # What stood there has failed, so it arms nothing more.
                 self._core._timers.cancel_all(effect.address)
                 machine = self._core._topology.build(effect.kind, effect.arguments)
-                self._core._shells.start(self, effect.address, machine)
+                self._core._actors.start(self, effect.address, machine)
             case StopMachine():
                 # The machine first: what it still arms in the meantime is cancelled as well. If it
                 # is in the middle of a message it may arm one later, which finds no mailbox.
-                self._core._shells.retire(effect.address)
+                self._core._actors.retire(effect.address)
                 self._core._timers.cancel_all(effect.address)
             case Log():
                 (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
 
-    def send(self, station: Station, to: str, message: Message) -> None:
-        """Messages to an address without a machine are dropped."""
-        assert station.at is not None
-        envelope = Envelope(station.address, message, *station.at, self.stamp())
-        if self._core._shells.tell(to, envelope, station.promises):
-            return
+    def send(self, actor: Actor, to: str, message: Message) -> None:
+        assert actor.at is not None
+        envelope = Envelope(actor.address, message, *actor.at, self.stamp())
+        if not self._core._actors.tell(to, envelope):
+            self.send_elsewhere(actor, to, message)
+
+    def send_elsewhere(self, actor: Actor, to: str, message: Message) -> None:
+        """Take what is for a caller or the gateway; what is for an actor that has ended is lost."""
         if to == GATEWAY:
-            self._record(station, to, next(self._marks), message)
+            self._record(actor, to, next(self._marks), message)
             self._core._receive(message)
         elif self._core._replies.serves(to):
-            self._record(station, to, 1, message)
+            self._record(actor, to, 1, message)
             self._core._replies.answer(to, message)
         elif self.meter is not None:
             self.meter.lost()
 
-    def _record(self, station: Station, to: str, step: int, message: Message) -> None:
+    def _record(self, actor: Actor, to: str, step: int, message: Message) -> None:
         """Note what goes to a caller, who has no mailbox; what the gateway hears has one sender."""
         if self.recorder is not None:
-            assert station.at is not None
-            head = (to, step, station.address, *station.at, self.clock.now_ns())
+            assert actor.at is not None
+            head = (to, step, actor.address, *actor.at, self.clock.now_ns())
             self.recorder.add(Delivery(*head, message))
 
     def stamp(self) -> int | None:
@@ -644,15 +645,18 @@ class Inside:
 
     # -- failure
 
-    def fail(self, station: Station, envelope: Envelope, error: BaseException) -> None:
+    def fail(self, actor: Actor, envelope: Envelope, error: BaseException) -> None:
         """Keep the first failure with its story; from here on nothing is handled."""
-        self._core._end_with(_failure_of(station, envelope, error), error)
+        # First: what is called when a core fails may take its time.
+        if self._core._dispatcher.is_mine:
+            self._core._dispatcher.hand_over()
+        self._core._end_with(_failure_of(actor, envelope, error), error)
 
-    def survive(self, station: Station, envelope: Envelope, error: Exception) -> None:
+    def survive(self, actor: Actor, envelope: Envelope, error: Exception) -> None:
         """A machine failed that can be replaced: keep what led there, should it not help."""
-        failure = _failure_of(station, envelope, error)
+        failure = _failure_of(actor, envelope, error)
         self.survived.append(failure)
-        told = f"{_headline(station, envelope, error)}; another takes its place"
+        told = f"{_headline(actor, envelope, error)}; another takes its place"
         logger.error("{}", told, exception=error)
         alarm(told)
         # What the frames hold is the whole machine; the lines are all that is of use.
@@ -669,9 +673,9 @@ class Inside:
                 self.recorder.add(Delivery(*head, now_ns, answer.message))
             self._core._replies.answer(answer.to, answer.message)
 
-    def stopped_from_outside(self, shell: Shell) -> None:
+    def stopped_from_outside(self, actor: Actor) -> None:
         """A call that stops all actors of the process stops this core as well."""
-        logger.warning("{} was stopped from outside, so the core stops", shell.address)
+        logger.warning("{} was stopped from outside, so the core stops", actor.address)
         self._core.stop()
 
 
@@ -683,14 +687,14 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def _failure_of(station: Station, envelope: Envelope, error: BaseException) -> CoreFailed:
+def _failure_of(actor: Actor, envelope: Envelope, error: BaseException) -> CoreFailed:
     """Tell a failure with the last messages of its machine."""
     story = tuple(
-        f"{sender} -> {station.address}: {kind.__name__} ({stimulus})"
-        for sender, kind, stimulus in station.story
+        f"{sender} -> {actor.address}: {kind.__name__} ({stimulus})"
+        for sender, kind, stimulus in actor.story
     )
     failure = CoreFailed(
-        f"{_headline(station, envelope, error)}; its last messages:\n  " + "\n  ".join(story)
+        f"{_headline(actor, envelope, error)}; its last messages:\n  " + "\n  ".join(story)
     )
     failure.__cause__ = (
         InvariantViolation(error.what, story) if isinstance(error, InvariantViolation) else error
@@ -698,9 +702,9 @@ def _failure_of(station: Station, envelope: Envelope, error: BaseException) -> C
     return failure
 
 
-def _headline(station: Station, envelope: Envelope, error: BaseException) -> str:
+def _headline(actor: Actor, envelope: Envelope, error: BaseException) -> str:
     message = type(envelope.message).__name__
-    return f"{station.address} failed on {message} ({envelope.stimulus}): {masked(repr(error))}"
+    return f"{actor.address} failed on {message} ({envelope.stimulus}): {masked(repr(error))}"
 
 
 def _outside(settings: Settings, time_scale: int) -> Settings:

@@ -26,7 +26,7 @@ class RecordedCore(SchedulerCore):
     def faults(self) -> list[str]:
         """Return what is wrong with what was notified; ask for it while nothing is on its way."""
         with self._order:
-            context = self._shells.machines()[CONTEXT]
+            context = self._actors.machines()[CONTEXT]
             assert isinstance(context, Context)
             faults, self._faults = self._faults, []
             self._records.forget_former()

@@ -124,7 +124,7 @@ def _mailboxes(core: SchedulerCore) -> dict[str, Any]:
     """Tell how long each mailbox is, and with a meter what its actor did."""
     meter = core._inside.meter
     return {
-        "lengths": core._shells.lengths(),
+        "lengths": core._actors.lengths(),
         "metered": None if meter is None else meter.plain(),
         "callback_errors": dict(sorted(core._raised_in.copy().items())),
         "unhandled": {

@@ -1,0 +1,247 @@
+"""Runs the machines: one at a time, whichever has messages.
+
+Each machine is an actor with a mailbox of its own. A machine never waits for anything, and under
+one interpreter lock only one runs at a time anyway, so a thread for each brings nothing but changes
+of threads. One dispatcher runs whichever actor has messages, for a slice of time, then the next.
+RmProxy comes first: calls are taken in and answers go out while the others have much to do.
+
+One thread at a time runs the machines: it has the *hold*, which is tried and never waited for. A
+thread that leaves a message and finds the hold free takes it. With the driver `threads` it passes
+the hold on to the dispatcher's own thread; with `direct` it runs the machines itself, for so many
+messages at most, and then passes it on. A thread that finds the hold taken leaves its message: who
+has the hold looks again after it was let go. So nothing is forgotten, and no caller waits.
+
+An interrupt (Ctrl-C) of a caller that runs the machines waits until the message in hand is handled,
+because half a handler is half a truth; then it is raised in the call, and the rest is passed on.
+Whatever else breaks into a handler, as a handler of signals that raises, fails the core.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import math
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from time import monotonic_ns
+from typing import Any, Final, Protocol
+
+from yunikorn_actors.messages.base import Cause, Envelope
+from yunikorn_actors.messages.scheduling import RunSlice
+
+SLICE_NS: Final = 1_000_000
+"""So long one machine runs while others have messages. What waits in one mailbox is handled
+together, so a slice of one message would cost more."""
+RUN_MAX: Final = 1_000
+"""Messages that a caller handles before it passes the hold on."""
+
+END_S: Final = 1.0
+
+
+class Dispatched(Protocol):
+    """An actor whose machine the dispatcher runs."""
+
+    address: str
+    at: tuple[Cause, str] | None
+    handled: int
+    waiting: deque[Any]
+    """Envelopes, and what pykka puts."""
+    is_ready: bool
+    """The dispatcher will come here, or is here."""
+
+    def deliver(self, envelope: Envelope) -> None: ...
+
+    def receive_from_pykka(self, item: Any) -> None: ...  # noqa: ANN401 - pykka's envelope
+
+    def come_again(self) -> None:
+        """Have the dispatcher come again, after the others."""
+
+    def drop(self) -> None:
+        """Count what waits, and let go of callers."""
+
+
+class Outside(Protocol):
+    """An actor with a thread of its own."""
+
+    def hand_over(self, envelope: Envelope) -> None: ...
+
+
+class Dispatcher:
+    def __init__(self, *, callers_run: bool) -> None:
+        self.actor: Dispatched | None = None
+        """The one whose message is being handled."""
+        self._callers_run = callers_run
+        self.lock: Final = threading.RLock()
+        """Guards the mailboxes and who is ready; held for a moment only."""
+        self.ready: Final[deque[Dispatched]] = deque()
+        """Those with messages, each once, but for the one that is running."""
+        self._outgoing: list[tuple[Outside, Envelope]] = []
+        """What goes outside is handed over last: the running thread is about to wait then, and the
+        interpreter is free for the threads of the callbacks."""
+        self._hand_over_ns = 0
+        """When it is handed over though machines have messages left."""
+        self._hold = threading.Lock()
+        self._runner: int | None = None
+        self._is_interrupted = False
+        self._is_closed = False
+        self._bell: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        """True passes the hold to the dispatcher's thread, False ends it."""
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        thread = threading.Thread(target=self._loop, name="yunikorn-actors-dispatcher", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread is running the machines at this moment."""
+        return self._runner == threading.get_ident()
+
+    # -- messages
+
+    def send_outside(self, actor: Outside, envelope: Envelope) -> None:
+        """Hand over a message of a machine to the thread of an outsider, soon."""
+        if self._runner != threading.get_ident():
+            actor.hand_over(envelope)
+            return
+        if not self._outgoing:
+            self._hand_over_ns = monotonic_ns() + SLICE_NS
+        self._outgoing.append((actor, envelope))
+
+    def hand_over(self) -> None:
+        """Hand over now what goes outside: what follows may take its time."""
+        outgoing = self._outgoing
+        if outgoing:
+            self._outgoing = []
+            for actor, envelope in outgoing:
+                actor.hand_over(envelope)
+
+    # -- running
+
+    def go_on(self) -> None:
+        """See to it that what was left is handled; called outside of every lock."""
+        if not self.ready or not self._hold.acquire(blocking=False):
+            return
+        if not self._callers_run:
+            self._bell.put(True)
+        elif _may_be_interrupted():
+            self._run_uninterrupted()
+        else:
+            self._run_as_caller()
+
+    def _run_uninterrupted(self) -> None:
+        # As `signal` has them they make enumerations of what they are given: 15 times the cost, and
+        # this is paid at every call of the main thread.
+        _signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            self._run_as_caller()
+        finally:
+            # A hook of the embedder may have set another one.
+            if _signal.getsignal(signal.SIGINT) == self._interrupt:
+                _signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._is_interrupted:
+            self._is_interrupted = False
+            raise KeyboardInterrupt
+
+    def _interrupt(self, *_: object) -> None:
+        self._is_interrupted = True
+
+    def _run_as_caller(self) -> None:
+        is_done = False
+        try:
+            is_done = self._run(RUN_MAX)
+        finally:
+            if not is_done:
+                self._bell.put(True)
+
+    def _loop(self) -> None:
+        """Run on the dispatcher's own thread, whenever it gets the hold."""
+        while self._bell.get():
+            if not self._run(math.inf):
+                self._bell.put(True)
+
+    def _run(self, left: float) -> bool:
+        """Handle what waits, and let go of the hold; False with the hold if more may be left."""
+        ready = self.ready
+        while True:
+            self._runner = threading.get_ident()
+            try:
+                while ready:
+                    if left <= 0 or self._is_interrupted:
+                        return False
+                    left -= self._run_slice(ready.popleft(), left)
+                    if self._outgoing and ready and monotonic_ns() >= self._hand_over_ns:
+                        self._yield()
+            finally:
+                self.hand_over()
+                self.actor = self._runner = None
+            self._hold.release()
+            # Looked at again: what came in between was left by a thread that found the hold taken.
+            if not ready or not self._hold.acquire(blocking=False):
+                return True
+
+    def _run_slice(self, actor: Dispatched, most: float) -> int:
+        """Run one machine for a slice of time; return how many messages it has handled."""
+        self.actor, waiting, before = actor, actor.waiting, actor.handled
+        until_ns = 0
+        try:
+            while waiting:
+                item = waiting.popleft()
+                if type(item) is not Envelope:
+                    actor.receive_from_pykka(item)
+                    continue
+                actor.deliver(item)
+                if type(item.message) is RunSlice:
+                    self._yield()
+                if not waiting:
+                    break
+                # Most slices are one message, for which no clock is read.
+                now_ns = monotonic_ns()
+                until_ns = until_ns or now_ns + SLICE_NS
+                if now_ns >= until_ns or self._is_interrupted or actor.handled - before >= most:
+                    break
+        finally:
+            # Who leaves a message now finds that nobody comes, or is seen here.
+            actor.is_ready = False
+            if waiting:
+                actor.come_again()
+        return actor.handled - before
+
+    def _yield(self) -> None:
+        """Let the threads of callbacks and callers have the interpreter.
+
+        Without this they would get it only when its switch interval is over, at each step of each
+        of their messages.
+        """
+        self.hand_over()
+        time.sleep(0)
+
+    # -- the end
+
+    def close(self, timeout: float) -> None:
+        """Wait for who runs the machines, and drop what is left; the actors are deaf."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        # Not given back: nobody runs the machines any more.
+        has_hold = self._hold.acquire(timeout=timeout)
+        while self.ready:
+            actor = self.ready.popleft()
+            actor.is_ready = False
+            actor.drop()
+        if has_hold:
+            self.hand_over()
+        self._bell.put(False)
+        if self._thread is not None and has_hold:
+            # It has nothing to do, so it ends at once, however little time is left.
+            self._thread.join(END_S)
+
+
+def is_main() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def _may_be_interrupted() -> bool:
+    """Python raises an interrupt in the main thread; a program with a handler of its own knows."""
+    return is_main() and _signal.getsignal(signal.SIGINT) is signal.default_int_handler
