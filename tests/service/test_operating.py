@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -268,7 +269,11 @@ def test_on_a_terminal_a_table_is_as_wide_as_that_and_names_stand_once(town: Run
                 words, stdout=out, env={**os.environ, "COLUMNS": "78"}, check=False
             )
             assert 0 == done.returncode
-        shown = screen.read(65_536).decode().splitlines()
+        written = b""
+        # A terminal hands over what it has in pieces.
+        while select.select([screen], [], [], 0.2)[0]:
+            written += screen.read(65_536)
+    shown = written.decode().splitlines()
     assert 78 == max(map(len, shown))
     assert 1 == sum("node-1" in line for line in shown)
     assert 1 == sum("xxx..." in line for line in shown)

@@ -10,10 +10,7 @@ from yunikorn_actors.runtime.clock import Clock
 
 
 class TimerThread:
-    """Hands envelopes to `deliver` when they are due, and then calls `go_on`.
-
-    That is called as well when the thread is woken: it can be lent.
-    """
+    """Hands envelopes to `deliver` when they are due, and then calls `go_on`."""
 
     def __init__(
         self,
@@ -58,7 +55,7 @@ class TimerThread:
             self._armed.cancel_all(address)
 
     def wake(self) -> None:
-        """The clock was moved by hand, or somebody hands work over."""
+        """The clock was moved by hand."""
         with self._condition:
             self._is_woken = True
             self._condition.notify()
