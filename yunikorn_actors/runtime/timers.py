@@ -95,9 +95,8 @@ class TimerThread:
                 # the core look settled.
                 if due is not None:
                     self._deliver(*due)
-                # Not because something was armed: whoever did that is at work himself.
-                is_wanted, self._is_woken = due is not None or self._is_woken, False
-            if is_wanted:
+                self._is_woken = False
+            if due is not None:
                 self._go_on()
 
     def _next_due(self) -> tuple[str, Envelope] | None:
