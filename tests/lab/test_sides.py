@@ -137,6 +137,7 @@ WITH = {
     "an ask shows no node": ("required-nodes", "large"),
     "all that was asked back is dumped as preempted": ("gangs", "manual-confirmations", "waits"),
     "foreign work is not shown": ("foreign-work", "large"),
+    "M322": ("extra-configuration", "reloads"),
     "M323": ("resized-nodes", "foreign-work"),
 }
 """The parts of worlds in which some of them are looked for."""

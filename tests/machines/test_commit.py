@@ -252,10 +252,13 @@ def _check(written: Written, key: str, app: str = APP) -> Refusal | None:
     return check(written.state, made)
 
 
-def test_an_ask_that_can_run_here_alone_goes_before_drains_and_reservations(
-    written: Written,
-) -> None:
+def test_an_ask_that_can_run_here_alone_goes_before_reservations(written: Written) -> None:
     _reserve_for_another(written)
+    written.ask("here", vcore=3, required_node="n1")
+    assert _check(written, "here") is None
+
+
+def test_an_ask_that_can_run_here_alone_goes_before_drains(written: Written) -> None:
     written.schedule("n1", drained=True)
     assert Refusal.NODE_DRAINING is _check(written, "a")
     written.ask("here", vcore=3, required_node="n1")

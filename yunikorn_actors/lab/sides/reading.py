@@ -211,7 +211,7 @@ def _wrong_together(whole: ManagerDescribed) -> Iterator[str]:
         one = replace(whole, config=replace(whole.config, partitions=(part,)))
         told = managers.described(part.name, one)
     if parts and told != whole:
-        yield f"of several cores {whole.rm_id} is described as {told}, expected {whole}"
+        yield f"of several cores {whole.rm_id} is described otherwise: {differing(whole, told)}"
     for number, part in enumerate(parts, 1):
         left = managers.left(part.name, whole.rm_id)
         rest = parts[number:]
@@ -221,4 +221,5 @@ def _wrong_together(whole: ManagerDescribed) -> Iterator[str]:
             else ManagerLeft(rm_id=whole.rm_id)
         )
         if left != wanted:
-            yield f"when it has left {part.name}, {whole.rm_id} is described as {left}"
+            wrong = differing(wanted, left)
+            yield f"when it has left {part.name}, {whole.rm_id} is described otherwise: {wrong}"
