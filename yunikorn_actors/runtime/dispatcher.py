@@ -29,7 +29,7 @@ from typing import Any, Final, Protocol
 from yunikorn_actors.messages.base import Cause, Envelope
 from yunikorn_actors.messages.scheduling import RunSlice
 
-SLICE_NS: Final = 1_000_000
+SLICE_NS: Final = 2_000_000
 """So long one machine runs while others have messages. What waits in one mailbox is handled
 together, so a slice of one message would cost more."""
 RUN_MAX: Final = 1_000
