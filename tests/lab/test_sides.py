@@ -197,6 +197,26 @@ def test_a_reader_numbers_event_records_as_the_core_does() -> None:
     assert play(case, case.tape(), all_oracles()).violation is None
 
 
+BOUND = """\
+name: a fact without a record comes first, then another bound of what waits for a push
+settings: {slice_max: 1}
+steps:
+- advance: 2s
+- ask: {app: app-8, key: k6, count: 2}
+- config:
+    queues:
+      partitions:
+      - queues: []
+    extra: {event.requestCapacity: '1'}
+"""
+
+
+def test_the_bound_of_a_push_is_that_of_its_first_record() -> None:
+    case = parse_case(BOUND, "bound.yaml")
+    outcome = play(case, case.tape(), all_oracles())
+    assert outcome.ok, outcome.violation
+
+
 FORGOTTEN = """\
 name: two applications are rejected in one request, and the history has room for one
 settings: {history_max: 1}

@@ -249,14 +249,15 @@ class EventPublisher:
         wishes = self._wishes.get(rm_id, DEFAULTS)
         if not wishes.events_tracked:
             return []
-        ring, unpushed = self.ring, self._unpushed.get(rm_id)
-        if unpushed is None:
-            capacity = wishes.event_push_capacity or self._settings.event_push_capacity
-            unpushed = self._unpushed[rm_id] = Unpushed(capacity)
         # Facts are kept, not their records: most are never read, so they are built when they are.
-        count = ring.take(facts)
+        count = self.ring.take(facts)
         if not count:
             return []
+        unpushed = self._unpushed.get(rm_id)
+        if unpushed is None:
+            # The bound is that of the moment when the first record comes to wait.
+            capacity = wishes.event_push_capacity or self._settings.event_push_capacity
+            unpushed = self._unpushed[rm_id] = Unpushed(capacity)
         unpushed.add(facts, count)
         if self._push_is_coming and not self._hearers:
             return []
