@@ -272,7 +272,7 @@ class MachineActor(Actor, pykka.Actor):
         pykka.Actor.__init__(self)
         Actor.__init__(self, system, address, holder, step)
         self.waiting: deque[Any] = deque()
-        """Envelopes, and what pykka puts; as in `put_from_pykka`."""
+        """Envelopes, and messages that a program sends by pykka's reference to this actor."""
         self.is_ready = False
         """The dispatcher will come here, or is here."""
         self._dispatcher = dispatcher

@@ -45,7 +45,7 @@ class Dispatched(Protocol):
     at: tuple[Cause, str] | None
     handled: int
     waiting: deque[Any]
-    """Envelopes, and what pykka puts."""
+    """Envelopes, and messages that a program sends by pykka's reference to this actor."""
     is_ready: bool
     """The dispatcher will come here, or is here."""
 

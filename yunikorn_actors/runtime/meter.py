@@ -30,7 +30,7 @@ class Histogram:
 
 
 class Gauge:
-    """The figures of one role, written by all stations that have it."""
+    """The figures of one role, written by all actors that have it."""
 
     def __init__(self, lock: threading.RLock, cycles: Histogram) -> None:
         self.waiting_ns = 0
@@ -83,7 +83,7 @@ class Meter:
         self._dead_letters = 0
 
     def gauge(self, address: str) -> Gauge:
-        """Return where the figures of a station belong; it keeps that, and asks once."""
+        """Return where the figures of an actor belong; the actor keeps that, and asks once."""
         role = role_of(address)
         with self._lock:
             gauge = self._gauges.get(role)
