@@ -7,11 +7,14 @@ is written. Every other type counts in plain integers. The result always fits in
 
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from yunikorn_actors.domain.resource import INT64_MAX
 
 VCORE: Final = "vcore"
+MEMORY: Final = "memory"
 
 UINT64_MAX: Final = 2**64 - 1
 """The largest count, as opposed to a quantity, that a configuration may have."""
@@ -35,6 +38,14 @@ _SUFFIXES: Final = (
 )
 
 
+_OTHER_NAMES: Final = {
+    **dict.fromkeys(("cpu", "cpus", "vcpu", "vcpus", "core", "cores", "vcores"), VCORE),
+    **dict.fromkeys(("mem", "ram", "memories"), MEMORY),
+}
+"""How other systems call the types that everybody has."""
+_ALIKE: Final = 0.81
+
+
 class QuantityError(ValueError):
     """A text that is no quantity of its resource type."""
 
@@ -53,6 +64,20 @@ def parse_quantity(kind: str, text: str) -> int:
     if quantity is None or quantity > INT64_MAX:
         raise QuantityError(f"invalid quantity: overflow of 64 bits by {text!r}")
     return quantity
+
+
+@lru_cache(maxsize=256)
+def meant_by(kind: str, words: tuple[str, ...] = ()) -> str | None:
+    """Return the type, or the word, of which this type is a slip; None if it may well be meant."""
+    known = (VCORE, MEMORY, *words)
+    low = kind.lower()
+    # What has a prefix or a number in it is no slip of a word.
+    if kind in known or not low.isalpha():
+        return None
+    if low in _OTHER_NAMES or low in known:
+        return _OTHER_NAMES.get(low, low)
+    near = [word for word in known if sorted(word) == sorted(low)]
+    return next(iter(near or get_close_matches(low, known, n=1, cutoff=_ALIKE)), None)
 
 
 def amounts(resource: Mapping[str, int] | None) -> str:

@@ -256,8 +256,12 @@ class AsyncScheduler:
         queue: str = "root.default",
         user: str,
         groups: Iterable[str] = (),
-        gang: Mapping[str, Mapping[str, si.Amount]] | None = None,
+        gang: Mapping[str, Mapping[str, Any]] | None = None,
         gang_style: requests.Style = "Soft",
+        priority: int = 0,
+        may_preempt: bool = True,
+        preemptible: bool = True,
+        required_node: str = "",
         timeout: str | float | None = None,  # noqa: ASYNC109 - the application's
         stays: bool = False,
         running: Iterable[Running] = (),
@@ -269,6 +273,10 @@ class AsyncScheduler:
         accepted: _LoopPromise[Account[AsyncLease]] = self._promise()
         submission = requests.Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
+            treatment={
+                "priority": priority, "may_preempt": may_preempt, "preemptible": preemptible,
+                "required_node": required_node,
+            },
             gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
             fallback=fallback,
         )  # fmt: skip

@@ -11,9 +11,16 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
 from yunikorn_actors.front.books import Account, Asked, Fits, Promise
 from yunikorn_actors.front.broker import Broker
+from yunikorn_actors.front.gang import with_required_node
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
 from yunikorn_actors.front.past import AskStatus
-from yunikorn_actors.front.written import read_amounts, read_count, read_texts, shown
+from yunikorn_actors.front.written import (
+    changed_policy,
+    read_amounts,
+    read_count,
+    read_texts,
+    shown,
+)
 
 L = TypeVar("L", bound=BaseLease)
 F = TypeVar("F")
@@ -68,13 +75,13 @@ class BaseApplication(Generic[F, L]):
         memory: si.Amount | None = None,
         resources: Mapping[str, si.Amount] | None = None,
         group: str = "",
-        priority: int = 0,
-        required_node: str = "",
+        priority: int | None = None,
+        required_node: str | None = None,
         fits: Fits | None = None,
         count: None = None,
         tags: Mapping[str, str] | None = None,
-        may_preempt: bool = True,
-        preemptible: bool = True,
+        may_preempt: bool | None = None,
+        preemptible: bool | None = None,
         originator: bool = False,
     ) -> F: ...
 
@@ -87,13 +94,13 @@ class BaseApplication(Generic[F, L]):
         memory: si.Amount | None = None,
         resources: Mapping[str, si.Amount] | None = None,
         group: str = "",
-        priority: int = 0,
-        required_node: str = "",
+        priority: int | None = None,
+        required_node: str | None = None,
         fits: Fits | None = None,
         count: int,
         tags: Mapping[str, str] | None = None,
-        may_preempt: bool = True,
-        preemptible: bool = True,
+        may_preempt: bool | None = None,
+        preemptible: bool | None = None,
         originator: bool = False,
     ) -> list[F]: ...
 
@@ -105,13 +112,13 @@ class BaseApplication(Generic[F, L]):
         memory: si.Amount | None = None,
         resources: Mapping[str, si.Amount] | None = None,
         group: str = "",
-        priority: int = 0,
-        required_node: str = "",
+        priority: int | None = None,
+        required_node: str | None = None,
         fits: Fits | None = None,
         count: int | None = None,
         tags: Mapping[str, str] | None = None,
-        may_preempt: bool = True,
-        preemptible: bool = True,
+        may_preempt: bool | None = None,
+        preemptible: bool | None = None,
         originator: bool = False,
     ) -> F | list[F]:
         """Ask for room; the answer is a future of the lease. The call itself never waits.
@@ -127,29 +134,28 @@ class BaseApplication(Generic[F, L]):
         - `required_node`: the only node that will do.
         - `fits`: called with a node's id before the ask is placed there; false means another node.
           It runs on the core's delivery thread, so it must be quick, and what waits for the core
-          raises `WouldBlock` in it. With `AsyncScheduler` it runs on the event loop and may be
-          `async`.
-        - `count`: ask for so many alike, with the keys `key-1`, `key-2` and so on. The answer is a
-          list of futures, as each is placed, cancelled, rejected and lost by itself: one future of
-          a list could say nothing before the last of them is placed. `concurrent.futures.wait` and
-          `asyncio.gather` make one of many where that is wanted.
+          raises `WouldBlock` in it. With `AsyncScheduler` it runs on the loop and may be `async`.
         - `may_preempt`: whether others may lose their leases for it, as far as its queue has a
           guarantee. `preemptible`: false means that it loses its own after all others.
         - `tags`, `originator`: as in `si.AllocationAsk`.
+        - `priority`, `required_node`, `may_preempt`, `preemptible` and `tags` that are not given
+          are those of its group, or else of its application.
+        - `count`: ask for so many alike, with the keys `key-1`, `key-2` and so on. The answer is a
+          list of futures, as each is placed, cancelled, rejected and lost by itself.
         """
         _check(key, fits)
         written = self._amounts(read_amounts("ask", vcore, memory, resources), group)
+        account = self._account
+        treatment = account.groups[group].treatment if group else account.treatment
         ask = si.AllocationAsk(
             allocation_key=key,
             application_id=self.id,
             partition_name=self._broker.terms.partition,
             resource_ask=si.Resource.parse(written),
-            priority=priority,
+            priority=treatment.priority if priority is None else priority,
             task_group_name=group,
-            tags=self._tags(tags, required_node, fits),
-            preemption_policy=si.PreemptionPolicy(
-                allow_preempt_self=preemptible, allow_preempt_other=may_preempt
-            ),
+            tags=self._tags(tags, required_node, fits, treatment.tags),
+            preemption_policy=changed_policy(treatment.policy, preemptible, may_preempt),
             originator=originator,
         )
         if count is None:
@@ -158,15 +164,17 @@ class BaseApplication(Generic[F, L]):
         return self._ask([(it, ask) for it in keys], written, fits)
 
     def _tags(
-        self, tags: Mapping[str, str] | None, required_node: str, fits: Fits | None
+        self,
+        tags: Mapping[str, str] | None,
+        required_node: str | None,
+        fits: Fits | None,
+        otherwise: Mapping[str, str],
     ) -> dict[str, str]:
-        if required_node and not isinstance(required_node, str):
-            raise InvalidRequest(
-                f"ask: required_node: must be the id of a node, not {shown(required_node)}"
-            )
-        given = read_texts("ask: tags", tags)
+        given = dict(otherwise)
+        if tags is not None:
+            given |= read_texts("ask: tags", tags)
         if required_node:
-            given[si.constants.TAG_REQUIRED_NODE] = required_node
+            given = with_required_node("ask", given, required_node)
         if fits is None:
             given |= self._broker.tags_without_fits
         return given
@@ -180,7 +188,7 @@ class BaseApplication(Generic[F, L]):
             )
         if not written and not group:
             raise InvalidRequest("ask: say how much it needs: vcore=, memory=, or resources=")
-        return written or groups[group]
+        return written or groups[group].written
 
     def _ask(
         self,

@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.front.gang import PLAIN, Members, Treatment
 from yunikorn_actors.front.lease import BaseLease, Running
 
 L = TypeVar("L", bound=BaseLease)
@@ -40,8 +41,10 @@ class Account(Generic[L]):
 
     id: str
     accepted: Promise[Any]
-    groups: Mapping[str, Mapping[str, si.Amount]] = field(default_factory=dict)
-    """Of a gang: how large a member of each group is."""
+    groups: Mapping[str, Members] = field(default_factory=dict)
+    """Of a gang: how large a member of each group is, and how it is treated."""
+    treatment: Treatment = PLAIN
+    """Of its asks, those of groups excepted."""
     queue: str = ""
     """Where the core has put it; the one that it asked for if an older core does not say."""
     is_known: bool = False

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from yunikorn_actors.domain.why import Why
+from yunikorn_actors.domain.why import Cause, Why
 from yunikorn_actors.front.books import Deal
 
 REMEMBERED_MAX: Final = 10_000
@@ -29,6 +29,18 @@ class AskStatus:
     """The node where it runs, or ran."""
     why: Why | None = None
     """Of an ask that waits: what stands in its way, in parts."""
+
+    @property
+    def cause(self) -> Cause | None:
+        """Of an ask that waits: why, as a word; of a gang, why its next placeholder waits."""
+        if self.why is None:
+            return None
+        first = self.why.decisive
+        return first.cause if first.gang is None else first.gang.cause or first.cause
+
+    def report(self) -> str:
+        """Say all of it, one thing on a line, as `report` of `why` does."""
+        return self.text if self.why is None else self.why.report()
 
     def __str__(self) -> str:
         return self.text

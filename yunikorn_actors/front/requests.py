@@ -2,25 +2,29 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.placement import FALLBACK_PATH
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.front.books import Account, Promise
 from yunikorn_actors.front.broker import Broker
+from yunikorn_actors.front.gang import (
+    PLAIN,
+    placeholders,
+    read_gang,
+    read_treatment,
+    still_missing,
+    whole_gang,
+)
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import (
-    placeholders,
     read_amounts,
-    read_gang,
     read_several,
     read_texts,
     read_timeout,
     shown,
-    still_missing,
-    whole_gang,
 )
 from yunikorn_actors.machines.settings import Settings
 
@@ -80,7 +84,9 @@ class Submission:
     queue: str
     user: str
     groups: Iterable[str]
-    gang: Mapping[str, Mapping[str, si.Amount]] | None
+    gang: Mapping[str, Mapping[str, Any]] | None
+    treatment: Mapping[str, Any]
+    """What it says of how its asks are treated."""
     gang_style: Style
     timeout: str | float | None
     stays: bool
@@ -100,7 +106,8 @@ def add_application(
     name = said.application_id
     if not isinstance(name, str) or not name:
         raise InvalidRequest(f"application: {shown(name)} is no id; use a text that is not empty")
-    gang = read_gang(said.gang)
+    treatment = read_treatment("application", said.treatment, PLAIN)
+    gang = read_gang(said.gang, treatment)
     mine = [it for it in read_running("application", said.running) if it.application == name]
     missing = still_missing(gang, name, mine)
     if said.stays:
@@ -126,7 +133,8 @@ def add_application(
         id=name,
         accepted=accepted,
         queue=said.queue,
-        groups={group: members.written for group, members in gang.items()},
+        groups=gang,
+        treatment=treatment,
     )
     waiting = placeholders(name, partition, missing, broker.tags_without_fits)
     broker.add_application(account, request, waiting)

@@ -168,8 +168,12 @@ class Scheduler:
         queue: str = "root.default",
         user: str,
         groups: Iterable[str] = (),
-        gang: Mapping[str, Mapping[str, si.Amount]] | None = None,
+        gang: Mapping[str, Mapping[str, Any]] | None = None,
         gang_style: requests.Style = "Soft",
+        priority: int = 0,
+        may_preempt: bool = True,
+        preemptible: bool = True,
+        required_node: str = "",
         timeout: str | float | None = None,
         stays: bool = False,
         running: Iterable[Running] = (),
@@ -185,7 +189,11 @@ class Scheduler:
         - `user`, `groups`: whose limits and permissions count.
         - `gang`: members that are of use only together, as
           `{"driver": {"vcore": 1}, "executor": {"count": 4, "vcore": 2}}`. Room for all of them is
-          kept before the first is placed. Ask for each by its `group`.
+          kept before the first is placed. Ask for each by its `group`. A group may also say
+          `priority`, `may_preempt`, `preemptible`, `required_node` and `tags`: they hold for the
+          room that is kept as for the members.
+        - `priority`, `may_preempt`, `preemptible`, `required_node`: of all its asks and groups that
+          do not say otherwise, as in `ask`.
         - `gang_style`, `timeout`: if the room for a gang is not there in time (seconds, or text
           such as `"10m"`; 15 minutes unless given), the application fails and its asks raise
           (`Hard`), or its asks are placed one by one as room appears (`Soft`). Without a gang
@@ -199,6 +207,10 @@ class Scheduler:
         accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers)
         submission = requests.Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
+            treatment={
+                "priority": priority, "may_preempt": may_preempt, "preemptible": preemptible,
+                "required_node": required_node,
+            },
             gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
             fallback=fallback,
         )  # fmt: skip

@@ -1,15 +1,14 @@
 """What a program writes for the front, read into the messages of the interface."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.config import parse_duration
+from yunikorn_actors.domain.quantity import meant_by
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.front.lease import Running
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.si.form import flaw_of
 from yunikorn_actors.si.wire import SiMessage
@@ -49,6 +48,8 @@ _ARGUMENTS: Final = {
     "allocation_key": "key",
     "schedulable_resource.resources": "resources",
     "resource_ask.resources": "resources",
+    "preemption_policy.allow_preempt_self": "preemptible",
+    "preemption_policy.allow_preempt_other": "may_preempt",
 }
 """What a field of the interface is called in a call of the front, where that differs."""
 
@@ -82,7 +83,27 @@ def read_amounts(
     twice = sorted(amounts.keys() & (resources or {}).keys())
     if twice:
         raise InvalidRequest(f"{what}: {twice[0]} is given twice, by name and in resources")
-    return {**amounts, **(resources or {})}
+    if resources:
+        check_words(what, resources)
+        amounts |= resources
+    return amounts
+
+
+def check_words(
+    what: str,
+    written: Mapping[str, object],
+    words: tuple[str, ...] = (),
+    others: Mapping[str, str] = {},
+) -> None:
+    """Refuse what would be a resource type of its own and is a slip of another word.
+
+    A type that nobody has would make an ask wait for ever, and bounds nothing in a quota.
+    """
+    for kind in written:
+        if isinstance(kind, str) and (word := others.get(kind) or meant_by(kind, words)):
+            raise InvalidRequest(
+                f"{what}: {shown(kind)} would be a resource type; did you mean {word!r}?"
+            )
 
 
 def shown(value: object) -> str:
@@ -105,36 +126,6 @@ def read_several(what: str, items: Iterable[T]) -> tuple[T, ...]:
     if isinstance(items, str) or not isinstance(items, Iterable):
         raise InvalidRequest(f"{what}: must be a list or such, not {shown(items)}")
     return tuple(items)
-
-
-class Members(NamedTuple):
-    """How many members a group of a gang has, and how large each is."""
-
-    number: int
-    written: dict[str, si.Amount]
-    size: si.Resource
-
-
-def read_gang(gang: Mapping[str, Mapping[str, si.Amount]] | None) -> dict[str, Members]:
-    """Read `{"executor": {"count": 4, "vcore": 2}}`."""
-    groups: dict[str, Members] = {}
-    if gang is not None and not isinstance(gang, Mapping):
-        raise InvalidRequest(f"gang: must be a mapping from groups to sizes, not {shown(gang)}")
-    for name, written in (gang or {}).items():
-        if not isinstance(name, str) or not name:
-            raise InvalidRequest(f"gang: {shown(name)} is no name of a group; use a text")
-        if not isinstance(written, Mapping):
-            raise InvalidRequest(
-                f"gang: {name}: must be a mapping such as {{'count': 4, 'vcore': 2}}"
-            )
-        amounts = dict(written)
-        count = amounts.pop("count", 1)
-        if not amounts:
-            raise InvalidRequest(f"gang: {name}: say how much a member needs, such as 'vcore': 2")
-        groups[name] = Members(
-            read_count(f"gang: {name}", count), amounts, si.Resource.parse(amounts)
-        )
-    return groups
 
 
 def read_count(what: str, count: object) -> int:
@@ -160,37 +151,12 @@ def read_timeout(what: str, timeout: str | float | None) -> int:
     return nanos // _MILLION
 
 
-def still_missing(
-    groups: Mapping[str, Members], application: str, running: Iterable[Running]
-) -> dict[str, Members]:
-    """Take off the members that run already."""
-    there = Counter(it.group for it in running if it.application == application)
-    rest = {name: it._replace(number=it.number - there[name]) for name, it in groups.items()}
-    return {name: it for name, it in rest.items() if it.number > 0}
-
-
-def whole_gang(groups: Mapping[str, Members]) -> si.Resource | None:
-    """Sum all members up; None if there is none."""
-    if not groups:
-        return None
-    total: Counter[str] = Counter()
-    for members in groups.values():
-        for kind, amount in members.size.amounts().items():
-            total[kind] += amount * members.number
-    return si.Resource.of(total)
-
-
-def placeholders(
-    application: str, partition: str, groups: Mapping[str, Members], tags: Mapping[str, str]
-) -> Iterable[si.AllocationAsk]:
-    for name, members in groups.items():
-        for number in range(1, members.number + 1):
-            yield si.AllocationAsk(
-                application_id=application,
-                allocation_key=f"~{name}-{number}",
-                partition_name=partition,
-                resource_ask=members.size,
-                task_group_name=name,
-                placeholder=True,
-                tags=dict(tags),
-            )
+def changed_policy(
+    policy: si.PreemptionPolicy, preemptible: bool | None, may_preempt: bool | None
+) -> si.PreemptionPolicy:
+    """Return the policy of an ask that says something about it."""
+    kept, kept_other = policy.allow_preempt_self, policy.allow_preempt_other
+    return si.PreemptionPolicy(
+        allow_preempt_self=kept if preemptible is None else preemptible,
+        allow_preempt_other=kept_other if may_preempt is None else may_preempt,
+    )

@@ -30,6 +30,7 @@ from yunikorn_actors.domain.why import (
     NearMiss,
     NodeCheck,
     Obstacle,
+    Preempting,
     Why,
     decisive,
     no_room,
@@ -268,11 +269,22 @@ def _of_waiting(inquiry: Inquiry, ask: AskView, why: Why) -> Why:
     line = inquiry.line_of(ask.app.leaf)
     return replace(
         why,
-        preempting=account_of(inquiry.planner, ask),
+        preempting=_preempting(inquiry, ask),
         position=line.place_of(ask),
         waiting=line.total,
         nodes_with_room=None if found is None else found.fitting,
     )
+
+
+def _preempting(inquiry: Inquiry, ask: AskView) -> Preempting:
+    """While placeholders of a gang wait, victims are looked for on their behalf alone."""
+    app = ask.app
+    behind = not ask.ask.spec.placeholder and app.app.waiting_placeholders
+    member = inquiry.next_member(app) if behind else None
+    if member is None:
+        return account_of(inquiry.planner, ask)
+    account = account_of(inquiry.planner, member)
+    return replace(account, text=f"{member.ask.spec.key}: {account.text}")
 
 
 def _nodes_of(app: Application, record: Ask) -> dict[str, int]:

@@ -1,0 +1,149 @@
+"""A gang as a program writes it: its groups, how large a member is, how members are treated.
+
+Placeholders are treated as the members that take over their room: what holds for one holds for the
+other, so that room is sought for a member in the way in which it will be kept.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.front.lease import Running
+from yunikorn_actors.front.written import (
+    changed_policy,
+    check_arguments,
+    check_words,
+    read_amounts,
+    read_count,
+    read_texts,
+    shown,
+)
+
+
+class Treatment(NamedTuple):
+    """How asks are treated, unless one of them says otherwise."""
+
+    priority: int = 0
+    policy: si.PreemptionPolicy = si.PreemptionPolicy(
+        allow_preempt_self=True, allow_preempt_other=True
+    )
+    tags: Mapping[str, str] = {}
+    """With that of the required node, if there is one."""
+
+
+PLAIN: Final = Treatment()
+"""Where nothing is said."""
+
+
+class Members(NamedTuple):
+    """How many members a group of a gang has, how large each is and how it is treated."""
+
+    number: int
+    written: dict[str, si.Amount]
+    size: si.Resource
+    treatment: Treatment
+
+
+_TREATED: Final = ("priority", "may_preempt", "preemptible", "required_node", "tags")
+_WORDS: Final = ("count", *_TREATED)
+_OTHER_NAMES: Final = dict.fromkeys(
+    ("number", "size", "replicas", "members", "instances", "min_member", "minMember"), "count"
+)
+
+
+def read_gang(
+    gang: Mapping[str, Mapping[str, Any]] | None, otherwise: Treatment
+) -> dict[str, Members]:
+    """Read `{"executor": {"count": 4, "vcore": 2, "priority": 10}}`."""
+    if gang is not None and not isinstance(gang, Mapping):
+        raise InvalidRequest(f"gang: must be a mapping from groups to sizes, not {shown(gang)}")
+    return {name: _members(name, written, otherwise) for name, written in (gang or {}).items()}
+
+
+def _members(name: object, written: object, otherwise: Treatment) -> Members:
+    if not isinstance(name, str) or not name:
+        raise InvalidRequest(f"gang: {shown(name)} is no name of a group; use a text")
+    what = f"gang: {name}"
+    if not isinstance(written, Mapping):
+        raise InvalidRequest(f"{what}: must be a mapping such as {{'count': 4, 'vcore': 2}}")
+    if "fits" in written:
+        raise InvalidRequest(f"{what}: fits is for ask(...); a group takes required_node")
+    rest = dict(written)
+    count = read_count(what, rest.pop("count", 1))
+    said = {word: rest.pop(word) for word in _TREATED if word in rest}
+    resources = rest.pop("resources", None)
+    check_words(what, rest, _WORDS, _OTHER_NAMES)
+    amounts = {**read_amounts(what, rest.pop("vcore", None), rest.pop("memory", None), resources)}
+    twice = sorted(amounts.keys() & rest.keys())
+    if twice:
+        raise InvalidRequest(f"{what}: {twice[0]} is given twice, by name and in resources")
+    amounts |= rest
+    if not amounts:
+        raise InvalidRequest(f"{what}: say how much a member needs, such as 'vcore': 2")
+    treatment = read_treatment(what, said, otherwise)
+    return Members(count, amounts, si.Resource.parse(amounts), treatment)
+
+
+def read_treatment(what: str, said: Mapping[str, Any], otherwise: Treatment) -> Treatment:
+    """Take what is said, checked as an ask is; what is not said is as otherwise."""
+    tags = {**otherwise.tags, **read_texts(f"{what}: tags", said.get("tags"))}
+    treatment = Treatment(
+        said.get("priority", otherwise.priority),
+        changed_policy(otherwise.policy, said.get("preemptible"), said.get("may_preempt")),
+        with_required_node(what, tags, said.get("required_node", "")),
+    )
+    ask = si.AllocationAsk(
+        application_id="a",
+        allocation_key="k",
+        priority=treatment.priority,
+        tags=dict(treatment.tags),
+        preemption_policy=treatment.policy,
+    )
+    check_arguments(what, si.AllocationRequest(rm_id="rm", asks=(ask,)))
+    return treatment
+
+
+def with_required_node(what: str, tags: dict[str, str], node: object) -> dict[str, str]:
+    if not isinstance(node, str):
+        raise InvalidRequest(f"{what}: required_node: must be the id of a node, not {shown(node)}")
+    return {**tags, si.constants.TAG_REQUIRED_NODE: node} if node else tags
+
+
+def still_missing(
+    groups: Mapping[str, Members], application: str, running: Iterable[Running]
+) -> dict[str, Members]:
+    """Take off the members that run already."""
+    there = Counter(it.group for it in running if it.application == application)
+    rest = {name: it._replace(number=it.number - there[name]) for name, it in groups.items()}
+    return {name: it for name, it in rest.items() if it.number > 0}
+
+
+def whole_gang(groups: Mapping[str, Members]) -> si.Resource | None:
+    """Sum all members up; None if there is none."""
+    if not groups:
+        return None
+    total: Counter[str] = Counter()
+    for members in groups.values():
+        for kind, amount in members.size.amounts().items():
+            total[kind] += amount * members.number
+    return si.Resource.of(total)
+
+
+def placeholders(
+    application: str, partition: str, groups: Mapping[str, Members], tags: Mapping[str, str]
+) -> Iterable[si.AllocationAsk]:
+    for name, members in groups.items():
+        for number in range(1, members.number + 1):
+            yield si.AllocationAsk(
+                application_id=application,
+                allocation_key=f"~{name}-{number}",
+                partition_name=partition,
+                resource_ask=members.size,
+                task_group_name=name,
+                placeholder=True,
+                priority=members.treatment.priority,
+                tags={**members.treatment.tags, **tags},
+                preemption_policy=members.treatment.policy,
+            )
