@@ -17,11 +17,11 @@ from itertools import count, cycle, islice
 from benchmarks.cluster import RM_ID, Cluster
 from benchmarks.workloads import ASK
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Effect, Machine
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.base import Envelope
-from yunikorn_actors.sim.simulator import Simulator
 
 WARM_UP = 500
 

@@ -28,9 +28,9 @@ from benchmarks.cluster import Cluster
 from benchmarks.load import Load
 from benchmarks.workloads import ASK
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.service.part import Site, Standing
-from yunikorn_actors.service.rest.part import RestPart
-from yunikorn_actors.service.rest.server import all_routes
+from yunikorn_actors.service.listener import Site, Standing
+from yunikorn_actors.service.rest.http_server import all_routes
+from yunikorn_actors.service.rest.in_process import RestPart
 
 TICK_S: Final = 0.001
 CLUSTER: Final = Cluster(nodes=10_000, parents=20, leaves=100, applications=2_000, users=100)

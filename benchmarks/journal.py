@@ -19,7 +19,7 @@ from benchmarks.load import Load
 from benchmarks.run import Run, measure
 from benchmarks.workloads import WORKLOADS, Churn
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.runtime.meter import Meter
+from yunikorn_actors.recording.meter import Meter
 
 LOOK_S: Final = 0.2
 _MIB: Final = 2**20

@@ -16,10 +16,10 @@ from typing import Final
 
 from benchmarks.rpc import IN_ONE, RM_ID, Counting
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.service.cluster.core import ClusterCore
 from yunikorn_actors.service.cluster.local import ENVIRONMENT, LOCAL
+from yunikorn_actors.service.cluster.portal import ClusterCore
 from yunikorn_actors.service.served import ServedCore
-from yunikorn_actors.si.constants import NODE_PARTITION
+from yunikorn_actors.values.tags import NODE_PARTITION
 
 COUNTS: Final = (1, 2, 4)
 QUEUES: Final = "queues: [{name: root, submitacl: '*', queues: [{name: work}]}]"

@@ -10,9 +10,9 @@ from typing import Final
 
 from yunikorn_actors import RemoteCore, si
 from yunikorn_actors.checks.rm_record import RmRecord
-from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.gateway import overrides
-from yunikorn_actors.scenario.recorded import Recorded
+from yunikorn_actors.core.entry import overrides
+from yunikorn_actors.scenario.recorded_core import Recorded
+from yunikorn_actors.values.ids import partition_name
 
 _PAUSE_S: Final = 0.02
 _Running = tuple[str, str, str]

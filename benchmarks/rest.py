@@ -35,10 +35,10 @@ from benchmarks.run import Run, measure
 from benchmarks.workloads import ASK, WORKLOADS, Flood, Outcome
 from yunikorn_actors import SchedulerCore
 from yunikorn_actors.messages.base import CONTEXT, Message
-from yunikorn_actors.messages.following import FollowEnded, FollowRequested
+from yunikorn_actors.messages.followers import FollowEnded, FollowRequested
 from yunikorn_actors.messages.queries import CountsRequested, ExplainRequested, StateDumpRequested
-from yunikorn_actors.runtime.meter import Gauge
-from yunikorn_actors.service.part import Site, Standing
+from yunikorn_actors.recording.meter import Gauge
+from yunikorn_actors.service.listener import Site, Standing
 from yunikorn_actors.service.rest.process import ProcessPart
 
 ALONE: Final = "alone"

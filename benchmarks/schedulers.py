@@ -20,10 +20,10 @@ from benchmarks.load import Load
 from benchmarks.run import measure
 from benchmarks.workloads import WORKLOADS, Workload
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.domain.ids import scheduler_of
 from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.scheduling import ProposalRejected, ProposeAllocations
 from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.values.ids import scheduler_of
 
 HOME = Path(__file__).parent.parent
 

@@ -21,14 +21,14 @@ from benchmarks.cluster import Cluster
 from benchmarks.cycle import Holder
 from benchmarks.workloads import ASK
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.choosers import Chooser, Fifo, Seeded
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.scenario.resource_manager import SimulatedResourceManager
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.choosers import Chooser, Fifo, Seeded
-from yunikorn_actors.sim.simulator import Simulator
 
 RM_ID: Final = "rm-benchmark"
 MEMBERS: Final = 4

@@ -17,14 +17,14 @@ from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.drivers.live.actors import Actor
+from yunikorn_actors.drivers.live.outsiders import Outsider
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope
-from yunikorn_actors.runtime.actors import Actor
-from yunikorn_actors.runtime.outsiders import Outsider
-from yunikorn_actors.service.collections_of_garbage import BriefCollections
-from yunikorn_actors.service.turns_of_threads import short_turns
+from yunikorn_actors.service.garbage_collection import BriefCollections
+from yunikorn_actors.service.switch_interval import short_turns
 
 LONG_RM: Final = "long"
 OTHER_RM: Final = "other"

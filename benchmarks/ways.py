@@ -27,8 +27,8 @@ from typing import Any, Final, NamedTuple
 
 import yunikorn_actors
 from yunikorn_actors import Scheduler, SchedulerCore, si
+from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.runtime.actors import Actor
 
 PACKAGE: Final = str(Path(yunikorn_actors.__file__).parent)
 WARM_UP: Final = 20

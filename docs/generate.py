@@ -26,19 +26,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain import application as a
-from yunikorn_actors.domain.config import names
-from yunikorn_actors.domain.proposals import Refusal
-from yunikorn_actors.domain.queue import QueueState
+from yunikorn_actors.config import names
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.mutants.corpus import CORPUS, INEXPRESSIBLE
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind, function_of
 from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.service.read.applications import STATUSES
-from yunikorn_actors.service.rest.asking import Route
-from yunikorn_actors.service.rest.server import all_routes
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.service.rest.exchange import Route
+from yunikorn_actors.service.rest.http_server import all_routes
+from yunikorn_actors.state import applications as a
+from yunikorn_actors.state.proposals import Refusal
+from yunikorn_actors.state.queues import QueueState
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
 from shapes import ANSWERS, Refused
@@ -166,7 +166,7 @@ INBOXES: dict[str, Iterable[type]] = {
 }
 CONTEXT = "machines/context"
 MAKERS = (
-    ("gateway.py", "the gateway"),
+    ("core/entry.py", "the gateway"),
     ("messages/callbacks.py", "the callback"),
     (f"{CONTEXT}/", "Context"),
     ("machines/scheduler.py", "Scheduler"),
@@ -175,7 +175,7 @@ MAKERS = (
     ("machines/machine.py", "the driver"),
     ("machines/predicate_gate.py", "the planning loop"),
     ("machines/planning_loop.py", "the planning loop"),
-    ("machines/explaining.py", "the planning loop"),
+    ("machines/why_queries.py", "the planning loop"),
 )
 MESSAGE_MODULES = (
     ("rm_events.py", "Between the gateway, RmProxy and Context"),
@@ -184,14 +184,15 @@ MESSAGE_MODULES = (
     ("rm_calls.py", "To the callback of a resource manager"),
     ("predicates.py", "Questions to a resource manager"),
     ("queries.py", "Questions from outside"),
-    ("following.py", "For followers"),
-    ("events.py", "Within EventPublisher"),
+    ("followers.py", "For followers"),
+    ("event_timer.py", "Within EventPublisher"),
 )
 FACT_MODULES = (
     ("cluster", "the cluster"),
     ("applications", "applications"),
-    ("work", "work"),
+    ("allocations", "asks, allocations and reservations"),
     ("gangs", "gangs"),
+    ("preemption", "preemption"),
 )
 
 
@@ -353,7 +354,7 @@ def facts() -> str:
     ]
     for kind, title in FACT_MODULES:
         parts.append(f"## About {title}\n")
-        for described in classes_of(PACKAGE / "domain" / "facts" / f"{kind}.py"):
+        for described in classes_of(PACKAGE / "state" / "facts" / f"{kind}.py"):
             if "Base" in described.bases:
                 where = [f"`{module}`" for module, names in made.items() if described.name in names]
                 assert where, f"{described.name} is recorded nowhere"

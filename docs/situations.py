@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import ResourceManagerCallback, si
-from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.core.entry import Gateway
 
 RM: Final = "rm-1"
 ZONE: Final = "is in another zone"

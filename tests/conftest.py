@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.messages.base import Envelope
-from yunikorn_actors.runtime.actors import Actor
-from yunikorn_actors.runtime.system import Inside
+from yunikorn_actors.runtime.scheduler_core import Inside
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "helpers")]

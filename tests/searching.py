@@ -23,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 from support import APP, CONFIG, Lab, Recorder, report
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.sim.simulator import Simulator
 
 PLAIN = "plain"
 NODES = ("n1", "n2")

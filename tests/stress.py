@@ -37,21 +37,21 @@ from yunikorn_actors import (
     UnknownResourceManager,
     si,
 )
-from yunikorn_actors.domain.health import health_of
-from yunikorn_actors.domain.invariants import violations
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.checks.health_checks import health_of
+from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.checks.state_invariants import violations
+from yunikorn_actors.drivers.live.clock import StandingClock
+from yunikorn_actors.drivers.live.outsiders import CallbackHolder
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import MINUTE, SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
-from yunikorn_actors.planning.audit import contradictions
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.runtime.clock import StandingClock
-from yunikorn_actors.runtime.outsiders import CallbackHolder
-from yunikorn_actors.runtime.system import CoreDriver
-from yunikorn_actors.scenario.recorded import Recorded, RecordedCore
-from yunikorn_actors.sim.simulator import EPOCH_NS
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
+from yunikorn_actors.scenario.recorded_core import Recorded, RecordedCore
+from yunikorn_actors.state.dump import snapshot
 
 PATIENCE_S = 60.0
 """Longer than this nothing takes, however busy the machine is."""

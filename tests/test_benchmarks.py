@@ -28,9 +28,9 @@ from benchmarks.run import measure, run
 from benchmarks.workloads import ASK, WORKLOADS, Flood, Outcome, Workload
 from yunikorn_actors import CoreFailed, SchedulerCore, si
 from yunikorn_actors.cli import main as yunikorn_actors
-from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.config import parse_config
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
 
 TINY: dict[str, dict[str, int]] = {
     "W1": {"asks_each": 3},

@@ -18,10 +18,10 @@ from msgspec import Struct
 from support import RM, Lab, Recorder
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import TraceDigest, canonical, record_of, state_digest
-from yunikorn_actors.sim.simulator import Simulator
 
 SEED = 5
 HASH_SEEDS = ("0", "1", "42")

@@ -14,14 +14,25 @@ from typing import NamedTuple
 import pytest
 
 from yunikorn_actors.cli import COMMANDS
-from yunikorn_actors.service.serving import KINDS
+from yunikorn_actors.service.service import KINDS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "yunikorn_actors"
 FUNCTION_MAX = 60
 
-CORE = ("domain", "planning", "messages", "machines")
-EDGES = ("runtime", "sim", "scenario", "trace", "front", "lab", "service", "cli")
+CORE = ("values", "config", "state", "checks", "planning", "messages", "machines")
+EDGES = (
+    "runtime",
+    "drivers",
+    "journal",
+    "recording",
+    "scenario",
+    "trace",
+    "front",
+    "lab",
+    "service",
+    "cli",
+)
 """Where the first failure is kept, or told as the outcome: they may catch anything."""
 CALLS_STRANGERS = f"{PACKAGE}.messages.callbacks"
 """What a resource manager raises when it is asked something is an answer as well."""
@@ -32,9 +43,9 @@ ENTRY_POINTS = (
     *(f"{PACKAGE}.cli.{command}" for command in COMMANDS),
     f"{PACKAGE}.lab.pytest_plugin",
     *(kind.module for kind in KINDS.values()),
-    f"{PACKAGE}.runtime.journal.fold",
+    f"{PACKAGE}.journal.compaction",
     f"{PACKAGE}.service.rest.child",
-    f"{PACKAGE}.service.rest.part",
+    f"{PACKAGE}.service.rest.in_process",
 )
 """Imported by a program, a command line, pytest or a service; everything else has to be reached from here."""
 TEXT = frozenset({".py", ".md", ".cfg", ".toml", ".yaml", ".yml", ".txt", ".json", ".rst", ""})
@@ -492,17 +503,17 @@ def _function(lines: int) -> str:
 
 
 PLANTED: dict[str, tuple[Callable[[Source], list[str]], str, str, list[str]]] = {
-    "a function at the limit": (long_functions, "domain.x", _function(60), []),
-    "a long function": (long_functions, "domain.x", _function(61), [".f: 61 lines"]),
+    "a function at the limit": (long_functions, "state.x", _function(60), []),
+    "a long function": (long_functions, "state.x", _function(61), [".f: 61 lines"]),
     "a long method": (
         long_functions,
-        "domain.x",
+        "state.x",
         "class C:\n" + "".join(f"    {line}\n" for line in _function(61).splitlines()),
         [".f: 61 lines"],
     ),
     "except Exception": (
         blind_excepts,
-        "domain.x",
+        "state.x",
         "try:\n    f()\nexcept Exception:\n    pass\n",
         [":3 catches everything"],
     ),
@@ -514,19 +525,19 @@ PLANTED: dict[str, tuple[Callable[[Source], list[str]], str, str, list[str]]] = 
     ),
     "a bare except": (
         blind_excepts,
-        "gateway",
+        "core.entry",
         "try:\n    f()\nexcept:\n    pass\n",
         [":3 catches everything"],
     ),
     "one that raises again": (
         blind_excepts,
-        "domain.x",
+        "state.x",
         "try:\n    f()\nexcept BaseException:\n    g()\n    raise\n",
         [],
     ),
     "a named except": (
         blind_excepts,
-        "domain.x",
+        "state.x",
         "try:\n    f()\nexcept KeyError:\n    pass\n",
         [],
     ),
@@ -544,25 +555,25 @@ PLANTED: dict[str, tuple[Callable[[Source], list[str]], str, str, list[str]]] = 
     ),
     "an attribute that is itself": (
         identified_values,
-        "domain.x",
+        "state.x",
         "def f(a: Ask, b: Ask) -> bool:\n    return a.spec.key is not b.spec.key\n",
         [":2 asks for the identity of a value"],
     ),
     "a sum that is itself": (
         identified_values,
-        "domain.x",
+        "state.x",
         "def f(a, b, c):\n    return a is b + c\n",
         [":2 asks for the identity of a value"],
     ),
     "a tuple that may be missing": (
         identified_values,
-        "domain.x",
+        "state.x",
         "def f(a: tuple[int, str] | None) -> bool:\n    return a is None\n",
         [],
     ),
     "a record that is itself": (
         identified_values,
-        "domain.x",
+        "state.x",
         "def f(a: Ask, b: Ask) -> bool:\n    return a is b\n",
         [],
     ),
@@ -632,7 +643,7 @@ def test_an_iteration_over_a_set_is_found(text: str) -> None:
 
 @pytest.mark.parametrize("text", SOUND_ITERATIONS)
 def test_what_has_an_order_may_be_iterated_over(text: str) -> None:
-    assert [] == set_iterations(Source(f"{PACKAGE}.domain.x", _CONSTANT + text))
+    assert [] == set_iterations(Source(f"{PACKAGE}.state.x", _CONSTANT + text))
 
 
 def test_a_module_that_nobody_can_reach_is_found() -> None:

@@ -6,22 +6,20 @@ Each name is imported when it is first used, so a program that needs a part of i
 the rest.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from yunikorn_actors.former_names import FormerNames
 from yunikorn_actors.version import VERSION
 
 if TYPE_CHECKING:
     from yunikorn_actors import si
-    from yunikorn_actors.domain.config import Fault
-    from yunikorn_actors.domain.why import (
-        Cause,
-        Gang,
-        NearMiss,
-        NodeCheck,
-        Obstacle,
-        Preempting,
-        Why,
+    from yunikorn_actors.config import Fault
+    from yunikorn_actors.drivers.live.clock import (
+        Clock,
+        RealClock,
+        StandingClock,
     )
     from yunikorn_actors.errors import (
         ApplicationEnded,
@@ -77,21 +75,26 @@ if TYPE_CHECKING:
     from yunikorn_actors.front.scheduler import Scheduler
     from yunikorn_actors.machines.settings import Settings
     from yunikorn_actors.messages.queries import EventsFound
+    from yunikorn_actors.planning.why.reasons import (
+        Cause,
+        Gang,
+        NearMiss,
+        NodeCheck,
+        Obstacle,
+        Preempting,
+        Why,
+    )
+    from yunikorn_actors.recording.logs import enable_logs
+    from yunikorn_actors.recording.recorder import TraceSettings
     from yunikorn_actors.runtime.aio import (
         AsyncCore,
         AsyncEventStream,
         AsyncSchedulerCore,
     )
-    from yunikorn_actors.runtime.answering import AsyncResourceManagerCallback
-    from yunikorn_actors.runtime.clock import (
-        Clock,
-        RealClock,
-        StandingClock,
-    )
-    from yunikorn_actors.runtime.core import Core
-    from yunikorn_actors.runtime.hooks import CallbackRaised
-    from yunikorn_actors.runtime.logs import enable_logs
-    from yunikorn_actors.runtime.recorder import TraceSettings
+    from yunikorn_actors.runtime.async_callback import AsyncResourceManagerCallback
+    from yunikorn_actors.runtime.core_api import Core
+    from yunikorn_actors.runtime.event_streams import EventStream
+    from yunikorn_actors.runtime.failure_hooks import CallbackRaised
     from yunikorn_actors.runtime.responses import (
         AllocationSaid,
         ApplicationSaid,
@@ -100,14 +103,14 @@ if TYPE_CHECKING:
         Response,
         Responses,
     )
-    from yunikorn_actors.runtime.streams import EventStream
-    from yunikorn_actors.runtime.system import SchedulerCore
+    from yunikorn_actors.runtime.scheduler_core import SchedulerCore
     from yunikorn_actors.service.aio import AsyncRemoteCore, connect_async
     from yunikorn_actors.service.connect import connect
     from yunikorn_actors.service.remote import RemoteCore
     from yunikorn_actors.si import ResourceManagerCallback
 
 __version__ = VERSION
+sys.meta_path.insert(0, FormerNames())
 
 __all__ = [
     "AllocationSaid",
@@ -192,8 +195,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "domain.config": ("Fault",),
-    "domain.why": ("Cause", "Gang", "NearMiss", "NodeCheck", "Obstacle", "Preempting", "Why"),
+    "config": ("Fault",),
+    "drivers.live.clock": ("Clock", "RealClock", "StandingClock"),
     "errors": (
         "ApplicationEnded",
         "ApplicationRejected",
@@ -239,13 +242,22 @@ _HOMES = {
     "front.scheduler": ("Scheduler",),
     "machines.settings": ("Settings",),
     "messages.queries": ("EventsFound",),
+    "planning.why.reasons": (
+        "Cause",
+        "Gang",
+        "NearMiss",
+        "NodeCheck",
+        "Obstacle",
+        "Preempting",
+        "Why",
+    ),
+    "recording.logs": ("enable_logs",),
+    "recording.recorder": ("TraceSettings",),
     "runtime.aio": ("AsyncCore", "AsyncEventStream", "AsyncSchedulerCore"),
-    "runtime.answering": ("AsyncResourceManagerCallback",),
-    "runtime.clock": ("Clock", "RealClock", "StandingClock"),
-    "runtime.core": ("Core",),
-    "runtime.hooks": ("CallbackRaised",),
-    "runtime.logs": ("enable_logs",),
-    "runtime.recorder": ("TraceSettings",),
+    "runtime.async_callback": ("AsyncResourceManagerCallback",),
+    "runtime.core_api": ("Core",),
+    "runtime.event_streams": ("EventStream",),
+    "runtime.failure_hooks": ("CallbackRaised",),
     "runtime.responses": (
         "AllocationSaid",
         "ApplicationSaid",
@@ -254,8 +266,7 @@ _HOMES = {
         "Response",
         "Responses",
     ),
-    "runtime.streams": ("EventStream",),
-    "runtime.system": ("SchedulerCore",),
+    "runtime.scheduler_core": ("SchedulerCore",),
     "service.aio": ("AsyncRemoteCore", "connect_async"),
     "service.connect": ("connect",),
     "service.remote": ("RemoteCore",),

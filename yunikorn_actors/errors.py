@@ -2,10 +2,10 @@
 
 from typing import TypeVar
 
-from yunikorn_actors.domain.config import ConfigError
-from yunikorn_actors.domain.quantity import QuantityError
+from yunikorn_actors.config import ConfigError
 from yunikorn_actors.machines.settings import InvalidSetting, InvalidTopology
 from yunikorn_actors.si import InvalidRequest
+from yunikorn_actors.values.quantity import QuantityError
 
 _Error = TypeVar("_Error", bound="CoreError")
 

@@ -10,8 +10,8 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.cli.times import age, moment
-from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
-from yunikorn_actors.domain.quantity import parse_quantity, quantity
+from yunikorn_actors.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.values.quantity import parse_quantity, quantity
 
 SOUND = """\
 partitions:

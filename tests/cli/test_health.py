@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors.cli import main
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
-from yunikorn_actors.sim.simulator import Simulator
 
 
 @pytest.fixture

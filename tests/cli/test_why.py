@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain.snapshot import DUMP_FORMAT
+from yunikorn_actors.state.dump import DUMP_FORMAT
 
 KEPT = Path(__file__).parents[1] / "formats/dump-1.json"
 FULL = "queue root.batch has no room for it, {vcore: 1000} short: {vcore: 5000} of {vcore: 6000} are used"

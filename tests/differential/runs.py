@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from yunikorn_actors.lab.documents import Document
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.lab.model.follower import Follower
 from yunikorn_actors.lab.model.judge import Judge
+from yunikorn_actors.lab.scenario_documents import Document
 from yunikorn_actors.lab.shrink_document import DocumentShrinker
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
-from yunikorn_actors.sim.checkers import default_checkers
 
 
 class Verdict(NamedTuple):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pages import PAGES, REPOSITORY, pages
 
-from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.config import parse_config
 
 PROSE = {"text", "output", "{eval-rst}", "mermaid", "protobuf"}
 """Nothing of them is run: they are drawings, what is printed, directives of the site, copies."""

@@ -6,9 +6,9 @@ import pytest
 import yaml
 from pages import REPOSITORY
 
-from yunikorn_actors.domain.config import parse_config, schema, warnings_in
-from yunikorn_actors.domain.config.properties import READERS, QueueProperties
-from yunikorn_actors.domain.config.rules import KNOWN_RULES
+from yunikorn_actors.config import parse_config, schema, warnings_in
+from yunikorn_actors.config.placement_rules import KNOWN_RULES
+from yunikorn_actors.config.properties import READERS, QueueProperties
 
 PAGE = (REPOSITORY / "docs/reference/configuration.md").read_text("utf-8")
 KEYS = {

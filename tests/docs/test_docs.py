@@ -23,16 +23,16 @@ from benchmarks.cli import main as benchmarks
 from yunikorn_actors import Settings, errors
 from yunikorn_actors.cli import COMMANDS
 from yunikorn_actors.cli import main as yunikorn_actors
-from yunikorn_actors.domain.config import properties
-from yunikorn_actors.domain.node_order import NODE_ORDERS
-from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.config import properties
+from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.lab import tape
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
-from yunikorn_actors.planning import follow
+from yunikorn_actors.planning import apply_fact as follow
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.scenario import step_readers
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
+from yunikorn_actors.state.partition import PartitionState
 
 README = REPOSITORY / "README.md"
 SCENARIO_SEEDS = range(6)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pages import REPOSITORY, pages
 
-from yunikorn_actors.domain.invariants import CHECKS
+from yunikorn_actors.checks.state_invariants import CHECKS
 
 TESTS = REPOSITORY / "tests"
 RACES = REPOSITORY / "docs/reference/races.md"

@@ -22,8 +22,9 @@ from pages import REPOSITORY
 
 import yunikorn_actors
 from yunikorn_actors import si, trace
-from yunikorn_actors.lab import hunt, trial
-from yunikorn_actors.si import constants
+from yunikorn_actors.lab import hunt
+from yunikorn_actors.lab import workload as trial
+from yunikorn_actors.values import tags as constants
 
 API = REPOSITORY / "docs/reference/api"
 PACKAGE = "yunikorn_actors"

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain.alike import are_alike
-from yunikorn_actors.domain.application import Application, ApplicationState
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.checks.equality import are_alike
+from yunikorn_actors.state.applications import Application, ApplicationState
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.partition import PartitionState
 
 
 def _state() -> PartitionState:

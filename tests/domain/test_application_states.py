@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from support import APP, Lab
 
-from yunikorn_actors.domain.application import (
+from yunikorn_actors.state.applications import (
     COUNTS_AS_RUNNING,
     FINISHED,
     SCHEDULABLE,

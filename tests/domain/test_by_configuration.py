@@ -2,13 +2,13 @@
 
 import pytest
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationSpec
-from yunikorn_actors.domain.by_configuration import against_the_configuration, described
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.config import parse_config
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import QueueSpec
+from yunikorn_actors.checks.configured_queues import against_the_configuration, described
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationSpec
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import QueueSpec
 
 RULES = """
 partitions:

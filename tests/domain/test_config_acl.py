@@ -2,7 +2,7 @@
 
 import pytest
 
-from yunikorn_actors.domain.config import Acl, AclError
+from yunikorn_actors.config import Acl, AclError
 
 BOB = ("bob", ("dev", "ops"))
 EVE = ("eve", ("sales",))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.domain.config import ConfigError, SchedulerConfig, parse_config
+from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 
 VALID = """\
 partitions:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from yunikorn_actors.domain.config import ExtraConfig
+from yunikorn_actors.config import ExtraConfig
 
 SECOND = 10**9
 

@@ -5,7 +5,7 @@ import hashlib
 import msgspec
 import pytest
 
-from yunikorn_actors.domain.config import (
+from yunikorn_actors.config import (
     DEFAULT_TEXT,
     FilterConfig,
     LimitConfig,

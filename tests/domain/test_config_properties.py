@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.domain.config import (
+from yunikorn_actors.config import (
     ApplicationSortPolicy,
     GangAdmission,
     PreemptionPolicy,

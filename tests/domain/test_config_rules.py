@@ -2,7 +2,7 @@
 
 import pytest
 
-from yunikorn_actors.domain.config import ConfigError, parse_config
+from yunikorn_actors.config import ConfigError, parse_config
 
 QUEUES = """
   queues:

@@ -5,8 +5,8 @@ Worked examples: configuration.
 
 import pytest
 
-from yunikorn_actors.domain.config import ConfigError, parse_config
-from yunikorn_actors.domain.node_order import NODE_ORDERS
+from yunikorn_actors.config import ConfigError, parse_config
+from yunikorn_actors.config.node_order import NODE_ORDERS
 
 
 def first_fault(text: str) -> tuple[int, str, str]:

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationEvent, ApplicationSpec, ApplicationState
-from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.decisions import wrongs
-from yunikorn_actors.domain.queue import QueueState
-from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.checks.decision_rules import wrongs
+from yunikorn_actors.config import LimitConfig
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationEvent, ApplicationSpec, ApplicationState
+from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.queues import QueueState
+from yunikorn_actors.state.termination import TerminationType
 
 HELD = {"application.sort.policy": "fifo"}
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.domain.gates import Places, has_room, room_left, shortfall
-from yunikorn_actors.domain.queue import Queue, QueueSpec
-from yunikorn_actors.domain.resource import INT64_MAX, Resource, charge
+from yunikorn_actors.state.gates import Places, has_room, room_left, shortfall
+from yunikorn_actors.state.queues import Queue, QueueSpec
+from yunikorn_actors.values.resource import INT64_MAX, Resource, charge
 
 KINDS = st.sampled_from(["g", "m", "v"])
 AMOUNTS = st.dictionaries(KINDS, st.integers(0, 5) | st.just(INT64_MAX))

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.checks.health_checks import health_of
 
 HEALTHY = {
     "scheduling_errors": 0,

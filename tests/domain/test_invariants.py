@@ -7,16 +7,16 @@ import pytest
 from msgspec.structs import replace
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask, ForeignAllocation
-from yunikorn_actors.domain.application import ApplicationState, Timer
-from yunikorn_actors.domain.by_configuration import described
-from yunikorn_actors.domain.config import parse_config
-from yunikorn_actors.domain.invariants import CHECKS, misconfigured, violations
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
-from yunikorn_actors.domain.swap import TaskGroup
-from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.checks.configured_queues import described
+from yunikorn_actors.checks.state_invariants import CHECKS, misconfigured, violations
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Allocation, Ask, ForeignAllocation
+from yunikorn_actors.state.applications import ApplicationState, Timer
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
+from yunikorn_actors.state.swap import TaskGroup
+from yunikorn_actors.state.termination import TerminationType
 
 _PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 Corrupt: TypeAlias = Callable[[PartitionState], object]

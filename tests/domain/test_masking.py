@@ -6,7 +6,7 @@ import pytest
 import yaml
 from planted import HIDDEN, KEYS, PLANTED, WRITTEN, harmless, shows_one
 
-from yunikorn_actors.domain.masking import HINTS, masked
+from yunikorn_actors.values.masking import HINTS, masked
 
 
 @pytest.mark.parametrize("text", PLANTED)

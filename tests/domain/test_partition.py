@@ -8,13 +8,13 @@ import pytest
 from support import Lab
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import STATE_LOG_MAX, ApplicationSpec, ApplicationState
-from yunikorn_actors.domain.changes import _APPLY
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import Queue, QueueState
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import STATE_LOG_MAX, ApplicationSpec, ApplicationState
+from yunikorn_actors.state.changes import _APPLY
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue, QueueState
+from yunikorn_actors.values.resource import Resource
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.domain.quantity import QuantityError, compared, parse_quantity, readable
+from yunikorn_actors.values.quantity import QuantityError, compared, parse_quantity, readable
 
 INT64_MAX = 2**63 - 1
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from yunikorn_actors.domain import resource as res
-from yunikorn_actors.domain.resource import INT64_MAX, INT64_MIN, Resource
+from yunikorn_actors.values import resource as res
+from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN, Resource
 
 Nullable = Resource | None
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from yunikorn_actors.domain import resource as res
-from yunikorn_actors.domain.resource import INT64_MAX, INT64_MIN, Resource
+from yunikorn_actors.values import resource as res
+from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN, Resource
 
 Nullable = Resource | None
 

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.share import (
+from yunikorn_actors.state.share import (
     comp_usage_ratio,
     compare_shares,
     fair_share,
     shares,
     usage_key,
 )
+from yunikorn_actors.values.resource import Resource
 
 Nullable = Resource | None
 

@@ -8,7 +8,7 @@ from probes import PATIENCE_S, Lab, add_nodes, register, wait_until
 from support import RM, Recorder
 
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.runtime.clock import RealClock
+from yunikorn_actors.drivers.live.clock import RealClock
 
 
 class Talkative(Recorder):

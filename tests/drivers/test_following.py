@@ -8,13 +8,13 @@ from probes import Lab, add_nodes, register, wait_until
 from support import APP, QUEUE, Recorder, ask
 
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
+from yunikorn_actors.messages.followers import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, PartitionSnapshot
-from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.state.dump import snapshot
 
 
 class Following:

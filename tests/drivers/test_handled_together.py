@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 from probes import MS, Do, Joint, Lab, SimulatorLab, ThreadsLab
 
+from yunikorn_actors.drivers.live import actors
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.runtime import actors
 
 
 def joint(*labels: str, takes_ms: int = 0, to: str = "b") -> list[Joint]:

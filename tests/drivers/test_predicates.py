@@ -7,9 +7,9 @@ from probes import Lab, add_nodes, has_refusals, register, wait_until
 from support import APP, RM, Recorder, ask
 
 from yunikorn_actors import SchedulerCore, WouldBlock, si
+from yunikorn_actors.drivers.live.clock import RealClock
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.runtime.clock import RealClock
-from yunikorn_actors.sim.simulator import Simulator
 
 
 def submit(core: SchedulerCore | Simulator, *keys: str, rm_id: str = RM) -> None:

@@ -9,8 +9,8 @@ from probes import has_refusals, wait_until
 from support import RM, Recorder, ask
 
 from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.drivers.live.clock import RealClock
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 

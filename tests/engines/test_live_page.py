@@ -8,7 +8,7 @@ from browsing import Opened, browser
 from served import ANN, BOB, CONFIG, Confirming, Served, live, node, register, serving
 
 from yunikorn_actors import si
-from yunikorn_actors.service.read.course import SAMPLE_NS, Course, Sample
+from yunikorn_actors.service.read.load_history import SAMPLE_NS, Course, Sample
 from yunikorn_actors.service.rest.guard import Guard
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]

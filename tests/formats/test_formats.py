@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain.config import parse_config, warnings_in
-from yunikorn_actors.domain.facts import AllocationCommitted, AllocationsCommitted
-from yunikorn_actors.domain.snapshot import DUMP_FORMAT
+from yunikorn_actors.config import parse_config, warnings_in
 from yunikorn_actors.lab.tape import TAPE_FORMAT
 from yunikorn_actors.messages.codec import FORMAT_VERSION
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.scenario.document import SCENARIO_FORMAT
+from yunikorn_actors.state.dump import DUMP_FORMAT
+from yunikorn_actors.state.facts import AllocationCommitted, AllocationsCommitted
 from yunikorn_actors.trace.read import TraceReader
 
 KEPT = Path(__file__).parent

@@ -2,19 +2,19 @@
 
 from written import Written
 
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.facts import Fact
-from yunikorn_actors.domain.invariants import violations
-from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
+from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.machines.context.asks import take_item
+from yunikorn_actors.machines.context.batch_commit import commit_all
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
-from yunikorn_actors.machines.context.runs import commit_all
-from yunikorn_actors.machines.context.turn import Work
+from yunikorn_actors.machines.context.unit_of_work import Work
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.rm_events import AskItem, Capabilities
-from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.facts import Fact
+from yunikorn_actors.state.proposals import Allocate, Proposal, Refusal
 
 Refused = tuple[int, Refusal]
 

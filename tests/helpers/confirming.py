@@ -3,10 +3,10 @@
 from support import Lab, Recorder, facts_of
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.facts import VictimMarked
+from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.sim.simulator import Checker, Simulator
+from yunikorn_actors.state.facts import VictimMarked
 
 PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
 _BY_CORE = frozenset({si.TerminationType.TIMEOUT, PREEMPTED})

@@ -13,9 +13,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.machines.context import commit
-from yunikorn_actors.sim.simulator import Checker
 
 KILLED = "YUNIKORN_ACTORS_TEST_KILLED"
 """The variable that names the file which the killed worker leaves behind."""

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import inspect as types
 
-from yunikorn_actors.domain.resource import INT64_MAX, INT64_MIN
+from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN
 
 UINT64_MAX = 2**64 - 1
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Effect, Replaceable
 from yunikorn_actors.messages.base import Delivery, Message
-from yunikorn_actors.sim.simulator import Simulator
 
 
 class PlantedFault(Exception):  # noqa: N818 - it names what happened

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from yunikorn_actors import si
-from yunikorn_actors.service.cluster.core import ClusterCore
-from yunikorn_actors.service.cluster.envoy import HostAway
-from yunikorn_actors.service.cluster.host import Host
-from yunikorn_actors.si.constants import NODE_PARTITION
+from yunikorn_actors.service.cluster.manager_channel import HostAway
+from yunikorn_actors.service.cluster.partition_host import Host
+from yunikorn_actors.service.cluster.portal import ClusterCore
+from yunikorn_actors.values.tags import NODE_PARTITION
 
 QUEUES = "queues: [{name: root, submitacl: '*', queues: [{name: work}]}]"
 

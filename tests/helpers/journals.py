@@ -7,7 +7,7 @@ from probes import wait_until
 from support import APP, CONFIG, PARTITION, RM, Recorder, ask
 
 from yunikorn_actors import si
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 
 
 def node(name: str, vcore: int, *running: si.Allocation) -> si.NodeRequest:

@@ -18,9 +18,9 @@ from support import AFTER_HISTORY_NS, Races
 from watching import Kept
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.ids import short_partition_name
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.resource import pruned, sub
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.choosers import chooser_of
+from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.errors import ConfigError, CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
@@ -29,9 +29,9 @@ from yunikorn_actors.machines.settings import HOUR, SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.simulator import Checker, Simulator
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.ids import short_partition_name
+from yunikorn_actors.values.resource import pruned, sub
 
 AFTER_PAUSES_NS = 2 * HOUR
 """By then whoever is lost has been forgotten, and reservations are looked at no more."""

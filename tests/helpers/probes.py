@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 from support import CONFIG, RM
 
 from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.drivers.live.clock import StandingClock
+from yunikorn_actors.drivers.simulator.choosers import chooser_of
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.machines.machine import Effect, Joining, Machine
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.runtime.arguments import CoreDriver
-from yunikorn_actors.runtime.clock import StandingClock
-from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.simulator import EPOCH_NS, Simulator
 
 PATIENCE_S = 60.0
 """Nothing that works takes so long, however busy the machine is."""

@@ -15,11 +15,11 @@ from probes import wait_until
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.checks.rm_record import RmRecord
-from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.journal import Kept
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.messages.base import CONTEXT
-from yunikorn_actors.runtime.journal import Kept
-from yunikorn_actors.si.constants import NODE_PARTITION
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.tags import NODE_PARTITION
 
 _T = si.TerminationType
 ASKED_BACK = frozenset({_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED})

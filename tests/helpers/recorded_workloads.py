@@ -11,7 +11,7 @@ from benchmarks.workloads import ASK, WORKLOADS
 from yunikorn_actors import SchedulerCore, TraceSettings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.trace.read import TraceReader
 
 TEN = {name: 10 * amount for name, amount in ASK.items()}

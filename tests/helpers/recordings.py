@@ -10,15 +10,15 @@ import msgpack  # type: ignore[import-untyped]  # it ships no types
 import msgspec
 
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.core.entry import Gateway
+from yunikorn_actors.drivers.live.clock import RealClock
+from yunikorn_actors.drivers.simulator.choosers import chooser_of
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Cause, Delivery, Message
-from yunikorn_actors.runtime.clock import RealClock
-from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
-from yunikorn_actors.runtime.system import CoreDriver
-from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.simulator import EPOCH_NS, Simulator
+from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
 
 RM = "rm-1"
 CONFIG = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"

@@ -5,15 +5,15 @@ from msgspec.structs import replace
 from support import Lab, Races, Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.image import image_of
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import FactsMissed
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state.snapshot import image_of
 
 MANY_BYTES = 2**20
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from probes import wait_until
 
 from yunikorn_actors import SchedulerCore, Settings, si
-from yunikorn_actors.service.part import Part, Site, Standing
+from yunikorn_actors.service.listener import Part, Site, Standing
 from yunikorn_actors.service.rest.guard import Guard
-from yunikorn_actors.service.rest.part import RestPart
+from yunikorn_actors.service.rest.in_process import RestPart
 
 RM = "rm-1"
 P = "/ws/v1/partition/default"

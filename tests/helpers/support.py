@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.facts import Fact
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.choosers import chooser_of
+from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.errors import InvalidRequest, UnknownResourceManager
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
@@ -27,9 +27,9 @@ from yunikorn_actors.messages.scheduling import (
     ProposalRejected,
 )
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.simulator import Checker, Simulator
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.facts import Fact
+from yunikorn_actors.state.partition import PartitionState
 
 RM = "rm-1"
 APP = "app-1"

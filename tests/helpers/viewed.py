@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from yunikorn_actors.pages.document import SCRIPT, SHARED
+from yunikorn_actors.pages.html_page import SCRIPT, SHARED
 from yunikorn_actors.trace.view.page import ASSETS
 
 BLOCK = re.compile(r'<script type="text/plain" id="([\w-]+)">([^<]*)</script>')

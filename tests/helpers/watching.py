@@ -4,10 +4,10 @@ from collections import Counter
 
 from support import facts_of
 
-from yunikorn_actors.domain import facts as f
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import QueueCleaningDue
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
 
 
 class Cleaner:

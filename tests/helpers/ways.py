@@ -6,7 +6,6 @@ It is judged by the requests and the facts themselves, not by what the tools say
 from collections import Counter
 from collections.abc import Iterable
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import (
     TIMER,
@@ -19,9 +18,10 @@ from yunikorn_actors.messages.base import (
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.scheduling import RunSlice
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.items import Item, Part, items_in
+from yunikorn_actors.trace.message_parts import facts_of, texts_in
 from yunikorn_actors.trace.origins import Origin, origins
-from yunikorn_actors.trace.parts import facts_of, texts_in
 from yunikorn_actors.trace.recorded import InMemory
 
 OF_ALL = (rm.ConfigurationRequested, rm.RegistrationRequested, rm.RMLost, rm.RMUnregistered)

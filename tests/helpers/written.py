@@ -6,25 +6,25 @@ test that only writes facts has already tested the books.
 
 from typing import Any
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.application import (
+from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.checks.state_invariants import violations
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.applications import (
     Application,
     ApplicationEvent,
     ApplicationSpec,
     ApplicationState,
 )
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.config import parse_config
-from yunikorn_actors.domain.ids import NO_PROPOSAL
-from yunikorn_actors.domain.invariants import violations
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate
-from yunikorn_actors.domain.queue import QueueSpec, QueueState
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.planning.audit import contradictions
-from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.proposals import Allocate
+from yunikorn_actors.state.queues import QueueSpec, QueueState
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.ids import NO_PROPOSAL
+from yunikorn_actors.values.resource import Resource
 
 _NEVER_NS = 10**18
 APP = "app-1"

@@ -6,7 +6,7 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import Case, read_case
-from yunikorn_actors.lab.explain import (
+from yunikorn_actors.lab.explanation import (
     Explainer,
     Explanation,
     Race,

@@ -17,14 +17,14 @@ from crews import KILLED, Frail, Threads, deadly, half_told, is_deaf, never_told
 from probes import PATIENCE_S, wait_until
 
 from yunikorn_actors.cli import main
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import case_of, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
-from yunikorn_actors.lab.dask_crew import DaskCrew
+from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.fan_out import FannedOut, FanOut, Processes, StaysHere, WorkerLost
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.scenario.document import parse_scenario
-from yunikorn_actors.sim.simulator import Checker
 
 RUNS = 50
 """Several shares, the last one shorter."""

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.lab.case import Case, case_of, read_case
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import explore, play, write
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import explore, play, write
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Tape, parse_tape
 from yunikorn_actors.machines.topology import TOPOLOGIES
@@ -18,7 +19,6 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.scheduling import ProposalRejected
 from yunikorn_actors.scenario.document import parse_scenario
-from yunikorn_actors.sim.checkers import default_checkers
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 SWAP = SCENARIOS / "gang-timeouts" / "010-all-swapped-in-time.yaml"

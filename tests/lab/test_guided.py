@@ -7,13 +7,13 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.coverage import Coverage
-from yunikorn_actors.lab.documents import document_of
-from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.play import explore
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.scenario_documents import document_of
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.guided import Corpus, Guided, changed
-from yunikorn_actors.lab.swarm.parts import Wanted
-from yunikorn_actors.lab.swarm.runs import Plan, Played
+from yunikorn_actors.lab.swarm.swarm_runs import Plan, Played
+from yunikorn_actors.lab.swarm.world_parts import Wanted
 
 
 def searched(folder: Path, runs: int, first: int = 1) -> tuple[Guided, list[Played]]:

@@ -7,12 +7,12 @@ import pytest
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import PACKAGE, read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, SWARM, Hunter, SwarmHunter, hunt_all
+from yunikorn_actors.lab.mutants.drawn_tries import Worlds
 from yunikorn_actors.lab.mutants.mutant import Kind
+from yunikorn_actors.lab.mutants.mutant_search import RUNS_MAX, SWARM, Hunter, SwarmHunter, hunt_all
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED, Tries
-from yunikorn_actors.lab.mutants.worlds import Worlds
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import play
+from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.tape import parse_tape
 
 KEYS = {"id", "found", "strategy", "runs", "seconds", "deviations", "stimuli", "tape"}

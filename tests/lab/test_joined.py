@@ -3,14 +3,14 @@
 import pytest
 
 from yunikorn_actors.lab.case import Case, case_of
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import Faulty
-from yunikorn_actors.lab.following import Following
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import Outcome, explore, play, write
-from yunikorn_actors.lab.playing import TapeWriter
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.recorded_schedule import Following
+from yunikorn_actors.lab.run_schedule import Outcome, explore, play, write
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.tape_player import TapeWriter
 from yunikorn_actors.lab.threads import record
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.scenario.document import parse_scenario

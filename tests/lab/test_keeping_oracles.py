@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import pytest
 
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.oracles import Idle, Rest, oracles
-from yunikorn_actors.lab.play import play
-from yunikorn_actors.lab.proxied import Proxied
+from yunikorn_actors.lab.rm_proxy_oracle import Proxied
+from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.tape import parse_tape
-from yunikorn_actors.lab.timing import Timers
-from yunikorn_actors.sim.simulator import Checker
+from yunikorn_actors.lab.timer_oracle import Timers
 
 
 class Planted(NamedTuple):

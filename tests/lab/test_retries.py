@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab import hunt, watchdog
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.explain import Explainer, explanation_lines
+from yunikorn_actors.lab.explanation import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Options, Runs
 from yunikorn_actors.lab.hunt import FAIR_FAULTS, Lab, RaceFound, Wishes
-from yunikorn_actors.lab.numbered import is_numbered, with_names
+from yunikorn_actors.lab.old_tapes import is_numbered, with_names
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import play
+from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.tape import TAPE_FORMAT, parse_tape
-from yunikorn_actors.lab.trial import Trial
+from yunikorn_actors.lab.workload import Trial
 from yunikorn_actors.machines.settings import Settings
 
 FORMATS = Path(__file__).parents[1] / "formats"

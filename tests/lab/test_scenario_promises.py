@@ -7,11 +7,11 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import Case, case_of
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.play import explore, play
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.scenario.document import ScenarioError, parse_scenario

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Search
 from yunikorn_actors.lab.faults import FAULTS
-from yunikorn_actors.lab.play import play
+from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.shrink_document import minimal
 from yunikorn_actors.lab.tape import parse_tape
-from yunikorn_actors.sim.checkers import default_checkers
 
 
 def found(file: str, seed: int, faults: tuple[str, ...] = ()) -> Finding:

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain import image, snapshot
-from yunikorn_actors.domain.facts import AllocationRecovered, AllocationReleased, ReservationMade
+from yunikorn_actors.journal import journaled_context as kept
+from yunikorn_actors.journal import restored_state as truth
 from yunikorn_actors.lab.case import parse_case, read_case
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.mutants.event_records import EVENT_RECORDS
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles import all_oracles
-from yunikorn_actors.lab.play import explore, play
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.swarm.drawn import drawn
-from yunikorn_actors.lab.swarm.parts import Wanted
+from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.lab.tape import Entry
 from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.messages.base import RM_PROXY
@@ -23,15 +23,18 @@ from yunikorn_actors.messages.rm_events import (
     RegistrationRequested,
     RMRegistered,
 )
-from yunikorn_actors.runtime.journal import kept, truth
-from yunikorn_actors.service.cluster import holdings, split
-from yunikorn_actors.service.cluster.holdings import Holdings
+from yunikorn_actors.service.cluster import recovery_report as holdings
+from yunikorn_actors.service.cluster import split
+from yunikorn_actors.service.cluster.recovery_report import Holdings
 from yunikorn_actors.service.read import applications, nodes, usage
-from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.event_counts import Tallies
 from yunikorn_actors.service.read.history import History
-from yunikorn_actors.service.read.notes import Notes
+from yunikorn_actors.service.read.projection import Notes
 from yunikorn_actors.service.read.queues import Queues
-from yunikorn_actors.service.read.tallies import Tallies
+from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state import dump as snapshot
+from yunikorn_actors.state import snapshot as image
+from yunikorn_actors.state.facts import AllocationRecovered, AllocationReleased, ReservationMade
 
 RUNS = range(1, 41)
 

@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 import pytest
 
-from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.model.follower import followed_by_model
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import Outcome, play
+from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.tape import THE_END, Entry
 from yunikorn_actors.messages.base import RM_PROXY, Message, is_manager
 from yunikorn_actors.messages.rm_calls import (
@@ -20,6 +19,7 @@ from yunikorn_actors.messages.rm_calls import (
 )
 from yunikorn_actors.messages.rm_events import RMConfigUpdated, RMLost, RMReleaseAllocation
 from yunikorn_actors.messages.scheduling import ProposalRejected
+from yunikorn_actors.state.proposals import Refusal
 
 
 class Sound(NamedTuple):

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.lab.case import Case, read_case
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.explore import Budget, Options, Report, Runs, Search
-from yunikorn_actors.lab.play import explore, play
+from yunikorn_actors.lab.harness import World
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.strategies import (
     STRATEGIES,
     Delaying,
@@ -18,8 +20,6 @@ from yunikorn_actors.lab.strategies import (
     schedules_of,
 )
 from yunikorn_actors.lab.tape import Entry, parse_tape
-from yunikorn_actors.lab.world import World
-from yunikorn_actors.sim.choosers import Channel
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 GANG = SCENARIOS / "gang-disturbances"

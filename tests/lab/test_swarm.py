@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.config import parse_config
 from yunikorn_actors.lab.case import parse_case
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.model.follower import followed_by_model
-from yunikorn_actors.lab.play import explore, play
-from yunikorn_actors.lab.swarm.bounds import COUNTS, TIMES, drawn_settings
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.swarm.drawn import drawn
-from yunikorn_actors.lab.swarm.parts import PARTS, NoPart, Wanted, drawn_parts
-from yunikorn_actors.lab.swarm.runs import RUNS_IN_SHARE, Plan, Swarm, played
+from yunikorn_actors.lab.swarm.small_bounds import COUNTS, TIMES, drawn_settings
+from yunikorn_actors.lab.swarm.swarm_runs import RUNS_IN_SHARE, Plan, Swarm, played
+from yunikorn_actors.lab.swarm.world_parts import PARTS, NoPart, Wanted, drawn_parts
 from yunikorn_actors.lab.tape import THE_END, Entry
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -28,7 +28,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.scheduling import ProposeAllocations, RunSlice
-from yunikorn_actors.scenario import written as w
+from yunikorn_actors.scenario import step_structs as w
 
 SLOW = pytest.mark.slow
 SOME = range(3, 7)

@@ -4,12 +4,12 @@ from typing import Any
 
 from yunikorn_actors import si
 from yunikorn_actors.lab.case import Case, parse_case
-from yunikorn_actors.lab.documents import written
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import play
+from yunikorn_actors.lab.run_schedule import play
+from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.swarm.drawn import drawn
-from yunikorn_actors.lab.swarm.parts import Wanted
-from yunikorn_actors.lab.swarm.requests import in_later_form, joined
+from yunikorn_actors.lab.swarm.request_forms import in_later_form, joined
+from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
-from yunikorn_actors.lab.play import explore, world_of, write
+from yunikorn_actors.lab.harness import World
+from yunikorn_actors.lab.run_schedule import explore, world_of, write
 from yunikorn_actors.lab.strategies import Forgetful
 from yunikorn_actors.lab.systematic import Descents
 from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.world import World
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.codec import state_digest
-from yunikorn_actors.sim.choosers import Channel
 
 HEAD = "name: tiny\nsteps:\n"
 APP = "  - add_app: {id: app-1, queue: root.default}\n"

@@ -12,7 +12,7 @@ from yunikorn_actors.lab.explore import Budget, Options, Search
 from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.mutants.tries import CASES
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import play
+from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC
 from yunikorn_actors.messages.base import CONTEXT
 

@@ -20,13 +20,13 @@ import pytest
 
 from yunikorn_actors import ResourceManagerCallback, si
 from yunikorn_actors.lab import hunt
-from yunikorn_actors.lab.escapes import Escape
-from yunikorn_actors.lab.explain import Explainer
+from yunikorn_actors.lab.explanation import Explainer
 from yunikorn_actors.lab.explore import InvalidOptions
 from yunikorn_actors.lab.hunt import Lab, NeverHeld, RaceFound, Wishes
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.play import NotRepeatable
-from yunikorn_actors.lab.trial import Trial
+from yunikorn_actors.lab.nondeterminism_guard import Escape
+from yunikorn_actors.lab.run_schedule import NotRepeatable
+from yunikorn_actors.lab.workload import Trial
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/hunt-a-race.md"
 FIXED = (

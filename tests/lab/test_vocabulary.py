@@ -8,13 +8,13 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import PACKAGE, Case, parse_case, read_case
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.explore import Options, Runs
 from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import events_in, play
-from yunikorn_actors.lab.playing import TapePlayer
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import events_in, play
 from yunikorn_actors.lab.tape import TapeError, parse_tape
+from yunikorn_actors.lab.tape_player import TapePlayer
 
 TEXT = """\
 name: one job
@@ -172,7 +172,7 @@ class _Hears(TapePlayer):
 )
 def test_every_name_of_a_run_is_understood(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = read_case(path)
-    monkeypatch.setattr("yunikorn_actors.lab.play.TapePlayer", lambda _tape: _Hears(case))
+    monkeypatch.setattr("yunikorn_actors.lab.run_schedule.TapePlayer", lambda _tape: _Hears(case))
     events = events_in(case, case.tape())
     assert len(events) > 20
     for event in dict.fromkeys(events):

@@ -23,7 +23,7 @@ from ganging import (
 from support import PARTITION, RM, Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.facts import AllocationReleased, SwapCompleted
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
@@ -31,7 +31,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state.facts import AllocationReleased, SwapCompleted
 
 UNKNOWN = si.TerminationType.UNKNOWN_TERMINATION_TYPE
 WISHES = (UNKNOWN, STOPPED, si.TerminationType.SCHEDULING_FAILED_ON_RM)

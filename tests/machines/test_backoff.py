@@ -6,8 +6,8 @@ import pytest
 from support import APP, Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.why import Cause
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning.why.reasons import Cause
 
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
 CONFIG = """

@@ -7,13 +7,13 @@ from committing import Driver
 from msgspec.structs import replace
 from written import APP, LEAF, Written, older_waits, start_another
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.gang import awaits_admission
-from yunikorn_actors.domain.proposals import Allocate, Refusal
+from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.machines.context.commit import check
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.gangs import awaits_admission
+from yunikorn_actors.state.proposals import Allocate, Refusal
 
 STATEAWARE = {"application.sort.policy": "stateaware"}
 

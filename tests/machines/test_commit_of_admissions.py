@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from written import LEAF, Written
 
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.gang import awaits_admission
-from yunikorn_actors.domain.proposals import AdmitGang, Refusal
+from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.machines.context.gangs import check_admission
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.gangs import awaits_admission
+from yunikorn_actors.state.proposals import AdmitGang, Refusal
 
 Change = Callable[[Written], object]
 

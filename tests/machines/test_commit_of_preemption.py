@@ -7,14 +7,14 @@ from committing import Driver
 from msgspec.structs import replace
 from written import Written
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.domain.config import LimitConfig, parse_config
-from yunikorn_actors.domain.proposals import Preempt, Refusal, VictimRef
+from yunikorn_actors.config import LimitConfig, parse_config
 from yunikorn_actors.machines.context.preemption import check_preempt
 from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.proposals import Preempt, Refusal, VictimRef
 
 RICH, POOR = "root.rich", "root.poor"
 TAKER = "taker"

@@ -9,14 +9,14 @@ import pytest
 from committing import Driver
 from written import APP, LEAF, Written, older_waits, start_another
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import Allocate, Refusal, Reserve, Unreserve
-from yunikorn_actors.domain.reserving import WAIT_NS
+from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.machines.context.commit import check
 from yunikorn_actors.machines.context.reservations import check_reserve
 from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.proposals import Allocate, Refusal, Reserve, Unreserve
+from yunikorn_actors.state.reservations import WAIT_NS
 
 DELAY_NS = 2 * SECOND
 STATEAWARE = {"application.sort.policy": "stateaware"}

@@ -7,12 +7,12 @@ from committing import Driver
 from msgspec.structs import replace
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
+from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.machines.context.gangs import check_admission, check_replace
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
 
 GANG = "gang"
 

@@ -10,13 +10,13 @@ import pytest
 from support import APP, CONFIG, RM, Lab, Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.queue import QueueSpec
 from yunikorn_actors.machines.events import publisher
+from yunikorn_actors.machines.events.event_table import builders_of
 from yunikorn_actors.machines.events.publisher import EventPublisher, Ring
-from yunikorn_actors.machines.events.table import builders_of
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.queues import QueueSpec
 
 CAPACITY = 20
 

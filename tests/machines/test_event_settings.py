@@ -4,10 +4,10 @@ import pytest
 from support import APP, CONFIG, RM, Lab, Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.events.publisher import EventPublisher, Ring
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
+from yunikorn_actors.state import facts as f
 
 
 def filled(count: int, capacity: int) -> Ring:

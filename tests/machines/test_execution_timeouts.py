@@ -4,8 +4,8 @@ import pytest
 from support import APP, Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.state.applications import ApplicationState
 
 LIMIT_MS = 20_000
 """Less than an application stays in Completing."""

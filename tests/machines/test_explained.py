@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 from pages import REPOSITORY
 
-from yunikorn_actors import UnknownAsk, gateway, si
-from yunikorn_actors.domain.why import Why
-from yunikorn_actors.machines import explaining, planning_loop
+from yunikorn_actors import UnknownAsk, si
+from yunikorn_actors.core import entry as gateway
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.machines import planning_loop
+from yunikorn_actors.machines import why_queries as explaining
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.planning import explain, waiting
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.survey import Survey, survey
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.planning.why import explain
+from yunikorn_actors.planning.why import waiting_counts as waiting
+from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.why.survey import Survey, survey
 
 SCRIPT = runpy.run_path(str(REPOSITORY / "docs/situations.py"))
 RM = SCRIPT["RM"]

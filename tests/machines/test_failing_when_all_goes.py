@@ -12,8 +12,8 @@ from ganging import TIMEOUT_S, Manager, ask_members, gang_lab
 from support import APP, CONFIG, PARTITION, RM, Lab, Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.state.applications import ApplicationState
 
 OTHER = CONFIG.replace("name: default, queues: [{name: root", "name: other, queues: [{name: root")
 GUARANTEE = (

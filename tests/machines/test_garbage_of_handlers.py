@@ -5,7 +5,7 @@ import gc
 import pytest
 from support import APP, Lab
 
-from yunikorn_actors.machines.context.turn import Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import Turn, Work
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 

@@ -6,14 +6,14 @@ import pytest
 from support import APP, CONFIG, RM, Lab, Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import ExtraConfig, parse_config
-from yunikorn_actors.domain.why import Cause
+from yunikorn_actors.config import ExtraConfig, parse_config
+from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Fifo, oldest
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery, is_callback
 from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import ConfigurationRequested, RMHeldBack
-from yunikorn_actors.sim.choosers import Channel, Channels, Fifo, oldest
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.planning.why.reasons import Cause
 
 MOST = 8
 HELD = "its resource manager does not take its messages: nothing new is decided for it"

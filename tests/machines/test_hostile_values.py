@@ -5,7 +5,7 @@ import pytest
 from support import APP, Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.resource import INT64_MAX
+from yunikorn_actors.values.resource import INT64_MAX
 
 DYNAMIC = (
     "partitions: [{name: default, placementrules: [{name: provided, create: true}], "

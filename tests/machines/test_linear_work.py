@@ -14,9 +14,9 @@ import pytest
 from support import APP, CONFIG, PARTITION, Lab, ask, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.image import image_of, restore
-from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import image_of, restore
 
 SMALL = 150
 PART = 3

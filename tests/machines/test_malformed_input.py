@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from support import APP, RM, Outcome, with_everything
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.resource import INT64_MAX, INT64_MIN
 from yunikorn_actors.errors import ConfigError, Refused
+from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN
 
 TOO_LONG, HUGE = "x" * 1025, "x" * 1_000_000
 INT32_MAX = 2**31 - 1

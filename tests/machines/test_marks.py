@@ -3,14 +3,14 @@
 from support import RM, Lab, ask
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Fifo, oldest
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
-from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries
+from yunikorn_actors.machines.rm_proxy.backpressure import Deliveries
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import GATEWAY, Message
 from yunikorn_actors.messages.rm_calls import CallMark
-from yunikorn_actors.sim.choosers import Channel, Channels, Fifo, oldest
 
 MOST = 4
 OLD, NEW = f"rm:{RM}#1", f"rm:{RM}#2"

@@ -5,13 +5,13 @@ from ganging import GROUP, gang_lab, topologies
 from picky import Picky
 from support import APP, Lab
 
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.sim.simulator import Simulator
 
 BOUND = 4
 SETTINGS = Settings(inflight_max=BOUND)

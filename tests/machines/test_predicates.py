@@ -8,12 +8,12 @@ from picky import Picky
 from support import APP, Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.rm_proxy.questions import Questions
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.predicates import CheckPredicates, PredicateDue, PredicatesAnswered
-from yunikorn_actors.sim.simulator import Simulator
 
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
 HOUR_NS = 3_600_000_000_000

@@ -9,11 +9,11 @@ from confirming import PREEMPTED, Confirming, confirming_lab, policy
 from support import Lab
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.predicates import CheckPredicates, CheckPreemptionPredicates
-from yunikorn_actors.planning.explain import explain
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.planning.why.explain import explain
 
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
 PUSHY = {"preemption_policy": policy()}

@@ -7,12 +7,12 @@ import pytest
 from support import APP, QUEUE, RM, Lab, Outcome, ask, report, with_everything
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.image import image_of, restore
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.errors import InvalidRequest, UnknownAsk, UnknownResourceManager
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import image_of, restore
+from yunikorn_actors.values.resource import INT64_MAX
 
 HUGE = "x" * 1_000_000
 CREATE = si.ActionFromRM.CREATE

@@ -7,17 +7,17 @@ from faults import Killer, PlantedFault
 from support import PARTITION, Lab, Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.health import health_of
-from yunikorn_actors.domain.proposals import Allocate
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, scheduler_address
-from yunikorn_actors.messages.events import EventPushDue
+from yunikorn_actors.messages.event_timer import EventPushDue
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.proposals import Allocate
 
 
 def lab_with(killer: Killer, topology: TopologyName = "proposing", **made_with: Any) -> Lab:

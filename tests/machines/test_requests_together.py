@@ -13,6 +13,9 @@ import ranges
 from support import CONFIG, RM, ask, report
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.choosers import Fifo
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context.answers import Answer, Answers
 from yunikorn_actors.machines.machine import Joining
 from yunikorn_actors.machines.rm_proxy import RmProxy
@@ -20,9 +23,6 @@ from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.choosers import Fifo
-from yunikorn_actors.sim.simulator import Simulator
 
 APPS = ("app-1", "app-2", "gang")
 QUOTAS = """

@@ -9,7 +9,7 @@ from restarting import Restarted
 from support import APP, PARTITION, RM, Lab, report, settled
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName

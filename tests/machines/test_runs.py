@@ -13,21 +13,21 @@ from written import LEAF, Written
 
 from yunikorn_actors import si
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
-from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.lab.documents import Document, written
+from yunikorn_actors.config import LimitConfig
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.lab.scenario_documents import Document, written
 from yunikorn_actors.lab.swarm.scripts import drawn_script
-from yunikorn_actors.machines.context import runs
+from yunikorn_actors.machines.context import batch_commit as runs
 from yunikorn_actors.machines.events.publisher import Ring
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery, is_callback
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.proposals import Allocate, Proposal, Refusal
 
 OTHER = "root.other"
 ONE = si.Resource.of({"vcore": 1})

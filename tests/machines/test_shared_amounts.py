@@ -11,8 +11,8 @@ import pytest
 from support import APP, Lab, Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import parse_config
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.values.resource import Resource
 
 ONE = {"vcore": 1}
 TWO = {"vcore": 2}

@@ -7,7 +7,7 @@ from restarting import Restarted
 from support import APP, CONFIG, Lab, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 

@@ -10,9 +10,7 @@ from restarting import Restarted
 from support import APP, PARTITION, RM, Lab, Recorder, ask, settled
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import ExtraConfig, parse_config
-from yunikorn_actors.domain.long_work import LongWorkKind
+from yunikorn_actors.config import ExtraConfig, parse_config
 from yunikorn_actors.machines.machine import Effect, Log, Send
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Slices, Steps, drained
@@ -27,7 +25,9 @@ from yunikorn_actors.messages.scheduling import (
     RunCycle,
     RunSlice,
 )
-from yunikorn_actors.planning.parts.explaining import LOOKED_AT_MAX
+from yunikorn_actors.planning.stages.reporting import LOOKED_AT_MAX
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.long_work import LongWorkKind
 
 COUNT = 12
 """Asks that run, and as many that wait."""

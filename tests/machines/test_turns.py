@@ -5,15 +5,15 @@ import ranges
 from support import CONFIG, Recorder, ask
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.choosers import chooser_of
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Effect, Send
-from yunikorn_actors.machines.rm_proxy.turns import Turns
+from yunikorn_actors.machines.rm_proxy.manager_turns import Turns
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Delivery, Message
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.simulator import Simulator
 
 BUSY, OTHER = "rm-1", "rm-2"
 

@@ -6,13 +6,13 @@ import pytest
 from support import Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.core.groups import UNKNOWN_NS, Resolvers
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import CONTEXT
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.simulator import Simulator
-from yunikorn_actors.users import UNKNOWN_NS, Resolvers
 
 FORCE = {si.constants.APP_TAG_CREATE_FORCE: "true"}
 

@@ -3,8 +3,7 @@
 import pytest
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.settings import SECOND
-from yunikorn_actors.users import (
+from yunikorn_actors.core.groups import (
     KNOWN_NS,
     SWEEP_NS,
     UNKNOWN_NS,
@@ -13,6 +12,7 @@ from yunikorn_actors.users import (
     is_forced,
     own_group,
 )
+from yunikorn_actors.machines.settings import SECOND
 
 FORCE = {si.constants.APP_TAG_CREATE_FORCE: "true"}
 

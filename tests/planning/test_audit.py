@@ -6,12 +6,12 @@ from typing import TypeAlias
 import pytest
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.priorities import NO_PRIORITY
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.values.resource import Resource
 
 Corrupt: TypeAlias = Callable[[Planner], object]
 

@@ -3,8 +3,8 @@
 import pytest
 from written import APP, Written
 
-from yunikorn_actors.domain.proposals import Replace
-from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.state.proposals import Replace
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import pytest
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import AdmitGang, Allocate, Proposal
-from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.config import LimitConfig
+from yunikorn_actors.state.proposals import AdmitGang, Allocate, Proposal
 
 OLD, YOUNG = APP, "app-2"
 

@@ -9,18 +9,18 @@ from random import Random
 
 from written import LEAF, Written
 
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import Allocate, Refusal
-from yunikorn_actors.domain.resource import fits_in
-from yunikorn_actors.domain.why import Cause
+from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.machines.context.commit import check
-from yunikorn_actors.planning.explain import explain
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.parts.placing import gate_of
-from yunikorn_actors.planning.parts.reserving import gate_of_reserved
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.stages.allocate import gate_of
+from yunikorn_actors.planning.stages.reserve import gate_of_reserved
+from yunikorn_actors.planning.why.explain import explain
+from yunikorn_actors.planning.why.reasons import Cause
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.proposals import Allocate, Refusal
+from yunikorn_actors.values.resource import fits_in
 
 STATES = 150
 OTHER = "root.other"

@@ -6,7 +6,7 @@ from support import Lab
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.planning.parts import measuring
+from yunikorn_actors.planning.stages import measuring
 
 LEAVES = ", ".join(f"{{name: q{number}}}" for number in range(10))
 CONFIG = (

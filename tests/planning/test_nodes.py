@@ -6,12 +6,12 @@ from random import Random
 import pytest
 import ranges
 
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.node_order import NODE_ORDERS
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.planning.model.nodes import RUN_LENGTH, NodeIndex, NodeRuns, NodeView
 from yunikorn_actors.planning.model.shape import Shape, shape_key
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.values.resource import Resource
 
 POLICIES = tuple(NODE_ORDERS)
 WEIGHTS = {"vcore": 1.0, "memory": 1.0}

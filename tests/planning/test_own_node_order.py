@@ -7,7 +7,7 @@ import pytest
 import ranges
 from written import APP, Written
 
-from yunikorn_actors.domain.node_order import NODE_ORDERS
+from yunikorn_actors.config.node_order import NODE_ORDERS
 
 POLICIES = tuple(NODE_ORDERS)
 

@@ -3,11 +3,11 @@
 import pytest
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import Allocate, Reserve, Unreserve
-from yunikorn_actors.domain.reserving import WAIT_NS
-from yunikorn_actors.planning.explain import explain
+from yunikorn_actors.config import LimitConfig
+from yunikorn_actors.planning.why.explain import explain
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.proposals import Allocate, Reserve, Unreserve
+from yunikorn_actors.state.reservations import WAIT_NS
 
 AGE_NS = 1_000
 LIMITS = {

@@ -4,8 +4,8 @@ from typing import Any
 
 from written import APP, LEAF, Decision, Written
 
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.state.applications import ApplicationState
 
 
 def _waiting(**queue: Any) -> Written:

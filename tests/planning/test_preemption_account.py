@@ -4,8 +4,8 @@ import pytest
 from confirming import confirming_lab, policy
 from support import Lab
 
-from yunikorn_actors.domain.why import Preempting
-from yunikorn_actors.planning.explain import explain
+from yunikorn_actors.planning.why.explain import explain
+from yunikorn_actors.planning.why.reasons import Preempting
 
 CONFIG = (
     "partitions: [{name: default, preemption: {enabled: SWITCH}, queues: "

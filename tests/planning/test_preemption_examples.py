@@ -7,8 +7,8 @@ import pytest
 from confirming import PREEMPTED, Victims, confirming_lab, policy
 from support import Lab
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.state import facts as f
 
 PUSHY = {"preemption_policy": policy()}
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -3,8 +3,8 @@
 import pytest
 from written import APP, Written
 
-from yunikorn_actors.domain.proposals import Reserve
-from yunikorn_actors.planning.parts.reserving import Reserved
+from yunikorn_actors.planning.stages.reserve import Reserved
+from yunikorn_actors.state.proposals import Reserve
 
 AGE_NS = 1_000
 

@@ -2,8 +2,8 @@
 
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.gates import GateKind
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.gates import GateKind
 
 
 def _told(written: Written, old: GateKind, new: GateKind) -> None:

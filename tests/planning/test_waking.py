@@ -4,10 +4,10 @@ import pytest
 from support import APP, Lab, Recorder, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.drivers.simulator.checkers import could_run
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.planning.parts.placing import Placer
-from yunikorn_actors.sim.checkers import could_run
+from yunikorn_actors.planning.stages.allocate import Placer
+from yunikorn_actors.state.facts import Fact
 
 pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)
 

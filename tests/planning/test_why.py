@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
-from yunikorn_actors.planning.explain import explain, explain_all
+from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.why.explain import explain, explain_all
+from yunikorn_actors.planning.why.reasons import Cause, NearMiss, NodeCheck, Obstacle, Why
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationState
 
 
 def why(written: Written, key: str = "a", app: str = APP) -> Why:

@@ -3,9 +3,9 @@
 import pytest
 from written import APP, Written
 
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.node_order import NODE_ORDERS
+from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.planning.model.priorities import NO_PRIORITY
+from yunikorn_actors.state.applications import ApplicationState
 
 WAITING = {
     "root.system.normal": (10, 2),

@@ -9,8 +9,7 @@ import ranges
 from drawn import values_of
 from hypothesis import given, settings
 
-from yunikorn_actors.domain.config import ExtraConfig
-from yunikorn_actors.domain.proposals import Refusal
+from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import (
     MESSAGE_TYPES,
@@ -27,6 +26,7 @@ from yunikorn_actors.messages.codec import (
 from yunikorn_actors.messages.queries import StateDump
 from yunikorn_actors.messages.rm_events import Capabilities, RMRegistration
 from yunikorn_actors.messages.scheduling import ProposalRejected, RunCycle
+from yunikorn_actors.state.proposals import Refusal
 
 
 def delivered(message: Message, **fields: Any) -> Delivery:

@@ -16,12 +16,12 @@ import pytest
 from msgspec import Struct
 from msgspec import inspect as types
 
-from yunikorn_actors.domain import changes
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES, UnknownMessage
+from yunikorn_actors.state import changes
+from yunikorn_actors.state import facts as f
 
 MESSAGES = tuple(MESSAGE_TYPES.values())
 FACTS = get_args(f.Fact)

@@ -5,7 +5,7 @@ from enum import IntEnum
 import pytest
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import termination
+from yunikorn_actors.state import termination
 
 NUMBERS = {
     si.TerminationType: {

@@ -7,9 +7,9 @@ import ranges
 from support import APP, QUEUE, Lab, ask, facts_of, labs, limited
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
 
 seeded = ranges.seeds(250)
 

@@ -33,8 +33,8 @@ from ganging import (
 from support import APP, Lab, report, settled
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.state.applications import ApplicationState
 
 
 @topologies

@@ -28,9 +28,9 @@ from ganging import (
 from support import Lab, report
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Fifo
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.sim.choosers import Channel, Channels, Fifo
 
 seeded = ranges.seeds(150)
 

@@ -7,7 +7,7 @@ import ranges
 from support import APP, QUEUE, RM, Lab, Recorder, labs
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.state.applications import ApplicationState
 
 seeded = ranges.seeds(200)
 

@@ -6,8 +6,8 @@ Each is remembered by itself until its time is up, and none disturbs the living 
 import ranges
 from support import APP, Lab, labs
 
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.state.dump import snapshot
 
 
 @ranges.seeds(30)

@@ -10,9 +10,9 @@ import ranges
 from support import RM, Lab, Recorder, labs
 
 from yunikorn_actors import UnknownResourceManager, si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.messages.base import RM_PROXY
-from yunikorn_actors.sim.simulator import Simulator
 
 seeded = ranges.seeds(100)
 ENDS: dict[str, tuple[Callable[[Simulator], None], str]] = {

@@ -28,8 +28,8 @@ from ganging import (
 from support import Lab, report, settled
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.state.applications import ApplicationState
 
 
 @topologies

@@ -30,8 +30,8 @@ from ganging import (
 from support import APP, Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.state.dump import snapshot
 
 
 @topologies

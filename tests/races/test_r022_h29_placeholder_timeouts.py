@@ -31,8 +31,8 @@ from ganging import (
 )
 from support import Lab
 
-from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.state.applications import ApplicationState
 
 styles = pytest.mark.parametrize("style", ["Hard", "Soft"])
 LARGE = 50

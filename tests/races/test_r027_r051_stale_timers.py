@@ -7,7 +7,7 @@ next application of the same id, without any effect.
 import ranges
 from support import APP, Lab, labs
 
-from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.state.applications import ApplicationState
 
 COMPLETING_S = 30
 

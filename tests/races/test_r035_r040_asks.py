@@ -8,10 +8,10 @@ from ganging import states, told, topologies
 from support import APP, Lab, facts_of, labs
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
 
 seeded = ranges.seeds(150)
 OLD = {si.constants.TAG_CREATION_TIME: "1700000000"}

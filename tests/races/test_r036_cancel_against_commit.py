@@ -13,17 +13,19 @@ import ranges
 from msgspec.structs import replace
 from support import APP, PARTITION, Lab, facts_of
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.proposals import Allocate, Refusal
-from yunikorn_actors.machines.context import ask_runs, commit, context, runs
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.machines.context import ask_batches as ask_runs
+from yunikorn_actors.machines.context import batch_commit as runs
+from yunikorn_actors.machines.context import commit, context
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT, Delivery, scheduler_address
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import ProposalRejected
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.proposals import Allocate, Refusal
 
 seeded = ranges.seeds(2_000, usual=50)
 SEEDS_FOR_A_BUG = 200

@@ -23,9 +23,9 @@ from ganging import (
 from support import AFTER_HISTORY_NS, APP, Lab, labs
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.dump import snapshot
 
 seeded = ranges.seeds(100)
 COMPLETING_S = 30

@@ -6,15 +6,15 @@ from confirming import Confirming, Victims, confirming_lab, policy
 from support import Lab, facts_of
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.planning.model.views import AppView
-from yunikorn_actors.planning.parts import preempting
-from yunikorn_actors.planning.preempt.scene import Scene
-from yunikorn_actors.planning.preempt.search import Search
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.planning.preemption.outlook import Scene
+from yunikorn_actors.planning.preemption.victim_search import Search
+from yunikorn_actors.planning.stages import preempt as preempting
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import AskSpec
 
 REQUIRED = {"yunikorn.apache.org/requiredNode": "n1"}
 PUSHY = {"preemption_policy": policy()}

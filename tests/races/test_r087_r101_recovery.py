@@ -10,8 +10,8 @@ from typing import Any
 from support import APP, RM, Lab, Recorder, ask, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.state.dump import snapshot
 
 OLD = {si.constants.TAG_CREATION_TIME: "1700000000"}
 OLDER = {si.constants.TAG_CREATION_TIME: "1600000000"}

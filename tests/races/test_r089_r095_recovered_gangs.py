@@ -25,8 +25,8 @@ from ganging import (
 from support import Lab, ask, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.state.dump import snapshot
 
 
 def _standing(key: str, **fields: Any) -> si.Allocation:

@@ -8,7 +8,7 @@ import ranges
 from support import APP, PARTITION, Lab, Recorder, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.placement import RECOVERY_PATH
+from yunikorn_actors.state.placement import RECOVERY_PATH
 
 FORCED = {si.constants.APP_TAG_CREATE_FORCE: "true"}
 OTHER = (

@@ -11,11 +11,11 @@ import ranges
 from support import APP, CONFIG, RM, Lab, limited
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import ExtraConfig, parse_config
+from yunikorn_actors.config import ExtraConfig, parse_config
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import RM_PROXY, Delivery, is_reply
 from yunikorn_actors.messages.rm_events import ConfigurationRequested
-from yunikorn_actors.sim.simulator import Simulator
 
 
 class Replies:

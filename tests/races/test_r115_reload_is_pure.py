@@ -5,7 +5,7 @@ from typing import Any
 
 from support import Lab
 
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.state.dump import snapshot
 
 
 def _config(root: str, leaf: str) -> str:

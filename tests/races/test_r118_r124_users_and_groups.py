@@ -8,11 +8,11 @@ import ranges
 from support import APP, QUEUE, RM, Lab, facts_of, labs
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationState
 
 seeded = ranges.seeds(80)
 

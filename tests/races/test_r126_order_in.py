@@ -4,10 +4,10 @@ import ranges
 from support import APP, CONFIG, Lab, labs
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.rm_events import RMUpdateAllocation
-from yunikorn_actors.sim.simulator import Simulator
 
 seeded = ranges.seeds(200)
 

@@ -5,7 +5,7 @@ import ranges
 from support import APP, Lab, Recorder, labs, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.state.applications import ApplicationState
 
 seeded = ranges.seeds(100)
 

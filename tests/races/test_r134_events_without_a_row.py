@@ -6,12 +6,12 @@ import pytest
 import ranges
 from support import APP, Lab, facts_of
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState, next_state
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationState, next_state
 
 
 class Rows:

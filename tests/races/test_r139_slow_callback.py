@@ -2,8 +2,8 @@
 
 from support import APP, Lab
 
+from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Fifo
 from yunikorn_actors.messages.base import is_callback
-from yunikorn_actors.sim.choosers import Channel, Channels, Fifo
 
 ASKS = 300
 

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 import pytest
 
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.runtime import accounts
+from yunikorn_actors.runtime import os_groups as accounts
 
 CONFIG = """
 partitions:

@@ -35,8 +35,8 @@ from yunikorn_actors import (
     UnknownResourceManager,
     si,
 )
-from yunikorn_actors.gateway import Gateway
-from yunikorn_actors.runtime.clock import RealClock, StandingClock
+from yunikorn_actors.core.entry import Gateway
+from yunikorn_actors.drivers.live.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.responses import Response, Responses
 
 # -- the same calls

@@ -16,7 +16,7 @@ from yunikorn_actors import (
     UnknownAsk,
     si,
 )
-from yunikorn_actors.runtime.answering import ASKED, TAKEN
+from yunikorn_actors.runtime.async_callback import ASKED, TAKEN
 from yunikorn_actors.runtime.responses import Responses
 
 REQUEST = si.RegisterResourceManagerRequest(rm_id="rm-1", policy_group="rm-1", config=CONFIG)

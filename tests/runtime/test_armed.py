@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from probes import Do
 from support import Lab, Recorder
 
-from yunikorn_actors.armed import ArmedTimers
+from yunikorn_actors.core.due import ArmedTimers
 from yunikorn_actors.messages.base import Cause, Envelope
 
 NAMES = st.sampled_from("abc")

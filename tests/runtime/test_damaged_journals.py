@@ -24,13 +24,14 @@ from support import CONFIG, Recorder
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import JournalError
-from yunikorn_actors.runtime.journal import Journal, kept, writing
-from yunikorn_actors.runtime.journal.fold import fold
-from yunikorn_actors.runtime.journal.folder import Folder
-from yunikorn_actors.runtime.journal.frames import Damaged, framed, frames_in
-from yunikorn_actors.runtime.journal.headers import COUNTED, ENTRIES, PART, SNAPSHOT
-from yunikorn_actors.runtime.journal.truth import Truth, stored_entry
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.journal import Journal, writing
+from yunikorn_actors.journal import journaled_context as kept
+from yunikorn_actors.journal.compaction import fold
+from yunikorn_actors.journal.folder import Folder
+from yunikorn_actors.journal.frames import Damaged, framed, frames_in
+from yunikorn_actors.journal.headers import COUNTED, ENTRIES, PART, SNAPSHOT
+from yunikorn_actors.journal.restored_state import Truth, stored_entry
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 
 pytestmark = pytest.mark.timeout(1800)
 ROUNDS_MAX: Final = 8
@@ -164,7 +165,7 @@ def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk is not waited for: nothing here ends by a power cut."""
     for module in ("folder", "snapshots", "writing"):
         for call in ("fsync", "fdatasync"):
-            name = f"yunikorn_actors.runtime.journal.{module}.os.{call}"
+            name = f"yunikorn_actors.journal.{module}.os.{call}"
             monkeypatch.setattr(name, lambda _: None)
 
 
@@ -693,7 +694,7 @@ def test_a_start_on_a_full_disk_leaves_what_there_was(
         return size
 
     with monkeypatch.context() as patch:
-        patch.setattr("yunikorn_actors.runtime.journal.folder.os.write", short)
+        patch.setattr("yunikorn_actors.journal.folder.os.write", short)
         with pytest.raises(JournalError, match="make room on that disk"):
             start(it.path)
         assert before == contents(it.path), "a full disk gets no fuller"

@@ -25,11 +25,11 @@ from yunikorn_actors import (
     WouldBlock,
     si,
 )
+from yunikorn_actors.drivers.live import dispatcher
+from yunikorn_actors.drivers.live.clock import StandingClock
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.runtime import dispatcher
-from yunikorn_actors.runtime.clock import StandingClock
-from yunikorn_actors.sim.simulator import EPOCH_NS
 
 MAIN, TIMERS, OWN = "MainThread", "yunikorn-actors-timers", "yunikorn-actors-dispatcher"
 

@@ -14,11 +14,11 @@ from probes import PATIENCE_S, Break, Do, Hold, Joint, Notebook, Probe, probed_c
 from support import Recorder
 
 from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.drivers.live import dispatcher
+from yunikorn_actors.drivers.live.actors import MachineActor
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.messages.base import RM_PROXY, Message
 from yunikorn_actors.messages.rm_calls import CallUpdateNode
-from yunikorn_actors.runtime import dispatcher
-from yunikorn_actors.runtime.actors import MachineActor
 
 MANY = 300
 OWN = "yunikorn-actors-dispatcher"

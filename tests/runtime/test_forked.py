@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from probes import PATIENCE_S
 
-from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
 
 PARENT = """
 import os, sys, threading, warnings

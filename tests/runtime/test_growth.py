@@ -10,10 +10,10 @@ from probes import PATIENCE_S, Notebook, add_nodes, probed_core, register, wait_
 from support import CONFIG, Recorder
 
 from yunikorn_actors import CoreError, CoreStopped, NoReply, Refused, SchedulerCore, si
+from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY
-from yunikorn_actors.runtime import system
-from yunikorn_actors.runtime.actors import Actor
+from yunikorn_actors.runtime import scheduler_core as system
 
 TIMES = 200
 SLACK = 3

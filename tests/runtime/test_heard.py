@@ -23,7 +23,7 @@ from yunikorn_actors import (
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.callbacks import call_back, method_of
 from yunikorn_actors.messages.predicates import PredicatesAnswered, PreemptionPredicatesAnswered
-from yunikorn_actors.runtime import hooks
+from yunikorn_actors.runtime import failure_hooks as hooks
 
 
 class Raising(Recorder):
@@ -293,42 +293,42 @@ def _unknown_application(core: SchedulerCore, partition: str = "") -> None:
         (
             _without_an_action,
             (
-                "WARNING yunikorn_actors.runtime.system action UNKNOWN_ACTION_FROM_RM on node n9 of "
+                "WARNING yunikorn_actors.runtime.scheduler_core action UNKNOWN_ACTION_FROM_RM on node n9 of "
                 "[rm-1]default refused: unknown node; set NodeInfo.action"
             ),
         ),
         (
             _without_an_action_on_a_node_that_is_there,
             (
-                "WARNING yunikorn_actors.runtime.system action UNKNOWN_ACTION_FROM_RM on node n9 of "
+                "WARNING yunikorn_actors.runtime.scheduler_core action UNKNOWN_ACTION_FROM_RM on node n9 of "
                 "[rm-1]default refused: unknown action; set NodeInfo.action"
             ),
         ),
         (
             _elsewhere,
             (
-                "WARNING yunikorn_actors.runtime.system action UPDATE on node n9 of [rm-1]gpu refused: "
+                "WARNING yunikorn_actors.runtime.scheduler_core action UPDATE on node n9 of [rm-1]gpu refused: "
                 "unknown partition [rm-1]gpu"
             ),
         ),
         (
             _unknown_node,
             (
-                "WARNING yunikorn_actors.runtime.system action DRAIN_NODE on node n9 of "
+                "WARNING yunikorn_actors.runtime.scheduler_core action DRAIN_NODE on node n9 of "
                 "[rm-1]default refused: unknown node"
             ),
         ),
         (
             _unknown_application,
             (
-                "INFO yunikorn_actors.runtime.system application ghost of [rm-1]default cannot be "
+                "INFO yunikorn_actors.runtime.scheduler_core application ghost of [rm-1]default cannot be "
                 "removed: it is unknown or has ended already"
             ),
         ),
         (
             lambda core: _unknown_application(core, "gpu"),
             (
-                "INFO yunikorn_actors.runtime.system application ghost of [rm-1]gpu cannot be removed: "
+                "INFO yunikorn_actors.runtime.scheduler_core application ghost of [rm-1]gpu cannot be removed: "
                 "it is unknown or has ended already"
             ),
         ),

@@ -16,10 +16,10 @@ from support import APP, CONFIG, PARTITION, RM, Recorder, ask
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreFailed, JournalError
-from yunikorn_actors.runtime.journal import Journal
-from yunikorn_actors.runtime.journal.frames import framed
-from yunikorn_actors.runtime.journal.truth import Entry
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.journal import Journal
+from yunikorn_actors.journal.frames import framed
+from yunikorn_actors.journal.restored_state import Entry
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 
 
 def with_work(folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
@@ -159,7 +159,7 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(file, data[: room.pop()])
 
-    monkeypatch.setattr("yunikorn_actors.runtime.journal.writing.os.write", some)
+    monkeypatch.setattr("yunikorn_actors.journal.writing.os.write", some)
 
 
 def test_what_is_no_longer_needed_goes(tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ LOAD = """
 import sys
 from support import APP, CONFIG, RM, Recorder, ask
 from yunikorn_actors import si
-from yunikorn_actors.runtime.journal import kept, writing
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.journal import kept, writing
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 # New files and snapshots all the time, so that the end comes in the middle of that.
 writing.ROTATE_BYTES, writing.ROTATE_SNAPSHOTS, kept.TALLY_EVERY = 2**16, 0, 5
 class Loud(Recorder):

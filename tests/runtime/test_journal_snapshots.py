@@ -18,20 +18,22 @@ from journals import add_application, begin, place, release, truth_in, truth_of
 from probes import wait_until
 from support import RM, Recorder
 
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.facts import Fact, NodeAdded
-from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.errors import JournalError
+from yunikorn_actors.journal import Journal, compaction, headers, writing
+from yunikorn_actors.journal import compaction_process as folding
+from yunikorn_actors.journal import journaled_context as kept
+from yunikorn_actors.journal import restored_state as truth
+from yunikorn_actors.journal.compaction import fold
+from yunikorn_actors.journal.file_sequence import row_of
+from yunikorn_actors.journal.folder import Folder
+from yunikorn_actors.journal.headers import EARLY, ENTRIES, SNAPSHOT
+from yunikorn_actors.journal.restore import read
+from yunikorn_actors.journal.restored_state import Entry, Truth
 from yunikorn_actors.messages.scheduling import FactsMissed
-from yunikorn_actors.runtime.journal import Journal, folding, headers, kept, truth, writing
-from yunikorn_actors.runtime.journal import fold as compaction
-from yunikorn_actors.runtime.journal.fold import fold
-from yunikorn_actors.runtime.journal.folder import Folder
-from yunikorn_actors.runtime.journal.headers import EARLY, ENTRIES, SNAPSHOT
-from yunikorn_actors.runtime.journal.reading import read
-from yunikorn_actors.runtime.journal.row import row_of
-from yunikorn_actors.runtime.journal.truth import Entry, Truth
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.facts import Fact, NodeAdded
+from yunikorn_actors.state.partition import PartitionState
 
 SHORT = 4_096
 UNTRACKED = {"event.trackingEnabled": "false"}

@@ -11,11 +11,11 @@ from journals import begin, truth_of
 from probes import wait_until
 from support import APP, PARTITION, Recorder
 
-from yunikorn_actors.domain.image import restore
-from yunikorn_actors.domain.long_work import LongWork, LongWorkKind
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.runtime.journal import Journal
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.journal import Journal
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
+from yunikorn_actors.state.long_work import LongWork, LongWorkKind
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import restore
 
 ASKS = 1_000
 STALLED = "between two slices"
@@ -26,7 +26,7 @@ from support import APP, RM, Recorder, ask
 from yunikorn_actors import si
 from yunikorn_actors.machines.context import context
 from yunikorn_actors.messages.scheduling import RunSlice
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 folder, asks, slices, stalled = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 go_on, left = context.HANDLERS[RunSlice], []
 def stalling(machine, message, now_ns):

@@ -12,8 +12,8 @@ from probes import PATIENCE_S, add_nodes, register, wait_until
 from support import APP, CONFIG, QUEUE, RM, Recorder, report
 
 from yunikorn_actors import SchedulerCore, enable_logs, si
-from yunikorn_actors.domain.masking import masked
-from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.recording.logs import logger
+from yunikorn_actors.values.masking import masked
 
 NOISY = """
 import logging
@@ -78,7 +78,7 @@ def test_a_sink_hears_from_its_level_on() -> None:
     with SchedulerCore():
         pass
     assert 1 == sinks["INFO"].getvalue().count("core stopped")
-    assert " INFO yunikorn_actors.runtime.system core stopped\n" in sinks["INFO"].getvalue()
+    assert " INFO yunikorn_actors.runtime.scheduler_core core stopped\n" in sinks["INFO"].getvalue()
     assert "" == sinks["WARNING"].getvalue()
 
 
@@ -95,7 +95,7 @@ print("loguru" in sys.modules)
     stdout, stderr = run(asked)
     *lines, loaded = stdout.splitlines()
     assert (2, "False", "") == (len(lines), loaded, stderr)
-    assert lines[1].endswith(" INFO yunikorn_actors.runtime.system core stopped")
+    assert lines[1].endswith(" INFO yunikorn_actors.runtime.scheduler_core core stopped")
 
 
 class Kept(logging.Handler):

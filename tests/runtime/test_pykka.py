@@ -22,7 +22,7 @@ from probes import PATIENCE_S, register, wait_until
 from support import Recorder
 
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.runtime import actors
+from yunikorn_actors.drivers.live import actors
 
 REPOSITORY = Path(__file__).parents[2]
 PRIVATE = {

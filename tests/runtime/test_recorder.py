@@ -25,15 +25,16 @@ from recordings import header, write
 from support import Recorder
 
 from yunikorn_actors import SchedulerCore, TraceSettings
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import FORMAT_VERSION, state_digest
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.runtime import recorder, system
-from yunikorn_actors.runtime.recorder import FACTS_KEPT, FileRecorder
+from yunikorn_actors.recording import recorder
+from yunikorn_actors.recording.recorder import FACTS_KEPT, FileRecorder
+from yunikorn_actors.runtime import scheduler_core as system
+from yunikorn_actors.state import facts as f
 
 FIRST_MESSAGES = ["RegistrationRequested", "RMRegistration", "RMRegistered", "Accepted"]
 

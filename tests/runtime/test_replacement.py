@@ -11,7 +11,7 @@ from probes import PATIENCE_S, add_nodes, register, wait_until
 from support import APP, QUEUE, Recorder
 
 from yunikorn_actors import CoreFailed, NoReply, SchedulerCore, si
-from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY

@@ -23,6 +23,7 @@ from probes import (
 from support import Recorder
 
 from yunikorn_actors import CoreError, CoreStopped, NoReply, SchedulerCore, si
+from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.machines.machine import (
     CancelTimer,
     Machine,
@@ -32,8 +33,7 @@ from yunikorn_actors.machines.machine import (
     StopMachine,
 )
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Envelope
-from yunikorn_actors.runtime import system
-from yunikorn_actors.runtime.actors import Actor
+from yunikorn_actors.runtime import scheduler_core as system
 
 
 class Doing(Recorder):

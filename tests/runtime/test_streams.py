@@ -14,9 +14,9 @@ from support import CONFIG, RM, Recorder
 from yunikorn_actors import AsyncSchedulerCore, CoreFailed, Refused, SchedulerCore, WouldBlock, si
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import Accepted
-from yunikorn_actors.runtime import streams
+from yunikorn_actors.runtime import event_streams as streams
 from yunikorn_actors.runtime.aio import AsyncEventStream
-from yunikorn_actors.runtime.streams import EventStream, Feed
+from yunikorn_actors.runtime.event_streams import EventStream, Feed
 
 
 def register(core: SchedulerCore, rm: Recorder | None = None, **extra: str) -> None:
@@ -71,7 +71,7 @@ def test_as_much_history_as_is_wished_and_stored(history: int, expected: int) ->
 
 
 def test_what_is_too_much_is_counted_and_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yunikorn_actors.runtime.system.ROOM", 3)
+    monkeypatch.setattr("yunikorn_actors.runtime.scheduler_core.ROOM", 3)
     with SchedulerCore() as core:
         register(core)
         with core.event_stream() as slow, core.event_stream(history=100) as quick:

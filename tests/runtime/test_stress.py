@@ -12,7 +12,7 @@ from yunikorn_actors import si
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
-from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
 
 
 @pytest.mark.parametrize("driver", get_args(CoreDriver))

@@ -9,8 +9,8 @@ from probes import PATIENCE_S, add_nodes, register, wait_until
 from support import RM, Recorder
 
 from yunikorn_actors import CallbackStuck, SchedulerCore, si
-from yunikorn_actors.runtime import system
-from yunikorn_actors.runtime.clock import RealClock
+from yunikorn_actors.drivers.live.clock import RealClock
+from yunikorn_actors.runtime import scheduler_core as system
 
 TIMES = 20
 

@@ -6,9 +6,9 @@ import time
 import pytest
 from probes import PATIENCE_S, Do
 
+from yunikorn_actors.drivers.live.clock import RealClock
+from yunikorn_actors.drivers.live.timers import TimerThread
 from yunikorn_actors.messages.base import Cause, Envelope
-from yunikorn_actors.runtime.clock import RealClock
-from yunikorn_actors.runtime.timers import TimerThread
 
 HOUR_NS = 3600 * 10**9
 MS = 10**6

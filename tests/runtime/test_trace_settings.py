@@ -20,8 +20,8 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.runtime import recorder
-from yunikorn_actors.runtime.recorder import FileRecorder
+from yunikorn_actors.recording import recorder
+from yunikorn_actors.recording.recorder import FileRecorder
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import replay
 

@@ -8,9 +8,12 @@ from probes import PATIENCE_S, register, wait_until
 from support import CONFIG, RM, Recorder
 
 from yunikorn_actors import SchedulerCore, enable_logs, si
-from yunikorn_actors.runtime.watch import HealthWatch
+from yunikorn_actors.runtime.health_monitor import HealthWatch
 
-HEALTHY, NOT_HEALTHY = "DEBUG yunikorn_actors.runtime.watch health check: healthy", "NOT healthy: "
+HEALTHY, NOT_HEALTHY = (
+    "DEBUG yunikorn_actors.runtime.health_monitor health check: healthy",
+    "NOT healthy: ",
+)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from yunikorn_actors.domain.config.document import compose
+from yunikorn_actors.config.yaml_tree import compose
 from yunikorn_actors.scenario.expectations import EXPECTATION
 from yunikorn_actors.scenario.expected import Difference
 

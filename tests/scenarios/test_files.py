@@ -16,11 +16,11 @@ from probes import wait_until
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.base import Envelope, Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
-from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.scenario.document import Scenario, read_scenario
 from yunikorn_actors.scenario.drivers import INSTANCE, ServiceDriver
+from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario, steps_of
-from yunikorn_actors.scenario.stage import Stage
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.yaml"))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.config import parse_config
 from yunikorn_actors.machines.settings import MINUTE, SECOND, Settings
-from yunikorn_actors.scenario import written as w
+from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.document import (
     Scenario,
     ScenarioError,

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.scenario.document import DEFAULT_QUEUES
 from yunikorn_actors.scenario.resource_manager import Confirmation, SimulatedResourceManager
-from yunikorn_actors.sim.simulator import Simulator
 
 T = si.TerminationType
 

@@ -7,6 +7,8 @@ from typing import Any, get_args
 import pytest
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.quiescence import NoRest
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreFailed
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.settings import Settings
@@ -17,8 +19,6 @@ from yunikorn_actors.scenario import drivers
 from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario, parse_scenario
 from yunikorn_actors.scenario.drivers import DriverName, ServiceDriver, SimulatorDriver
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_file, run_scenario
-from yunikorn_actors.sim.rest import NoRest
-from yunikorn_actors.sim.simulator import Simulator
 
 NODE = "create_node: {id: n1, capacity: {vcore: 10}}"
 APP = "add_app: {id: app-1, queue: root.default}"

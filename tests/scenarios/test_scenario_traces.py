@@ -8,6 +8,7 @@ from typing import Any
 import msgpack
 import pytest
 
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
@@ -17,7 +18,6 @@ from yunikorn_actors.messages.rm_events import ApplicationsRequested
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.drivers import INSTANCE, SimulatorDriver
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario
-from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.show import Look, show

@@ -8,7 +8,7 @@ import pytest
 from tls import Certify, certificate_in
 
 from yunikorn_actors import SchedulerCore, enable_logs
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 
 @pytest.fixture

@@ -23,11 +23,18 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.cli import main
-from yunikorn_actors.service import safety
+from yunikorn_actors.service import access_policy as safety
+from yunikorn_actors.service.access_policy import (
+    Access,
+    Tls,
+    Unsafe,
+    is_local,
+    read_tls,
+    read_token,
+)
 from yunikorn_actors.service.rpc import link
 from yunikorn_actors.service.rpc.messages import EventsRequest
-from yunikorn_actors.service.safety import Access, Tls, Unsafe, is_local, read_tls, read_token
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 TOKEN = "5f4dcc3b5aa765d61d8327deb882cf99"  # noqa: S105 - of nothing
 HEALTH = "/grpc.health.v1.Health/Check"

@@ -14,10 +14,10 @@ from served import P, Served, node, register, serving
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.service.config_file import ConfigFile
-from yunikorn_actors.service.part import Standing
-from yunikorn_actors.service.questions import CoreQuestions
+from yunikorn_actors.service.core_queries import CoreQuestions
+from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.rest.guard import Guard
-from yunikorn_actors.service.rest.part import RestPart
+from yunikorn_actors.service.rest.in_process import RestPart
 
 X = "/ws/v1/x"
 NODE = f"{X}/partition/default/node"

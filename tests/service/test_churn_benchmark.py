@@ -10,7 +10,7 @@ from benchmarks import churn
 from yunikorn_actors import SchedulerCore
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 
 def test_it_tells_what_both_processes_hold(

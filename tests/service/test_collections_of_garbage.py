@@ -5,7 +5,7 @@ import subprocess
 import sys
 import weakref
 
-from yunikorn_actors.service.collections_of_garbage import BriefCollections
+from yunikorn_actors.service.garbage_collection import BriefCollections
 
 
 class Ring:

@@ -9,7 +9,7 @@ import pytest
 from yunikorn_actors import ResourceManagerCallback, SchedulerCore, si
 from yunikorn_actors.service import followed_file
 from yunikorn_actors.service.config_file import ConfigFile
-from yunikorn_actors.service.part import CONFIGURATION, Standing
+from yunikorn_actors.service.listener import CONFIGURATION, Standing
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, queues: [{name: NAME}]}]}]"
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("grpc_tools")
 
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 PATIENCE_S = 60.0
 CLIENT = Path(__file__).parent / "clients/conversation.py"

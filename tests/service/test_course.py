@@ -8,7 +8,8 @@ import pytest
 from probes import wait_until
 from served import ANN, Served, node, register, serving
 
-from yunikorn_actors.service.read.course import (
+from yunikorn_actors.service.read.incremental_answers import at_once
+from yunikorn_actors.service.read.load_history import (
     HOUR_NS,
     HOURS_MAX,
     POINTS_MAX,
@@ -18,8 +19,7 @@ from yunikorn_actors.service.read.course import (
     Mailboxes,
     Sample,
 )
-from yunikorn_actors.service.read.steps import at_once
-from yunikorn_actors.service.rest import server
+from yunikorn_actors.service.rest import http_server as server
 
 X = "/ws/v1/x/partition/default/history"
 

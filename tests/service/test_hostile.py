@@ -15,12 +15,14 @@ from probes import wait_until
 from raw_http2 import Hoarder
 
 from yunikorn_actors import si
-from yunikorn_actors.runtime.streams import Feed
-from yunikorn_actors.service.rpc import extension, intake, managers, weight
+from yunikorn_actors.runtime.event_streams import Feed
+from yunikorn_actors.service.rpc import admission as intake
+from yunikorn_actors.service.rpc import extension, managers
 from yunikorn_actors.service.rpc import messages as m
+from yunikorn_actors.service.rpc import size_limit as weight
+from yunikorn_actors.service.rpc.grpc_server import LARGEST_REQUEST, RpcPart
 from yunikorn_actors.service.rpc.protobuf import LARGE, Malformed, codec, embedded, varint
-from yunikorn_actors.service.rpc.server import LARGEST_REQUEST, RpcPart
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 from yunikorn_actors.si.wire import SiMessage
 
 UNARY = [

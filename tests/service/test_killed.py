@@ -16,14 +16,14 @@ from journals import truth_of
 from probes import wait_until
 
 from yunikorn_actors import RemoteCore, SchedulerCore
-from yunikorn_actors.runtime.journal.folder import Folder
-from yunikorn_actors.runtime.journal.headers import COUNTED, SNAPSHOT, first_header
+from yunikorn_actors.journal.folder import Folder
+from yunikorn_actors.journal.headers import COUNTED, SNAPSHOT, first_header
 
 HELD = 200
 PATCHED = """
 import sys
 from yunikorn_actors.cli import main
-from yunikorn_actors.runtime.journal import kept, writing
+from yunikorn_actors.journal import kept, writing
 # New files and snapshots all the time, so that the end comes in the middle of that.
 writing.ROTATE_BYTES, writing.ROTATE_SNAPSHOTS, kept.TALLY_EVERY = 2**18, 1, 7
 sys.exit(main(sys.argv[1:]))

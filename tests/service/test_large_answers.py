@@ -17,14 +17,14 @@ from probes import wait_until
 from served import ANN, BOB, RM, Served, node, register, serving
 
 from yunikorn_actors import si
-from yunikorn_actors.runtime.secret_values import masked_dump, masked_json
-from yunikorn_actors.service.read.steps import AT_ONCE, Each, Steps
-from yunikorn_actors.service.rest import server as servers
-from yunikorn_actors.service.rest import slices as slicing
-from yunikorn_actors.service.rest.asking import Refusal, Route
+from yunikorn_actors.recording.secret_values import masked_dump, masked_json
+from yunikorn_actors.service.read.incremental_answers import AT_ONCE, Each, Steps
+from yunikorn_actors.service.rest import http_server as servers
+from yunikorn_actors.service.rest import loop_slices as slicing
+from yunikorn_actors.service.rest.exchange import Refusal, Route
+from yunikorn_actors.service.rest.http_server import RestServer, all_routes
 from yunikorn_actors.service.rest.json_stream import Foreign, Style, pieces
-from yunikorn_actors.service.rest.server import RestServer, all_routes
-from yunikorn_actors.service.rest.slices import Slices
+from yunikorn_actors.service.rest.loop_slices import Slices
 
 P = "/ws/v1/partition/default"
 DUMP = "/debug/fullstatedump"

@@ -18,20 +18,20 @@ from probes import wait_until
 from served import ANN, BOB, P, Served, live, node, register, serving
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import overview
+from yunikorn_actors.service.read.incidents import LISTED_MAX, Troubles
+from yunikorn_actors.service.read.incremental_answers import Steps, at_once
 from yunikorn_actors.service.read.overview import CLOSED, FULL, OPEN, sign_of
-from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.steps import Steps, at_once
-from yunikorn_actors.service.read.troubles import LISTED_MAX, Troubles
-from yunikorn_actors.service.rest import live as live_pages
-from yunikorn_actors.service.rest import server
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.rest import http_server as server
+from yunikorn_actors.service.rest import live_page as live_pages
 from yunikorn_actors.service.rest.guard import Guard
-from yunikorn_actors.service.rest.live import EVERY_S, SHARE, Live
-from yunikorn_actors.service.rest.slices import Slices
+from yunikorn_actors.service.rest.live_page import EVERY_S, SHARE, Live
+from yunikorn_actors.service.rest.loop_slices import Slices
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.termination import TerminationType
 
 OVERVIEW = "/ws/v1/x/overview"
 X = P.replace("/v1/", "/v1/x/")

@@ -23,12 +23,13 @@ from served import node, register, serving
 from tls import Certify
 
 from yunikorn_actors import RemoteCore, Scheduler, connect, si
-from yunikorn_actors.cli import apps, asking, main, nodes, queues
+from yunikorn_actors.cli import apps, main, nodes, queues
+from yunikorn_actors.cli import service_calls as asking
 from yunikorn_actors.cli.rows import Application, units_of
-from yunikorn_actors.domain.quantity import unit_of
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.values.quantity import unit_of
 
 QUEUES = """\
 partitions:

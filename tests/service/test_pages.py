@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("grpc")
 from pages import PAGES, REPOSITORY
 
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 ADDRESS = "127.0.0.1:3333"
 _BLOCK = re.compile(r"^```(.*)\n((?:(?!^```).*\n)*)^```$", re.MULTILINE)

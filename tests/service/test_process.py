@@ -17,13 +17,13 @@ from probes import PATIENCE_S, wait_until
 from served import RM, SETTINGS, Confirming, P, Served, live, node, register
 
 from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.drivers.live.clock import RealClock
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.messages.following import ManagerLeft
-from yunikorn_actors.runtime.clock import RealClock
-from yunikorn_actors.service.part import Site, Standing
+from yunikorn_actors.messages.followers import ManagerLeft
+from yunikorn_actors.service.listener import Site, Standing
 from yunikorn_actors.service.rest import process
-from yunikorn_actors.service.rest.line import Answered
-from yunikorn_actors.service.rest.part import RestPart
+from yunikorn_actors.service.rest.in_process import RestPart
+from yunikorn_actors.service.rest.pipe import Answered
 from yunikorn_actors.service.rest.process import ProcessPart
 from yunikorn_actors.service.tokens import CurrentTokens, Tokens
 
@@ -284,7 +284,7 @@ def test_it_ends_when_its_core_has_gone_however_that_ended() -> None:
     program = (
         "import os, signal\n"
         "from yunikorn_actors import SchedulerCore\n"
-        "from yunikorn_actors.service.part import Site, Standing\n"
+        "from yunikorn_actors.service.listener import Site, Standing\n"
         "from yunikorn_actors.service.rest.process import ProcessPart\n"
         "core = SchedulerCore().start()\n"
         "part = ProcessPart(Site(core, '127.0.0.1:0', Standing()))\n"

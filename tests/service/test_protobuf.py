@@ -16,7 +16,7 @@ from msgspec import inspect
 
 from yunikorn_actors import si
 from yunikorn_actors.service.rpc import messages
-from yunikorn_actors.service.rpc.outlet import LARGEST, pieces
+from yunikorn_actors.service.rpc.outgoing import LARGEST, pieces
 from yunikorn_actors.service.rpc.protobuf import (
     DESCRIPTORS,
     Codec,

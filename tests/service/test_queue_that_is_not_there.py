@@ -11,7 +11,7 @@ from hosting import application, portal
 from probes import wait_until
 
 from yunikorn_actors import QueueNotFound, RemoteCore, SchedulerCore, connect, si
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 QUEUES = """
 partitions:

@@ -13,30 +13,30 @@ from configurations import CONFIGS
 from probes import PATIENCE_S, wait_until
 from served import ANN, CONFIG, P, Served, node, register, serving
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.config import ExtraConfig, parse_config
-from yunikorn_actors.domain.image import image_of
-from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.config import ExtraConfig, parse_config
+from yunikorn_actors.drivers.live.outsiders import FollowerHolder
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
+from yunikorn_actors.messages.followers import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionSnapshot
-from yunikorn_actors.runtime.outsiders import FollowerHolder
-from yunikorn_actors.service.part import Site, Standing
+from yunikorn_actors.service.listener import Site, Standing
 from yunikorn_actors.service.read import configuration
-from yunikorn_actors.service.read.book import Book, GapInFacts
+from yunikorn_actors.service.read.event_counts import Tallies
 from yunikorn_actors.service.read.history import MINUTE_NS, SAMPLES_MAX, History
 from yunikorn_actors.service.read.nodes import _tenth
-from yunikorn_actors.service.read.notes import LOG_MAX, AskNote
-from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.tallies import Tallies
-from yunikorn_actors.service.read.values import go_duration, lean, percentages
-from yunikorn_actors.service.rest import yunikorn
-from yunikorn_actors.service.rest.asking import Asked
-from yunikorn_actors.service.rest.part import RestPart
+from yunikorn_actors.service.read.projection import LOG_MAX, AskNote
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.read.rendering import go_duration, lean, percentages
+from yunikorn_actors.service.read.replica import Book, GapInFacts
+from yunikorn_actors.service.rest import yunikorn_routes as yunikorn
+from yunikorn_actors.service.rest.exchange import Asked
+from yunikorn_actors.service.rest.in_process import RestPart
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import image_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from probes import wait_until
 from recorded_clients import Client, agree_in_the_end, of_cores, play
 
 from yunikorn_actors import RemoteCore, SchedulerCore, si
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 CONFIG = """
 partitions:

@@ -28,7 +28,7 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.service.rpc import link
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 RM = "rm-1"
 

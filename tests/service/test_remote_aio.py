@@ -34,7 +34,7 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.service.rpc import link
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 PATIENCE_S = 60
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from benchmarks import holds, rest
 from benchmarks.cluster import Cluster
 from benchmarks.rest import ALONE, METERED, WORKLOADS_HERE, lines, run
-from yunikorn_actors.service.rest.server import all_routes
+from yunikorn_actors.service.rest.http_server import all_routes
 
 TINY = Cluster(nodes=2, leaves=1, applications=2)
 

@@ -21,11 +21,11 @@ from probes import wait_until
 
 from yunikorn_actors import ConnectionLost, SchedulerCore, connect, enable_logs, si
 from yunikorn_actors.service import followed_file
-from yunikorn_actors.service.rest.server import all_routes
-from yunikorn_actors.service.rights import NEEDS, Right, needed_for
+from yunikorn_actors.service.access_policy import Access, TokenFiles
+from yunikorn_actors.service.rest.http_server import all_routes
+from yunikorn_actors.service.route_rights import NEEDS, Right, needed_for
 from yunikorn_actors.service.rpc.protobuf import pool
-from yunikorn_actors.service.safety import Access, TokenFiles
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 from yunikorn_actors.service.tokens import CurrentTokens, FollowedTokens, Tokens, bearer
 
 FULL, READ, OLD, WRONG = (

@@ -13,7 +13,7 @@ from yunikorn_actors import si
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.messages.rm_calls import CallSendEvent
 from yunikorn_actors.service.rpc import messages as m
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 RM = "rm-1"
 SECRET = "hunter2"  # noqa: S105 - it is to be found nowhere

@@ -26,7 +26,7 @@ from tls import Certify
 
 from yunikorn_actors import CoreFailed, RemoteCore, connect, si
 from yunikorn_actors.cli import main
-from yunikorn_actors.service import serving
+from yunikorn_actors.service import service as serving
 from yunikorn_actors.trace.read import TraceReader
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, queues: [{name: NAME}]}]}]"

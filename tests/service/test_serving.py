@@ -6,10 +6,10 @@ from types import ModuleType
 import pytest
 
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.service import serving
-from yunikorn_actors.service.part import Part, Site
-from yunikorn_actors.service.safety import Access
-from yunikorn_actors.service.serving import Kind, NotInstalled, Serving
+from yunikorn_actors.service import service as serving
+from yunikorn_actors.service.access_policy import Access
+from yunikorn_actors.service.listener import Part, Site
+from yunikorn_actors.service.service import Kind, NotInstalled, Serving
 
 TRUSTED = Access(insecure=True)
 

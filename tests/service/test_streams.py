@@ -14,10 +14,10 @@ from calling import CONFIG, PATIENCE_S, SCHEDULER, Caller, Talk, application, as
 from probes import wait_until
 
 from yunikorn_actors import si
-from yunikorn_actors.service.rpc import outlet
+from yunikorn_actors.service.rpc import outgoing as outlet
+from yunikorn_actors.service.rpc.grpc_server import RpcPart
 from yunikorn_actors.service.rpc.managers import Managers
-from yunikorn_actors.service.rpc.server import RpcPart
-from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.service.service import Serving
 
 RM = "rm-1"
 Code = grpc.StatusCode

@@ -14,15 +14,15 @@ from picky import Picky
 from support import Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.liveness import stuck
-from yunikorn_actors.domain.proposals import Allocate, AskRef
+from yunikorn_actors.checks.liveness import stuck
+from yunikorn_actors.drivers.simulator.checkers import could_run
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.parts import measuring
-from yunikorn_actors.planning.parts.denials import Denied
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.refusals import Refusals
-from yunikorn_actors.sim.checkers import could_run
+from yunikorn_actors.planning.stages import measuring
+from yunikorn_actors.planning.stages.denials import Denied
+from yunikorn_actors.state.proposals import Allocate, AskRef
 
 CONFIG = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["

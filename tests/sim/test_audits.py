@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.touched import Touched, touched_by
+from yunikorn_actors.checks.model_audit import Audit
+from yunikorn_actors.checks.touched import Touched, touched_by
 from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.planning.audit import Audit
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.state import facts as f
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -50,7 +50,7 @@ class Both(Audit):
 
 @pytest.fixture(autouse=True)
 def _both(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yunikorn_actors.sim.checkers.Audit", Both)
+    monkeypatch.setattr("yunikorn_actors.drivers.simulator.checkers.Audit", Both)
     monkeypatch.setattr(Both, "parts", 0)
 
 

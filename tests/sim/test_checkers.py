@@ -7,10 +7,10 @@ import pytest
 from support import APP, CONFIG, Lab, labs, limited, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.state.proposals import Refusal
 
 # -- the checkers of the state and of the views
 
@@ -158,7 +158,7 @@ OPENED: dict[str, tuple[str, str, str, Callable[[Lab], None]]] = {
 def test_a_gate_that_stands_open_is_found(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, config, words, provoke = OPENED[case]
     monkeypatch.setattr(f"yunikorn_actors.machines.context.{gate}", lambda *_: None)
-    monkeypatch.setattr("yunikorn_actors.sim.checkers.could_run", lambda _: [])
+    monkeypatch.setattr("yunikorn_actors.drivers.simulator.checkers.could_run", lambda _: [])
     with pytest.raises(InvariantViolation, match=words):
         _run(config, provoke)
 

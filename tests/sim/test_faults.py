@@ -13,9 +13,9 @@ import ranges
 from faults import Killer, PlantedFault
 from searching import Draw
 
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_file
-from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 

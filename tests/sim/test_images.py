@@ -18,24 +18,24 @@ from playing import Player
 from searching import Run
 from support import Lab, facts_of, with_everything
 
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.history import UsageHistory
-from yunikorn_actors.domain.image import image_of, restore
-from yunikorn_actors.domain.invariants import violations
-from yunikorn_actors.domain.limit_table import LimitTable
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import Queue, QueueState
-from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.domain.user import Usage
+from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.checks.state_invariants import violations
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.planning.audit import contradictions
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.limit_table import LimitTable
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue, QueueState
+from yunikorn_actors.state.resource_seconds import UsageHistory
+from yunikorn_actors.state.snapshot import image_of, restore
+from yunikorn_actors.state.users import Usage
 
 pytestmark = pytest.mark.timeout(1800)
 """To make a run that failed as short as can be."""

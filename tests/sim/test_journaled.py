@@ -12,17 +12,17 @@ from msgspec import msgpack
 from playing import Player
 from searching import Run
 
-from yunikorn_actors.domain.image import image_of
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.journal import journaled_context as kept
+from yunikorn_actors.journal.restored_state import Entry, Truth, stored_entry
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
-from yunikorn_actors.runtime.journal import kept
-from yunikorn_actors.runtime.journal.truth import Entry, Truth, stored_entry
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.snapshot import image_of
 
 pytestmark = pytest.mark.timeout(1800)
 """To make a run that failed as short as can be."""

@@ -10,11 +10,11 @@ import pytest
 from support import Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.gang import awaits_admission
-from yunikorn_actors.domain.proposals import AdmitGang
 from yunikorn_actors.machines.context.gangs import check_admission
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.planning.parts.gangs import Commitments
+from yunikorn_actors.planning.stages.gangs import Commitments
+from yunikorn_actors.state.gangs import awaits_admission
+from yunikorn_actors.state.proposals import AdmitGang
 
 SEEDS = 12
 TIMEOUT_S = 60

@@ -18,16 +18,16 @@ from msgspec import Struct
 from support import RM, Lab, facts_of
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask, Reservation
-from yunikorn_actors.domain.beneficiary import PreemptionRule
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import add, charge, sub
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Allocation, Ask, Reservation
+from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import add, charge, sub
 
 clusters = ranges.seeds(299, first=0, usual=10)
 UNITS = {"vcore": "m", "memory": ""}

@@ -17,7 +17,7 @@ from moves import Move, scripts
 from playing import Player
 from support import settled
 
-from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import RM_PROXY

@@ -15,10 +15,10 @@ import ranges
 from support import RM, Lab, settled
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.swarm.scripts import drawn_queues
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.sim.simulator import Checker
 
 STEPS = 50
 APPS = ("app-1", "app-2", "app-3")

@@ -12,6 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.records import RecordChecker
 from yunikorn_actors.lab.mutants.mutant import Mutant, Target
 from yunikorn_actors.machines.context import (
     applications,
@@ -21,8 +23,8 @@ from yunikorn_actors.machines.context import (
     lifecycle,
     nodes,
     releases,
-    runs,
 )
+from yunikorn_actors.machines.context import batch_commit as runs
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
 from yunikorn_actors.messages import rm_calls as c
@@ -31,8 +33,6 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.drivers import DriverName
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.records import RecordChecker
 
 EVERYTHING = """
 name: every kind of notification

@@ -15,8 +15,27 @@ from msgspec.structs import replace
 from support import APP, Lab, Recorder
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.proposals import (
+from yunikorn_actors.drivers.simulator import quiescence as rest
+from yunikorn_actors.drivers.simulator.quiescence import NoRest
+from yunikorn_actors.drivers.simulator.refusal_checks import RefusalChecker
+from yunikorn_actors.lab.case import read_case
+from yunikorn_actors.lab.run_schedule import play
+from yunikorn_actors.machines.context import context, partitions
+from yunikorn_actors.machines.context.batch_commit import commit_all
+from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
+from yunikorn_actors.messages.scheduling import RunCycle
+from yunikorn_actors.planning.apply_fact import CHANGES
+from yunikorn_actors.planning.refusals import RECORDS, Refusals
+from yunikorn_actors.scenario.document import Scenario, read_scenario
+from yunikorn_actors.scenario.drivers import INSTANCE, ServiceDriver
+from yunikorn_actors.scenario.performer import Stage
+from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario, steps_of
+from yunikorn_actors.scenario.step_structs import Expect
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.proposals import (
     AdmitGang,
     Allocate,
     CancelPlaceholder,
@@ -27,25 +46,6 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     Unreserve,
 )
-from yunikorn_actors.lab.case import read_case
-from yunikorn_actors.lab.play import play
-from yunikorn_actors.machines.context import context, partitions
-from yunikorn_actors.machines.context.runs import commit_all
-from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.machines.topology import Topology
-from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
-from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.planning.follow import CHANGES
-from yunikorn_actors.planning.refusals import RECORDS, Refusals
-from yunikorn_actors.scenario.document import Scenario, read_scenario
-from yunikorn_actors.scenario.drivers import INSTANCE, ServiceDriver
-from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario, steps_of
-from yunikorn_actors.scenario.stage import Stage
-from yunikorn_actors.scenario.written import Expect
-from yunikorn_actors.sim import rest
-from yunikorn_actors.sim.refusals import RefusalChecker
-from yunikorn_actors.sim.rest import NoRest
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 STORIES: list[tuple[type, str]] = [

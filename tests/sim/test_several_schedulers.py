@@ -25,9 +25,8 @@ from searching import Run
 from support import APP, Lab, Races
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.ids import scheduler_of
-from yunikorn_actors.domain.proposals import Refusal
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.planning_loop import PATIENCE_NS
 from yunikorn_actors.machines.settings import SECOND, Settings
@@ -37,10 +36,11 @@ from yunikorn_actors.messages.scheduling import (
     ProposeAllocations,
     TokenPassed,
 )
-from yunikorn_actors.planning.parts.part import Desk, Owner
+from yunikorn_actors.planning.stages.stage import Desk, Owner
 from yunikorn_actors.scenario.runner import RunOptions, run_file
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.proposals import Refusal
+from yunikorn_actors.values.ids import scheduler_of
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 FILES = sorted(SCENARIOS.rglob("*.yaml"))

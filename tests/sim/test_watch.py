@@ -14,22 +14,22 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import ForeignAllocation
-from yunikorn_actors.domain.application import Application, ApplicationState, Timer
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.invariants import CHECKS, misconfigured, violations
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.domain.touched import touched_by
-from yunikorn_actors.domain.user import Usage
-from yunikorn_actors.domain.watch import Watch
+from yunikorn_actors.checks.incremental import Watch
+from yunikorn_actors.checks.state_invariants import CHECKS, misconfigured, violations
+from yunikorn_actors.checks.touched import touched_by
+from yunikorn_actors.drivers.simulator.checkers import told_by
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.sim.checkers import told_by
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import ForeignAllocation
+from yunikorn_actors.state.applications import Application, ApplicationState, Timer
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.state.users import Usage
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -81,7 +81,7 @@ class Both:
 
 @pytest.fixture(autouse=True)
 def _both(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yunikorn_actors.sim.checkers.StateChecker", Both)
+    monkeypatch.setattr("yunikorn_actors.drivers.simulator.checkers.StateChecker", Both)
     monkeypatch.setattr(Both, "looks", 0)
 
 
@@ -259,7 +259,7 @@ def test_both_find_a_corruption_at_the_same_message(
 ) -> None:
     for seed in range(1, SEEDS_MAX):
         planted = Planted(corrupt, seed % 3, at_large=id_ in AT_LARGE)
-        monkeypatch.setattr("yunikorn_actors.machines.context.turn.apply", planted)
+        monkeypatch.setattr("yunikorn_actors.machines.context.unit_of_work.apply", planted)
         with suppress(KeyError, ValueError, AssertionError, InvariantViolation):
             # The core itself may fall over what was planted, before anybody can look.
             found = _outcome(Run(seed, preempts=bool(seed % 2)))
@@ -289,7 +289,7 @@ class FromNowhere(Both):
 def test_what_came_without_a_fact_is_found_by_looking_around(
     id_: str, corrupt: Corrupt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("yunikorn_actors.sim.checkers.StateChecker", FromNowhere)
+    monkeypatch.setattr("yunikorn_actors.drivers.simulator.checkers.StateChecker", FromNowhere)
     monkeypatch.setattr(FromNowhere, "corrupt", staticmethod(corrupt), raising=False)
     runs = (Run(seed, preempts=bool(seed % 2)) for seed in range(1, SEEDS_MAX))
     assert id_ in next(filter(None, map(_outcome, runs)))

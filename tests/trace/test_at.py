@@ -13,7 +13,7 @@ from playing import Player, settings_of
 from recordings import Tape, in_service, node, records, register, rewrite, simulate
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.trace.at import state_changes, states_at

@@ -16,12 +16,12 @@ from yunikorn_actors.messages.base import CONTEXT, Cause
 from yunikorn_actors.trace import checkpoints as module
 from yunikorn_actors.trace.again import Again
 from yunikorn_actors.trace.at import states_at
+from yunikorn_actors.trace.causes import Answer, why, why_of
 from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import DifferentError
 from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.wanted import Moment
-from yunikorn_actors.trace.why import Answer, why, why_of
 
 EVERY = 10
 

@@ -12,10 +12,10 @@ from recordings import INSTANCE, Tape, ask, node, records, register, submit
 
 from yunikorn_actors import si
 from yunikorn_actors.cli import main
+from yunikorn_actors.drivers.simulator.choosers import chooser_of
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.simulator import Simulator
 
 KEYS = [f"k{number}" for number in range(12)]
 Record = dict[str, Any]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from recordings import records, rewrite, simulate, write
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import RMNodeUpdate
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.wanted import Wanted

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from recordings import records
 
-from yunikorn_actors.domain.allocation import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.messages.older import GATHERED, RENAMED
 from yunikorn_actors.messages.rm_events import Capabilities, RegistrationRequested, RMRegistration
+from yunikorn_actors.state.allocations import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.trace.read import TraceReader
 
 RECORDED = Path(__file__).parent / "recorded" / "with-former-names.msgpack"

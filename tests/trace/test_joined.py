@@ -10,14 +10,14 @@ from probes import wait_until
 from recordings import INSTANCE, Tape, ask, node, records, register, release, rewrite, submit
 
 from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.drivers.live.clock import RealClock
+from yunikorn_actors.drivers.simulator.choosers import Fifo, chooser_of
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Cause
-from yunikorn_actors.runtime.clock import RealClock
-from yunikorn_actors.sim.choosers import Fifo, chooser_of
-from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.draw import draw
-from yunikorn_actors.trace.parts import texts_in
+from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
 from yunikorn_actors.trace.show import Look, show

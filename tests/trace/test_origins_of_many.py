@@ -19,6 +19,7 @@ from benchmarks.load import Load
 from benchmarks.run import measure
 from benchmarks.workloads import WORKLOADS
 from yunikorn_actors import SchedulerCore, Settings, TraceSettings, si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import rm_events as rm
@@ -33,10 +34,9 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import RunSlice
-from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
-from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.items import Part, items_in
 from yunikorn_actors.trace.origins import origins
 from yunikorn_actors.trace.recorded import InMemory

@@ -24,14 +24,14 @@ from recordings import (
 
 from yunikorn_actors import si
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import ReportWaiting, RunCycle
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Extent, ReplayOutcome, replay
 from yunikorn_actors.trace.wanted import Moment

@@ -13,10 +13,10 @@ from recordings import INSTANCE, Tape, in_service, records, rewrite, simulate
 
 from yunikorn_actors import si
 from yunikorn_actors.cli import main
+from yunikorn_actors.drivers.simulator.choosers import chooser_of
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.scrub.alphabet import Alphabet, Words

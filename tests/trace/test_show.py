@@ -9,9 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recordings import records, simulate, write
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.proposals import Allocate
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.messages.rm_events import (
     AnnouncedRelease,
     Rejected,
@@ -19,7 +16,10 @@ from yunikorn_actors.messages.rm_events import (
     RMReleaseAllocation,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, RunCycle
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.proposals import Allocate
+from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import Look, show
 from yunikorn_actors.trace.wanted import Wanted

@@ -9,20 +9,20 @@ from recorded_workloads import deliveries_of, recorded
 from recordings import records, rewrite
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain.facts import AskAdded
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_manager
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested, RMUpdateAllocation
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.state.facts import AskAdded
+from yunikorn_actors.trace.causes import named, why
 from yunikorn_actors.trace.heads import Heads
 from yunikorn_actors.trace.items import Item, Part, items_in
-from yunikorn_actors.trace.parts import facts_of
+from yunikorn_actors.trace.message_parts import facts_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.story import story
 from yunikorn_actors.trace.view.run import NONE, Shown, drawn
 from yunikorn_actors.trace.wanted import Wanted
-from yunikorn_actors.trace.why import named, why
 
 
 @pytest.fixture(scope="module")

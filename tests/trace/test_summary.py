@@ -7,15 +7,15 @@ from drawn import values_of
 from hypothesis import given, settings
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import WaitingState
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import WaitingState
+from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 
 EXAMPLES = 10

@@ -9,7 +9,6 @@ from ganging import PREEMPTED, REPLACED, STOPPED, ask_members, confirm, gang_lab
 from recordings import Tape
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain.facts import AllocationReleased
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.codec import MESSAGE_TYPES, decoded
 from yunikorn_actors.messages.older import PARTS
@@ -20,6 +19,7 @@ from yunikorn_actors.messages.rm_events import (
     RMReleaseAllocation,
     RMUpdateAllocation,
 )
+from yunikorn_actors.state.facts import AllocationReleased
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.story import story

@@ -11,7 +11,7 @@ from recordings import header
 from yunikorn_actors import TraceSettings
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.runtime.recorder import FileRecorder
+from yunikorn_actors.recording.recorder import FileRecorder
 from yunikorn_actors.trace.show import TAIL, Look, tail
 from yunikorn_actors.trace.wanted import Wanted
 

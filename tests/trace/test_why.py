@@ -30,13 +30,13 @@ from recordings import (
 )  # fmt: skip
 
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.domain.why import Cause, Why
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.planning.explain import explain
-from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.planning.why.explain import explain
+from yunikorn_actors.planning.why.reasons import Cause, Why
+from yunikorn_actors.runtime.scheduler_core import CoreDriver
+from yunikorn_actors.trace.causes import Answer, Period, Waits, named, why, why_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wait_lines import wait_lines
-from yunikorn_actors.trace.why import Answer, Period, Waits, named, why, why_of
 
 USUAL = 8
 EXPECTED = {Cause.NO_NODE, Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.PLACED}

@@ -15,22 +15,22 @@ from typing import Any, NamedTuple
 import pytest
 import ranges
 
-from yunikorn_actors.domain.why import Cause, Why
-from yunikorn_actors.lab.documents import written
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
+from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.planning.explain import explain
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.why.explain import explain
+from yunikorn_actors.planning.why.reasons import Cause, Why
 from yunikorn_actors.scenario.document import Scenario, parse_scenario, read_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.simulator import Checker, Simulator
+from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wait_lines import wait_rows
-from yunikorn_actors.trace.why import why_of
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 FILES = sorted(SCENARIOS.rglob("*.yaml"))

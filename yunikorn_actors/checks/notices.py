@@ -7,10 +7,10 @@ two are compared field by field.
 from typing import Final, NamedTuple
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.ids import short_partition_name
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.ids import short_partition_name
+from yunikorn_actors.values.resource import Resource
 
 Thing = tuple[str, ...]
 """A kind of notice, and the names of what it is about."""

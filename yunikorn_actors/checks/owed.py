@@ -22,12 +22,12 @@ from yunikorn_actors.checks.notices import (
     difference,
     placed_by,
 )
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import AskSpec, WaitingState
-from yunikorn_actors.domain.application import FINISHED, ApplicationEvent, ApplicationState
-from yunikorn_actors.domain.facts import Fact
-from yunikorn_actors.domain.ids import NO_PROPOSAL, short_partition_name
-from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import AskSpec, WaitingState
+from yunikorn_actors.state.applications import FINISHED, ApplicationEvent, ApplicationState
+from yunikorn_actors.state.facts import Fact
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.ids import NO_PROPOSAL, short_partition_name
 
 _T = TerminationType
 _NO_PARTITION = "Failed to add application"

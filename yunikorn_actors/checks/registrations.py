@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from yunikorn_actors.checks.rm_record import RmRecord, States
-from yunikorn_actors.domain.config import ConfigError, parse_config
+from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import (
     AllocationsRequested,

@@ -36,13 +36,13 @@ from yunikorn_actors.checks.notices import (
     placed_in,
 )
 from yunikorn_actors.checks.owed import Owed
-from yunikorn_actors.domain.allocation import Allocation, WaitingState
-from yunikorn_actors.domain.application import FINISHED, Application, ApplicationState
-from yunikorn_actors.domain.facts import Fact
-from yunikorn_actors.domain.ids import partition_name, short_partition_name
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.termination import ASKED_BACK, TerminationType
-from yunikorn_actors.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE, TAG_FOREIGN
+from yunikorn_actors.state.allocations import Allocation, WaitingState
+from yunikorn_actors.state.applications import FINISHED, Application, ApplicationState
+from yunikorn_actors.state.facts import Fact
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.termination import ASKED_BACK, TerminationType
+from yunikorn_actors.values.ids import partition_name, short_partition_name
+from yunikorn_actors.values.tags import NODE_PARTITION, NODE_READY_ATTRIBUTE, TAG_FOREIGN
 
 _T = TerminationType
 _CREATES: Final = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
@@ -59,7 +59,7 @@ _BY_WISH: Final = frozenset(
 _TAKES_THE_ASK: Final = _BY_WISH | {_T.PREEMPTED_BY_SCHEDULER}
 """By key, such a release means what waits of the ask as well."""
 _FINAL: Final = frozenset(state.value for state in FINISHED)
-_FAILING: Final = ApplicationState.FAILING.value
+_ENDING: Final = _FINAL | {ApplicationState.FAILING.value}
 
 Name = tuple[str, str, str]
 """Partition, application and key of an ask."""
@@ -718,7 +718,7 @@ class RmRecord:
         if not self._was_restored and not app.accepted + app.rejected:
             faults.append(self._fault("G27", notice, f"{id_} was not answered before"))
         app.state, app.at_ns = notice.state, notice.at_ns
-        if notice.state == _FAILING or notice.state in _FINAL:
+        if notice.state in _ENDING:
             # It takes no asks any more: those that wait have gone with it, or are rejected.
             for partition in app.partitions:
                 self._want_no_more(partition, id_, "")
@@ -924,7 +924,7 @@ class RmRecord:
             return
         app = state.applications.get(id_)
         if app is None:
-            if known.accepted and not known.is_gone and known.state not in {*_FINAL, _FAILING}:
+            if known.accepted and not known.is_gone and known.state not in _ENDING:
                 yield (
                     f"G21: for {self.rm_id} application {id_} is {known.state}, and the core does "
                     "not have it"

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from yunikorn_actors.cli.asking import (
+from yunikorn_actors.cli.queues import queues_called
+from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.rows import Application, Units, units_of
+from yunikorn_actors.cli.service_calls import (
     Columns,
     Found,
     Place,
@@ -17,15 +20,12 @@ from yunikorn_actors.cli.asking import (
     tell_found,
     unknown,
 )
-from yunikorn_actors.cli.queues import queues_called
-from yunikorn_actors.cli.reach import add_partition, add_server
-from yunikorn_actors.cli.rows import Application, Units, units_of
 from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.times import age
-from yunikorn_actors.domain.quantity import readable
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.table import table
+from yunikorn_actors.values.quantity import readable
 
 HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")
 LEFT: Final = 4

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.reach import add_server
-from yunikorn_actors.domain.config import (
+from yunikorn_actors.config import (
     Acl,
     ConfigError,
     FilterConfig,
@@ -33,9 +33,9 @@ from yunikorn_actors.domain.config import (
     parse_config,
     warnings_in,
 )
-from yunikorn_actors.domain.config.fault import Fault
-from yunikorn_actors.domain.quantity import amounts
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.config.fault import Fault
+from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.values.quantity import amounts
 
 _CHECK: Final = "print the faults of a configuration, or the queues that it describes"
 _SHOW: Final = "print the configuration that is in force in a service"

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.recording.printable import printable
 
 STANDARD_INPUT: Final = "-"
 

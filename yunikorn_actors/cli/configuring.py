@@ -2,12 +2,12 @@
 
 import argparse
 
-from yunikorn_actors.cli.asking import API, MISUNDERSTOOD, NO, OWN, asking
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.rows import Loaded, read
+from yunikorn_actors.cli.service_calls import API, MISUNDERSTOOD, NO, OWN, asking
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.errors import Refused
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
 
 

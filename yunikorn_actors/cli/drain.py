@@ -3,12 +3,12 @@
 import argparse
 from typing import Final
 
-from yunikorn_actors.cli.asking import asking, only_one, places
 from yunikorn_actors.cli.nodes import nodes_called
 from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.service_calls import asking, only_one, places
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import Refused
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
 
 SAID: Final = {

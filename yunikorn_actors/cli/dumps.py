@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from yunikorn_actors.domain.snapshot import DUMP_FORMAT
+from yunikorn_actors.state.dump import DUMP_FORMAT
 
 DUMP_MAX = 1 << 30
 Told = TypeVar("Told")

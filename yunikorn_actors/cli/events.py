@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, Final
 
-from yunikorn_actors.cli.asking import API, INTERRUPTED, asking, unknown
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.rows import Event, Events, read
+from yunikorn_actors.cli.service_calls import API, INTERRUPTED, asking, unknown
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.cli.times import moment
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventType
 

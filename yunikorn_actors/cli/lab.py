@@ -14,26 +14,26 @@ from typing import Any, Final
 
 from yunikorn_actors.cli import fanning, mistake, mutants, shrinking, swarm
 from yunikorn_actors.cli.fanning import INTERRUPTED
-from yunikorn_actors.domain.config import parse_duration
+from yunikorn_actors.config import parse_duration
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
-from yunikorn_actors.lab.draw import RUNS_MAX
-from yunikorn_actors.lab.explain import Explainer, explanation_lines, mermaid, save_trace
+from yunikorn_actors.lab.explanation import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS
-from yunikorn_actors.lab.kept import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.lab.model.follower import followed_by_model
+from yunikorn_actors.lab.narrative import not_played_lines, told
 from yunikorn_actors.lab.oracles import all_oracles, oracles
-from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
-from yunikorn_actors.lab.story import not_played_lines, told
+from yunikorn_actors.lab.random_draw import RUNS_MAX
+from yunikorn_actors.lab.run_schedule import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
 from yunikorn_actors.lab.tape import Tape, TapeError
+from yunikorn_actors.lab.tape_files import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.lab.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.machines.settings import SECOND, InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.document import ScenarioError
-from yunikorn_actors.sim.simulator import Checker
 
 MISUNDERSTOOD: Final = 2
 

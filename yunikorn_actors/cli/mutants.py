@@ -10,8 +10,8 @@ from msgspec.structs import asdict
 
 from yunikorn_actors.cli.mistake import known
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, SWARM, Hunted, hunt_all
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind
+from yunikorn_actors.lab.mutants.mutant_search import RUNS_MAX, SWARM, Hunted, hunt_all
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from yunikorn_actors.cli.asking import (
+from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.rows import Node, Units, units_of
+from yunikorn_actors.cli.service_calls import (
     Columns,
     Found,
     Place,
@@ -16,12 +18,10 @@ from yunikorn_actors.cli.asking import (
     tell_found,
     unknown,
 )
-from yunikorn_actors.cli.reach import add_partition, add_server
-from yunikorn_actors.cli.rows import Node, Units, units_of
 from yunikorn_actors.cli.terminal import is_terminal, tell, width
-from yunikorn_actors.domain.quantity import Unit, readable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.table import table
+from yunikorn_actors.values.quantity import Unit, readable
 
 HEAD: Final = ("node", "takes work", "allocations")
 LEFT: Final = 2

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from yunikorn_actors.domain.quantity import Unit, unit_of
+from yunikorn_actors.values.quantity import Unit, unit_of
 
 T = TypeVar("T")
 Amounts = dict[str, int]

@@ -15,17 +15,12 @@ from typing import TYPE_CHECKING, Final
 from yunikorn_actors.cli.signals import ENDING, WANTING, Signals
 from yunikorn_actors.errors import ConfigError, CoreStopped, JournalError
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.runtime.configuration import read_config
-from yunikorn_actors.runtime.hooks import gist_of
-from yunikorn_actors.runtime.logs import DEFAULT_LEVEL, logger
-from yunikorn_actors.runtime.recorder import TraceSettings
-from yunikorn_actors.runtime.system import SchedulerCore
-from yunikorn_actors.service.cluster.core import ClusterCore
-from yunikorn_actors.service.cluster.local import ENVIRONMENT, LOCAL
-from yunikorn_actors.service.cluster.questions import ClusterQuestions
-from yunikorn_actors.service.collections_of_garbage import BriefCollections
-from yunikorn_actors.service.log_lines import FORMATS, LEVELS, LogStyle
-from yunikorn_actors.service.safety import (
+from yunikorn_actors.recording.logs import DEFAULT_LEVEL, logger
+from yunikorn_actors.recording.recorder import TraceSettings
+from yunikorn_actors.runtime.config_source import read_config
+from yunikorn_actors.runtime.failure_hooks import gist_of
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
+from yunikorn_actors.service.access_policy import (
     Access,
     TokenFiles,
     Unsafe,
@@ -33,8 +28,13 @@ from yunikorn_actors.service.safety import (
     is_local,
     read_tls,
 )
-from yunikorn_actors.service.serving import KINDS, NotInstalled, Serving
-from yunikorn_actors.service.turns_of_threads import short_turns
+from yunikorn_actors.service.cluster.cluster_queries import ClusterQuestions
+from yunikorn_actors.service.cluster.local import ENVIRONMENT, LOCAL
+from yunikorn_actors.service.cluster.portal import ClusterCore
+from yunikorn_actors.service.garbage_collection import BriefCollections
+from yunikorn_actors.service.log_lines import FORMATS, LEVELS, LogStyle
+from yunikorn_actors.service.service import KINDS, NotInstalled, Serving
+from yunikorn_actors.service.switch_interval import short_turns
 from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:

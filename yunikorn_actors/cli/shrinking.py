@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from yunikorn_actors.cli.fanning import INTERRUPTED
-from yunikorn_actors.lab.effort import Effort
-from yunikorn_actors.lab.kept import case_of, keep_case, read_tape, source_of
+from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.oracles import all_oracles
-from yunikorn_actors.lab.play import play
+from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
+from yunikorn_actors.lab.tape_files import case_of, keep_case, read_tape, source_of
 
 
 def run(options: argparse.Namespace) -> int:

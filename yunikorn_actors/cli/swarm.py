@@ -11,12 +11,11 @@ from typing import Any
 from yunikorn_actors.cli import fanning, mistake
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.coverage import coverage_lines
-from yunikorn_actors.lab.draw import RUNS_MAX
 from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.fan_out import FanOut
+from yunikorn_actors.lab.random_draw import RUNS_MAX
 from yunikorn_actors.lab.swarm.guided import Corpus, Guided
-from yunikorn_actors.lab.swarm.parts import PARTS, Wanted
-from yunikorn_actors.lab.swarm.runs import (
+from yunikorn_actors.lab.swarm.swarm_runs import (
     FannedOut,
     Finding,
     Plan,
@@ -27,6 +26,7 @@ from yunikorn_actors.lab.swarm.runs import (
     Swarm,
     one_by_one,
 )
+from yunikorn_actors.lab.swarm.world_parts import PARTS, Wanted
 
 
 class Misused(CoreError, ValueError):  # noqa: N818 - it is named like InvalidOptions

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.narrow import columns
 
 

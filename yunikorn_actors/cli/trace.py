@@ -20,18 +20,19 @@ from yunikorn_actors.cli.exporting import (
 )
 from yunikorn_actors.cli.terminal import Progress, json_of, tell, width
 from yunikorn_actors.cli.viewing import add_view, view
-from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.at import state_changes, states_at
+from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, upwards
 from yunikorn_actors.trace.compare import compare, comparison_lines, comparison_rows
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.fields import change_line, change_row
 from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.refusals import grouped
+from yunikorn_actors.trace.refused import grouped
 from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, replay
 from yunikorn_actors.trace.scrub.scrub import Scrubbed, ScrubError
 from yunikorn_actors.trace.show import Look, show, shown_rows, tail
@@ -47,7 +48,6 @@ from yunikorn_actors.trace.tables import (
 )
 from yunikorn_actors.trace.wait_lines import wait_lines, wait_problems, wait_rows
 from yunikorn_actors.trace.wanted import Moment, Wanted, moment_of, strangers
-from yunikorn_actors.trace.why import why_of
 
 NO: Final = 1
 """The exit status where the answer is no."""

@@ -2,8 +2,8 @@
 
 import argparse
 
-from yunikorn_actors.cli.asking import asking
 from yunikorn_actors.cli.drain import add_arguments, change
+from yunikorn_actors.cli.service_calls import asking
 from yunikorn_actors.service.rest.client import Client
 
 __all__ = ["add_arguments", "run"]

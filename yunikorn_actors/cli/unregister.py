@@ -2,12 +2,12 @@
 
 import argparse
 
-from yunikorn_actors.cli.asking import API, OWN, asking, unknown
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.rows import Partition, read
+from yunikorn_actors.cli.service_calls import API, OWN, asking, unknown
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import UnknownName
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
 
 

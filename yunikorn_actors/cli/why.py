@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from yunikorn_actors.cli.asking import MISUNDERSTOOD, NO, asking
 from yunikorn_actors.cli.dumps import DumpError, told_of
 from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, asking
 from yunikorn_actors.cli.terminal import tell_sentences
 from yunikorn_actors.cli.waiting import (
     Waiting,
@@ -19,8 +19,8 @@ from yunikorn_actors.cli.waiting import (
     tell_waiting,
     why_there,
 )
-from yunikorn_actors.domain.why import Why, what_became
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.planning.why.reasons import Why, what_became
+from yunikorn_actors.recording.printable import printable
 
 SHOWN_MAX = 200
 """Longer names are cut where nothing is known of them."""

@@ -25,15 +25,15 @@ from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
 from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
-from yunikorn_actors.runtime.answering import (
+from yunikorn_actors.runtime.arguments import read_timeout
+from yunikorn_actors.runtime.async_callback import (
     Answerer,
     AnyCallback,
     AsyncResourceManagerCallback,
     check_callback,
     overrides,
 )
-from yunikorn_actors.runtime.arguments import read_timeout
-from yunikorn_actors.runtime.system import REPLY_TIMEOUT_S, STOP_TIMEOUT_S
+from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S, STOP_TIMEOUT_S
 
 T = TypeVar("T")
 E = TypeVar("E")

@@ -26,7 +26,7 @@ from yunikorn_actors.front.outbox import Outbox
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.watch import Watch
 from yunikorn_actors.front.written import check_arguments
-from yunikorn_actors.runtime.core import Core
+from yunikorn_actors.runtime.core_api import Core
 
 L = TypeVar("L", bound=BaseLease)
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from yunikorn_actors.runtime.logs import alarm
+from yunikorn_actors.recording.logs import alarm
 
 IDLE_S: Final = 5.0
 

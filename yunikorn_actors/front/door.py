@@ -20,8 +20,8 @@ from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from yunikorn_actors.errors import CoreError, NoReply, SchedulerClosed, WouldBlock, anew
-from yunikorn_actors.runtime.core import Core
-from yunikorn_actors.runtime.system import REPLY_TIMEOUT_S
+from yunikorn_actors.runtime.core_api import Core
+from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S
 
 T = TypeVar("T")
 

@@ -4,13 +4,13 @@ from contextlib import nullcontext
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from yunikorn_actors import si
+from yunikorn_actors.core.entry import StandIn
 from yunikorn_actors.front.accounts import Accounts, in_words
 from yunikorn_actors.front.deals import Deals
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.lease import BaseLease
 from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.front.watch import Watch
-from yunikorn_actors.gateway import StandIn
 
 CLOSED: Final = "the scheduler is closed"
 

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import si
-from yunikorn_actors.runtime.core import Core
+from yunikorn_actors.runtime.core_api import Core
 
 ITEMS_MAX: Final = 1_000
 """In one request: the core answers each as a whole."""

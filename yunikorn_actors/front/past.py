@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from yunikorn_actors.domain.why import Cause, Why
 from yunikorn_actors.front.books import Deal
+from yunikorn_actors.planning.why.reasons import Cause, Why
 
 REMEMBERED_MAX: Final = 10_000
 """Deals that are over and can still be explained."""

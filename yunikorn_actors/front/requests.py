@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.placement import FALLBACK_PATH
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.front.books import Account, Promise
 from yunikorn_actors.front.broker import Broker
@@ -27,6 +26,7 @@ from yunikorn_actors.front.written import (
     shown,
 )
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.state.placement import FALLBACK_PATH
 
 GRACE_S: Final = 30.0
 PATIENT: Final = "1m"

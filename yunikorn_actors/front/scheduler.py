@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from yunikorn_actors import si
+from yunikorn_actors.core.entry import overrides
 from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import Application, Made
@@ -20,10 +21,9 @@ from yunikorn_actors.front.lease import Lease, Running
 from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
-from yunikorn_actors.gateway import overrides
 from yunikorn_actors.runtime.arguments import read_timeout
-from yunikorn_actors.runtime.core import Core
-from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
+from yunikorn_actors.runtime.core_api import Core
+from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
 
 
 class Scheduler:

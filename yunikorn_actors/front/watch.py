@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.front.books import Deal
-from yunikorn_actors.runtime.logs import alarm
+from yunikorn_actors.recording.logs import alarm
 
 STUCK_S: Final = 60.0
 """Nobody waits that long for an answer; a core with `patient_settings` takes it for a no then."""

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import parse_duration
-from yunikorn_actors.domain.quantity import meant_by
+from yunikorn_actors.config import parse_duration
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.runtime.configuration import read_config
+from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.si.form import flaw_of
 from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.values.quantity import meant_by
 
 Queues = str | Path | Mapping[str, Any]
 """A file, its text, or what stands in it as a mapping."""

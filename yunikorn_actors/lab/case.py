@@ -12,12 +12,12 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.config.fault import TEXT_BYTES_MAX
 from yunikorn_actors.lab.tape import Entry, Tape, TapeError
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario
 from yunikorn_actors.scenario.runner import steps_of
-from yunikorn_actors.scenario.written import Expect, Step, Together, WrittenStep
+from yunikorn_actors.scenario.step_structs import Expect, Step, Together, WrittenStep
 
 PACKAGE: Final = Path(__file__).parent.parent
 """The files of cases that come with the package are named from here, so anybody can play them."""

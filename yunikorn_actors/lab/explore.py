@@ -12,14 +12,24 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.budget import PLAYS_MAX, PLAYS_STUCK_MAX, Effort
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.coverage import Coverage, Tried, tried_in
-from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.effort import PLAYS_MAX, PLAYS_STUCK_MAX, Effort
 from yunikorn_actors.lab.faults import FAULTS, Faulty
+from yunikorn_actors.lab.harness import Schedule
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import STUCK, Outcome, Violation, compare, explore, play, write
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import (
+    STUCK,
+    Outcome,
+    Violation,
+    compare,
+    explore,
+    play,
+    write,
+)
 from yunikorn_actors.lab.shrink import Shrinker
 from yunikorn_actors.lab.strategies import (
     EXHAUSTIVE,
@@ -30,9 +40,7 @@ from yunikorn_actors.lab.strategies import (
 )
 from yunikorn_actors.lab.systematic import Descents
 from yunikorn_actors.lab.tape import Tape
-from yunikorn_actors.lab.world import Schedule
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.sim.simulator import Checker
 
 DEVIATIONS_MAX: Final = 2
 STIMULI_MAX: Final = 12

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from yunikorn_actors.lab.acts import ids_of, of_kind
-from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.names import mailbox_name
-from yunikorn_actors.lab.proposing import offer
+from yunikorn_actors.drivers.simulator.choosers import Channel
+from yunikorn_actors.lab.harness import Schedule, World
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.rogue_scheduler import offer
 from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.world import Schedule, World
+from yunikorn_actors.lab.tape_names import mailbox_name
+from yunikorn_actors.lab.tape_verbs import ids_of, of_kind
 from yunikorn_actors.machines.machine import Joining, Replaceable
-from yunikorn_actors.scenario import written as w
+from yunikorn_actors.scenario import step_structs as w
+from yunikorn_actors.scenario.performer import DEFAULT_RM
 from yunikorn_actors.scenario.resource_manager import CONFIRMED
-from yunikorn_actors.scenario.stage import DEFAULT_RM
-from yunikorn_actors.sim.choosers import Channel
 
 _FREEZE_MAX: Final = 30
 """The longest time that the mail of a machine is held, in events."""

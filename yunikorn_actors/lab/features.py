@@ -8,29 +8,29 @@ which of them may come together.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import WaitingState
-from yunikorn_actors.domain.application import (
-    STATEAWARE_TRANSITIONS,
-    TRANSITIONS,
-    ApplicationEvent,
-    ApplicationState,
-)
-from yunikorn_actors.domain.beneficiary import PreemptionRule
-from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.domain.ids import NO_PROPOSAL
-from yunikorn_actors.domain.long_work import LongWorkKind
-from yunikorn_actors.domain.placement import RECOVERY_PATH
-from yunikorn_actors.domain.proposals import Refusal
-from yunikorn_actors.domain.queue import QueueState
-from yunikorn_actors.domain.termination import ASKED_BACK, TerminationType
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages import events as e
+from yunikorn_actors.messages import event_timer as e
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import WaitingState
+from yunikorn_actors.state.applications import (
+    STATEAWARE_TRANSITIONS,
+    TRANSITIONS,
+    ApplicationEvent,
+    ApplicationState,
+)
+from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.long_work import LongWorkKind
+from yunikorn_actors.state.placement import RECOVERY_PATH
+from yunikorn_actors.state.proposals import Refusal
+from yunikorn_actors.state.queues import QueueState
+from yunikorn_actors.state.termination import ASKED_BACK, TerminationType
+from yunikorn_actors.values.ids import NO_PROPOSAL
 
 
 class Feature(NamedTuple):

@@ -11,18 +11,18 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.lab.acts import ACTS
 from yunikorn_actors.lab.case import DIGITS, Case
-from yunikorn_actors.lab.escapes import Escape
-from yunikorn_actors.lab.explain import Explainer, explanation_lines
+from yunikorn_actors.lab.explanation import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search, run_of
-from yunikorn_actors.lab.kept import keep, kept, read_tape
-from yunikorn_actors.lab.numbered import is_numbered, with_names
-from yunikorn_actors.lab.play import compare, play, run
-from yunikorn_actors.lab.playing import TapePlayer
-from yunikorn_actors.lab.story import not_played_lines, told
+from yunikorn_actors.lab.narrative import not_played_lines, told
+from yunikorn_actors.lab.nondeterminism_guard import Escape
+from yunikorn_actors.lab.old_tapes import is_numbered, with_names
+from yunikorn_actors.lab.run_schedule import compare, play, run
 from yunikorn_actors.lab.tape import Tape
-from yunikorn_actors.lab.trial import Trial, TrialWorld
+from yunikorn_actors.lab.tape_files import keep, kept, read_tape
+from yunikorn_actors.lab.tape_player import TapePlayer
+from yunikorn_actors.lab.tape_verbs import ACTS
+from yunikorn_actors.lab.workload import Trial, TrialWorld
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario

@@ -15,24 +15,24 @@
 from collections.abc import Iterable, Iterator
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.facts import AllocationReleased, Fact
-from yunikorn_actors.domain.limits import is_limited
-from yunikorn_actors.domain.liveness import IDLES, Refuses, stuck
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.placement import is_tagged
-from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.proxied import Proxied
-from yunikorn_actors.lab.reported import NodesReported
+from yunikorn_actors.checks.liveness import IDLES, Refuses, stuck
+from yunikorn_actors.drivers.simulator.checkers import default_checkers, told_by
+from yunikorn_actors.drivers.simulator.records import RecordChecker
+from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
+from yunikorn_actors.lab.harness import Oracle, World
+from yunikorn_actors.lab.node_oracle import NodesReported
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.rm_proxy_oracle import Proxied
 from yunikorn_actors.lab.sides import sides
-from yunikorn_actors.lab.timing import Timers
-from yunikorn_actors.lab.world import Oracle, World
+from yunikorn_actors.lab.timer_oracle import Timers
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
-from yunikorn_actors.sim.checkers import default_checkers, told_by
-from yunikorn_actors.sim.records import RecordChecker
-from yunikorn_actors.sim.simulator import Checker, Simulator
+from yunikorn_actors.state.facts import AllocationReleased, Fact
+from yunikorn_actors.state.limits import is_limited
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.placement import is_tagged
+from yunikorn_actors.values.tags import APP_TAG_COMPLETING_DISABLE
 
 
 def oracles() -> tuple[Checker, ...]:

@@ -7,13 +7,13 @@ the resource manager and the core must believe the same to be running where.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.lab.names import mailbox_name
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.lab.tape_names import mailbox_name
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state.allocations import Allocation
 
 EVENTUALLY: Final = "eventually"
 Holds = Callable[[], bool]

@@ -12,17 +12,17 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from yunikorn_actors.drivers.simulator.simulator import Checker
+from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.case import Case, parse_case
-from yunikorn_actors.lab.documents import Document, document_of, steps_alone, written
-from yunikorn_actors.lab.effort import Effort
-from yunikorn_actors.lab.play import Outcome, play
 from yunikorn_actors.lab.promises import EVENTUALLY
+from yunikorn_actors.lab.run_schedule import Outcome, play
+from yunikorn_actors.lab.scenario_documents import Document, document_of, steps_alone, written
 from yunikorn_actors.lab.shrink import Shrinker
 from yunikorn_actors.lab.shrink_document import DocumentShrinker
 from yunikorn_actors.lab.tape import THE_END, Entry, Tape
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import ScenarioError
-from yunikorn_actors.sim.simulator import Checker
 
 _STEP: Final = re.compile(r"\bstep (\d+(?:\.\d+)?)\b")
 

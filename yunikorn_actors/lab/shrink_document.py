@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from yunikorn_actors.lab.documents import Data, Document
+from yunikorn_actors.lab.scenario_documents import Data, Document
 
 Fails = Callable[[Document, tuple[int, ...]], bool]
 """Whether a document still fails; the numbers are the places that its steps had at first."""

@@ -14,14 +14,14 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from yunikorn_actors.drivers.simulator.choosers import Channel
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.play import Outcome, explore
+from yunikorn_actors.lab.harness import Redundant, Schedule, World
+from yunikorn_actors.lab.run_schedule import Outcome, explore
 from yunikorn_actors.lab.strategies import Forgetful
 from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.world import Redundant, Schedule, World
 from yunikorn_actors.messages.base import is_reply
-from yunikorn_actors.sim.choosers import Channel
-from yunikorn_actors.sim.simulator import Checker
 
 _CASE: Final[Channel] = ("", "the case")
 """Who goes on with the case: it takes part like a channel."""

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.names import RETURN, START, STEP_VERBS
+from yunikorn_actors.lab.tape_names import RETURN, START, STEP_VERBS
 from yunikorn_actors.lab.vocabulary import (
     faults_in_confirmation,
     faults_in_mailbox,
@@ -27,7 +27,7 @@ from yunikorn_actors.lab.vocabulary import (
 )
 from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName, check_topology
-from yunikorn_actors.trace.alike import did_you_mean
+from yunikorn_actors.trace.close_names import did_you_mean
 
 TAPE_FORMAT: Final = 2
 FORMATS_READ: Final = (1, 2)

@@ -17,18 +17,18 @@ from msgspec import Struct
 
 from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.explore import Options
-from yunikorn_actors.lab.following import Following
-from yunikorn_actors.lab.play import Violation, explore, violation_of
-from yunikorn_actors.lab.playing import TapeWriter
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.recorded_schedule import Following
+from yunikorn_actors.lab.run_schedule import Violation, explore, violation_of
 from yunikorn_actors.lab.shrink import Shrinker
 from yunikorn_actors.lab.tape import Tape
+from yunikorn_actors.lab.tape_player import TapeWriter
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.runtime.recorder import Recorder
+from yunikorn_actors.recording.recorder import Recorder
 from yunikorn_actors.scenario.drivers import INSTANCE, ServiceDriver
-from yunikorn_actors.scenario.stage import Stage
+from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.trace.read import TraceReader
 
 SWITCH_S: Final = 1e-6

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from yunikorn_actors import si
-from yunikorn_actors.lab.names import STEP_VERBS
+from yunikorn_actors.lab.tape_names import STEP_VERBS
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, GATEWAY, RM_PROXY, TIMER
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.messages.rm_calls import CallMark
@@ -19,7 +19,7 @@ from yunikorn_actors.messages.rm_events import (
     RMPartitionsRemove,
     RMUnregistered,
 )
-from yunikorn_actors.trace.alike import did_you_mean
+from yunikorn_actors.trace.close_names import did_you_mean
 
 MESSAGE: Final = r"(?P<type>\w+)\((?P<about>.*)\) from (?P<sender>\S.*) to (?P<to>\S.*?)(?: #\d+)?"
 TIMER_NAME: Final = r"(?P<type>\w+)\((?P<about>.*)\) to (?P<to>\S.*?)(?: #\d+)?"

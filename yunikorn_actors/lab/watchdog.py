@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-from yunikorn_actors.lab.escapes import is_debugged, place_of
+from yunikorn_actors.lab.nondeterminism_guard import is_debugged, place_of
 
 STUCK_S: Final = 10.0
 """After so long without an event a program counts as stuck."""

@@ -11,10 +11,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Envelope, Message, is_reply
 from yunikorn_actors.messages.queries import Declined
 from yunikorn_actors.messages.scheduling import MachineFailed
+from yunikorn_actors.values.masking import masked
 
 FAILED_MEANWHILE = "who was asked has failed and is being replaced: ask again"
 

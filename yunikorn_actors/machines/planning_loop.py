@@ -17,21 +17,21 @@ themselves, and claim the token.
 from collections.abc import Callable
 from typing import Any, Final
 
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Proposal
-from yunikorn_actors.machines.explaining import explanation
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
 from yunikorn_actors.machines.predicate_gate import PredicateGate
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.why_queries import explanation
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.parts.denials import Denied
-from yunikorn_actors.planning.parts.part import NEVER_NS
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.stages.denials import Denied
+from yunikorn_actors.planning.stages.stage import NEVER_NS
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.proposals import Proposal
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
 """Resolve these decisions now, or send them to be resolved; also tell what the planner found."""

@@ -11,8 +11,18 @@ Preemption that enforces a quota makes room for no single ask, so nothing is ask
 
 from typing import Any, NamedTuple
 
-from yunikorn_actors.domain.beneficiary import PreemptionRule
-from yunikorn_actors.domain.proposals import (
+from yunikorn_actors.machines.life import Life
+from yunikorn_actors.machines.machine import Effect, Send
+from yunikorn_actors.messages import predicates as p
+from yunikorn_actors.messages.base import RM_PROXY
+from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.preemption.offer import Offer, offer_of
+from yunikorn_actors.planning.stages.denials import Denied
+from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
+from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.proposals import (
     Allocate,
     Placing,
     Preempt,
@@ -21,16 +31,6 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     VictimRef,
 )
-from yunikorn_actors.machines.life import Life
-from yunikorn_actors.machines.machine import Effect, Send
-from yunikorn_actors.messages import predicates as p
-from yunikorn_actors.messages.base import RM_PROXY
-from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.parts.denials import Denied
-from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preempt.offer import Offer, offer_of
-from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
 
 REFUSED = "its resource manager refuses the node, whatever is preempted there"
 

@@ -9,11 +9,6 @@ short: at rest there is no message at all.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.image import restore
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Proposal
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -22,6 +17,11 @@ from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Message, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.proposals import Proposal
+from yunikorn_actors.state.snapshot import restore
 
 
 class Scheduler:

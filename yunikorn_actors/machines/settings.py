@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Self
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from yunikorn_actors.domain.config import parse_duration
-from yunikorn_actors.domain.resource import INT64_MAX
+from yunikorn_actors.config import parse_duration
+from yunikorn_actors.values.resource import INT64_MAX
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND

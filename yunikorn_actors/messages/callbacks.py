@@ -11,18 +11,18 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.event_views import shown_records
 from yunikorn_actors.messages.predicates import (
     PredicatesAnswered,
     PreemptionPredicatesAnswered,
 )
 from yunikorn_actors.messages.queries import RmDumpAnswered
 from yunikorn_actors.messages.rm_events import ResponsesDelivered
-from yunikorn_actors.messages.shown import shown_records
 from yunikorn_actors.si import PreemptionPredicatesResponse, ResourceManagerCallback
 from yunikorn_actors.si.checks import compiled
+from yunikorn_actors.values.masking import masked
 
 _fault_of_response = compiled(PreemptionPredicatesResponse, {})
 

@@ -12,16 +12,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.messages import (
-    events,
-    following,
-    predicates,
-    queries,
-    restart,
-    rm_calls,
-    rm_events,
-    scheduling,
-)
+from yunikorn_actors.messages import event_timer as events
+from yunikorn_actors.messages import followers as following
+from yunikorn_actors.messages import predicates, queries, restart, rm_calls, rm_events, scheduling
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.older import GATHERED, PARTS, RENAMED, renewed, with_parts
 

@@ -6,7 +6,7 @@ a field that gets another name keeps a line here, by which it is read.
 
 from typing import Any, Final
 
-from yunikorn_actors.domain.termination import ASKED_BACK
+from yunikorn_actors.state.termination import ASKED_BACK
 
 RENAMED: Final[dict[str, str]] = {
     "ResourceManagerLost": "RMLost",

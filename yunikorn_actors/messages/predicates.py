@@ -5,13 +5,13 @@ question has the id of the proposal that waits for it; between RmProxy and the c
 number of RmProxy's own. An answer with a reason is a no, one without is a yes.
 """
 
-from yunikorn_actors.domain.proposals import AskRef
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.si import (
     PredicatesArgs,
     PreemptionPredicatesArgs,
     PreemptionPredicatesResponse,
 )
+from yunikorn_actors.state.proposals import AskRef
 
 
 class CheckPredicates(Message, frozen=True, kw_only=True):

@@ -4,11 +4,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.config import SchedulerConfig
-from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import RMRegistration
 from yunikorn_actors.messages.scheduling import FactsMissed
+from yunikorn_actors.state.facts import Fact
 
 
 class KnownManager(Struct, frozen=True, kw_only=True):

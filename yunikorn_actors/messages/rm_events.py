@@ -6,11 +6,7 @@ responses. In events partition names are full names, and amounts are plain resou
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import AskSpec, WaitingState
-from yunikorn_actors.domain.application import ApplicationSpec, ApplicationState
-from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.si import (
     ActionFromRM,
@@ -21,6 +17,10 @@ from yunikorn_actors.si import (
     RegisterResourceManagerRequest,
     UpdateConfigurationRequest,
 )
+from yunikorn_actors.state.allocations import AskSpec, WaitingState
+from yunikorn_actors.state.applications import ApplicationSpec, ApplicationState
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.resource import Resource
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):

@@ -5,14 +5,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import WaitingState
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.facts import Fact, NodeActionRefused
-from yunikorn_actors.domain.findings import Finding
-from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.domain.proposals import Proposal, Refusal
-from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.state.allocations import WaitingState
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.facts import Fact, NodeActionRefused
+from yunikorn_actors.state.findings import Finding
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.proposals import Proposal, Refusal
+from yunikorn_actors.values.resource import Resource
 
 
 class FactsAppended(Message, frozen=True, kw_only=True):

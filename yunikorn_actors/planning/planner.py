@@ -6,30 +6,30 @@ in flight; a fact that carries the id of its proposal, or `reject`, takes it out
 
 from collections.abc import Callable, Iterable
 
-from yunikorn_actors.domain.facts import Fact, MachineReplaced
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import (
+from yunikorn_actors.planning.apply_fact import adopt, follow
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.refusals import RECORDS, Refusals
+from yunikorn_actors.planning.requeue import Wakes
+from yunikorn_actors.planning.stages.allocate import Placer
+from yunikorn_actors.planning.stages.backoff import Backoff
+from yunikorn_actors.planning.stages.denials import Denials, Denied
+from yunikorn_actors.planning.stages.gangs import Admitter, Swapper
+from yunikorn_actors.planning.stages.measuring import Measurer
+from yunikorn_actors.planning.stages.preempt import Preemptor
+from yunikorn_actors.planning.stages.reporting import Explainer
+from yunikorn_actors.planning.stages.reserve import Reserver
+from yunikorn_actors.planning.stages.stage import Desk, Part
+from yunikorn_actors.planning.unschedulable import Findings
+from yunikorn_actors.state.facts import Fact, MachineReplaced
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.proposals import (
     AskRef,
     Placing,
     Preempt,
     Proposal,
 )
-from yunikorn_actors.planning.findings import Findings
-from yunikorn_actors.planning.follow import adopt, follow
-from yunikorn_actors.planning.model.model import Model
-from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.parts.backoff import Backoff
-from yunikorn_actors.planning.parts.denials import Denials, Denied
-from yunikorn_actors.planning.parts.explaining import Explainer
-from yunikorn_actors.planning.parts.gangs import Admitter, Swapper
-from yunikorn_actors.planning.parts.measuring import Measurer
-from yunikorn_actors.planning.parts.part import Desk, Part
-from yunikorn_actors.planning.parts.placing import Placer
-from yunikorn_actors.planning.parts.preempting import Preemptor
-from yunikorn_actors.planning.parts.reserving import Reserver
-from yunikorn_actors.planning.refusals import RECORDS, Refusals
-from yunikorn_actors.planning.wakes import Wakes
 
 Step = Callable[[int, int], list[Proposal]]
 """Takes the time, and how many proposals the plan may still make."""

@@ -17,11 +17,11 @@ from collections.abc import Hashable, Sequence
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.proposals import Proposal
-from yunikorn_actors.planning.model.model import Model
+from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.parts.part import Subject
+from yunikorn_actors.planning.stages.stage import Subject
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.proposals import Proposal
 
 RECORDS: frozenset[type] = frozenset(
     {

@@ -13,23 +13,23 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.resource import INT64_MAX
-from yunikorn_actors.domain.why import Why
+from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreError, CoreFailed
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.runtime.answering import AnyCallback
+from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.arguments import CoreDriver, check_forms
-from yunikorn_actors.runtime.clock import Clock
-from yunikorn_actors.runtime.core import Core
-from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
+from yunikorn_actors.runtime.async_callback import AnyCallback
+from yunikorn_actors.runtime.core_api import Core
+from yunikorn_actors.runtime.event_streams import ROOM, Feed
+from yunikorn_actors.runtime.failure_hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
-from yunikorn_actors.runtime.recorder import TraceSettings
 from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
-from yunikorn_actors.runtime.streams import ROOM, Feed
-from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
+from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
 from yunikorn_actors.si.form import check_counts
+from yunikorn_actors.values.resource import INT64_MAX
 
 _Result = TypeVar("_Result")
 _Told = TypeVar("_Told")

@@ -5,10 +5,10 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.runtime.clock import Clock
-from yunikorn_actors.runtime.recorder import TraceSettings
+from yunikorn_actors.recording.recorder import TraceSettings
 
 CoreDriver = Literal["threads", "direct"]
 LONGEST_S: Final = 1e9

@@ -10,12 +10,21 @@ from typing import Any, Final
 from msgspec import Struct
 from yaml.nodes import Node
 
-from yunikorn_actors.domain.config import ConfigError
-from yunikorn_actors.domain.config.document import compose, line_of
-from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.config import ConfigError
+from yunikorn_actors.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.config.yaml_tree import compose, line_of
 from yunikorn_actors.machines.settings import InvalidSetting, Settings
 from yunikorn_actors.scenario.expectations import EXPECTATION
-from yunikorn_actors.scenario.reading import (
+from yunikorn_actors.scenario.resource_manager import Confirmation
+from yunikorn_actors.scenario.step_readers import read_steps
+from yunikorn_actors.scenario.step_structs import (
+    Predicate,
+    Step,
+    Together,
+    WrittenStep,
+    configuration,
+)
+from yunikorn_actors.scenario.yaml_reading import (
     ScenarioFault,
     duration,
     mapping,
@@ -24,15 +33,6 @@ from yunikorn_actors.scenario.reading import (
     table,
     text,
     whole,
-)
-from yunikorn_actors.scenario.resource_manager import Confirmation
-from yunikorn_actors.scenario.step_readers import read_steps
-from yunikorn_actors.scenario.written import (
-    Predicate,
-    Step,
-    Together,
-    WrittenStep,
-    configuration,
 )
 
 DEFAULT_QUEUES: Final = """\

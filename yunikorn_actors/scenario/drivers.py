@@ -10,17 +10,17 @@ import time
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.core.entry import Gateway
+from yunikorn_actors.drivers.live.clock import RealClock, StandingClock
+from yunikorn_actors.drivers.simulator.choosers import chooser_of
+from yunikorn_actors.drivers.simulator.quiescence import NoRest
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Checker, Simulator
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.codec import TraceDigest
+from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.arguments import CoreDriver
-from yunikorn_actors.runtime.clock import RealClock, StandingClock
-from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
-from yunikorn_actors.scenario.recorded import RecordedCore
-from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.rest import NoRest
-from yunikorn_actors.sim.simulator import EPOCH_NS, Checker, Simulator
+from yunikorn_actors.scenario.recorded_core import RecordedCore
 
 DriverName = Literal["sim", "threads", "direct"]
 

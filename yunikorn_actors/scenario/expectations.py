@@ -11,7 +11,7 @@ from typing import Any, Final
 from yaml.nodes import Node, SequenceNode
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config.document import line_of
+from yunikorn_actors.config.yaml_tree import line_of
 from yunikorn_actors.scenario.expected import (
     AMOUNTS,
     NUMBER,
@@ -25,7 +25,7 @@ from yunikorn_actors.scenario.expected import (
     nothing_or,
     plain,
 )
-from yunikorn_actors.scenario.reading import (
+from yunikorn_actors.scenario.yaml_reading import (
     Reader,
     ScenarioFault,
     flag,

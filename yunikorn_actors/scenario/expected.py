@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import Struct
 from yaml.nodes import Node
 
-from yunikorn_actors.scenario.reading import (
+from yunikorn_actors.scenario.yaml_reading import (
     INT_TAG,
     Reader,
     mapping,

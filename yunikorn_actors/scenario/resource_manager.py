@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.ids import partition_name
+from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.errors import UnknownResourceManager
-from yunikorn_actors.gateway import Gateway
-from yunikorn_actors.scenario.written import Denied
+from yunikorn_actors.scenario.step_structs import Denied
+from yunikorn_actors.values.ids import partition_name
 
 Confirmation = Literal["auto", "manual"]
 Request = si.AllocationRequest | si.ApplicationRequest | si.NodeRequest

@@ -15,6 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology, TopologyName
@@ -27,10 +29,8 @@ from yunikorn_actors.scenario.drivers import (
     SimulatorDriver,
 )
 from yunikorn_actors.scenario.expected import Difference
-from yunikorn_actors.scenario.stage import Stage
-from yunikorn_actors.scenario.written import Register, WrittenStep
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.simulator import Checker
+from yunikorn_actors.scenario.performer import Stage
+from yunikorn_actors.scenario.step_structs import Register, WrittenStep
 
 IMPLIED_REGISTRATION: Final = WrittenStep(number=0, line=1, name="register", step=Register())
 

@@ -5,10 +5,10 @@ from typing import Final, TypeVar
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from yunikorn_actors.domain.config.document import line_of
-from yunikorn_actors.scenario import written as w
+from yunikorn_actors.config.yaml_tree import line_of
+from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.expectations import EXPECTATION
-from yunikorn_actors.scenario.reading import (
+from yunikorn_actors.scenario.yaml_reading import (
     Reader,
     ScenarioFault,
     allowed,
@@ -20,7 +20,7 @@ from yunikorn_actors.scenario.reading import (
     within,
     wrong,
 )
-from yunikorn_actors.si.constants import TAG_FOREIGN
+from yunikorn_actors.values.tags import TAG_FOREIGN
 
 _N = TypeVar("_N", bound=w.NamedStep)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from yunikorn_actors import si
-from yunikorn_actors.scenario import written as w
+from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.resource_manager import Request
 
 _A: Final = si.ActionFromRM

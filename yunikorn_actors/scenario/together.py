@@ -8,7 +8,7 @@ manager would not let them overtake each other. Every other order is possible un
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from yunikorn_actors.scenario import written as w
+from yunikorn_actors.scenario import step_structs as w
 
 Subject = tuple[str, str]
 

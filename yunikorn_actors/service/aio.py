@@ -6,9 +6,9 @@ from yunikorn_actors.front import requests
 from yunikorn_actors.front.aio import AsyncScheduler
 from yunikorn_actors.front.written import Queues
 from yunikorn_actors.runtime.aio import AsyncCore
-from yunikorn_actors.runtime.answering import AnyCallback
 from yunikorn_actors.runtime.arguments import check_forms
-from yunikorn_actors.runtime.hooks import OnCallbackError
+from yunikorn_actors.runtime.async_callback import AnyCallback
+from yunikorn_actors.runtime.failure_hooks import OnCallbackError
 from yunikorn_actors.service.remote import RemoteCore
 
 

@@ -7,10 +7,10 @@ an event, and health checks show it until the file is good again.
 from pathlib import Path
 
 from yunikorn_actors.errors import ConfigError, CoreError
-from yunikorn_actors.runtime.configuration import read_file
-from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.recording.logs import logger
+from yunikorn_actors.runtime.config_source import read_file
 from yunikorn_actors.service.followed_file import FollowedFile, check_no_pipe
-from yunikorn_actors.service.part import Standing
+from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.served import ServedCore
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from yunikorn_actors.errors import ConfigError
-from yunikorn_actors.service.safety import Unsafe
+from yunikorn_actors.service.access_policy import Unsafe
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5

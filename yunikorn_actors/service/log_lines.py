@@ -11,8 +11,8 @@ import traceback
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple, TextIO, get_args
 
-from yunikorn_actors.domain.masking import masked
-from yunikorn_actors.runtime.logs import DEFAULT_LEVEL, enable_logs
+from yunikorn_actors.recording.logs import DEFAULT_LEVEL, enable_logs
+from yunikorn_actors.values.masking import masked
 
 LogFormat = Literal["text", "json"]
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")

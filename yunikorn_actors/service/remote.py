@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import parse_config
-from yunikorn_actors.domain.resource import INT64_MAX
-from yunikorn_actors.domain.why import Why
+from yunikorn_actors.config import parse_config
 from yunikorn_actors.errors import (
     ConnectionLost,
     CoreError,
@@ -25,13 +23,15 @@ from yunikorn_actors.errors import (
     anew,
 )
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.planning.why.reasons import Why
 from yunikorn_actors.runtime.arguments import check_forms, read_timeout
-from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError
-from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
+from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
+from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.service.address import Trust, parted
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.why import Why
+from yunikorn_actors.core.entry import Follower
+from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreFailed
-from yunikorn_actors.gateway import Follower
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.runtime.clock import Clock
-from yunikorn_actors.runtime.streams import Feed
+from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.runtime.event_streams import Feed
 
 
 class ServedCore(Protocol):

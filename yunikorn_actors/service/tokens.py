@@ -9,10 +9,10 @@ from collections.abc import Callable
 from hmac import compare_digest
 from typing import Final, NamedTuple
 
-from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.recording.logs import logger
+from yunikorn_actors.service.access_policy import TokenFiles
 from yunikorn_actors.service.followed_file import FollowedFile, check_no_pipe
-from yunikorn_actors.service.rights import Right
-from yunikorn_actors.service.safety import TokenFiles
+from yunikorn_actors.service.route_rights import Right
 
 SCHEME: Final = b"bearer"
 """Of the header, in any case: RFC 9110 (11.1) compares schemes so."""

@@ -4,7 +4,6 @@ Messages are values with snake_case fields; `to_json` and `from_json` use the na
 the interface. Every request is checked by `check_form`.
 """
 
-from yunikorn_actors.si import constants
 from yunikorn_actors.si.allocation import (
     Allocation,
     AllocationRelease,
@@ -64,8 +63,9 @@ from yunikorn_actors.si.registration import (
     RegisterResourceManagerResponse,
     UpdateConfigurationRequest,
 )
-from yunikorn_actors.si.resource import Amount, Quantity, Resource
+from yunikorn_actors.si.resource_message import Amount, Quantity, Resource
 from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.values import tags as constants
 
 __all__ = [
     "AcceptedApplication",

@@ -14,7 +14,7 @@ from yunikorn_actors.si.ask import (
     RejectedAllocationAsk,
 )
 from yunikorn_actors.si.enums import TerminationType
-from yunikorn_actors.si.resource import Resource
+from yunikorn_actors.si.resource_message import Resource
 from yunikorn_actors.si.wire import Int32, Name, SiMessage, Text
 
 

@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from yunikorn_actors.si.resource import Resource
+from yunikorn_actors.si.resource_message import Resource
 from yunikorn_actors.si.wire import (
     BesideFlag,
     BesideNames,

@@ -3,7 +3,7 @@
 from msgspec import field
 
 from yunikorn_actors.si.enums import TerminationType
-from yunikorn_actors.si.resource import Resource
+from yunikorn_actors.si.resource_message import Resource
 from yunikorn_actors.si.wire import Int32, Int64, Name, SiMessage, Text
 
 

@@ -6,7 +6,7 @@ meanings. DECOMISSION is the spelling of the interface.
 
 from enum import IntEnum
 
-from yunikorn_actors.domain.termination import TerminationType as TerminationType
+from yunikorn_actors.state.termination import TerminationType as TerminationType
 
 
 class ActionFromRM(IntEnum):

@@ -1,7 +1,7 @@
 """One event: what changed on which object, and the second object that was involved."""
 
 from yunikorn_actors.si.enums import ChangeDetail, ChangeType, EventType
-from yunikorn_actors.si.resource import Resource
+from yunikorn_actors.si.resource_message import Resource
 from yunikorn_actors.si.wire import Int64, Name, SiMessage, Text
 
 

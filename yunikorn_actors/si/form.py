@@ -7,7 +7,6 @@ request with a wrong form is refused as a whole, by an exception. The core check
 
 from typing import Final
 
-from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.si.allocation import Allocation, AllocationRelease, AllocationRequest
 from yunikorn_actors.si.application import (
     AddApplicationRequest,
@@ -16,7 +15,6 @@ from yunikorn_actors.si.application import (
 )
 from yunikorn_actors.si.ask import AllocationAsk, AllocationAskRelease
 from yunikorn_actors.si.checks import Check, Flaw, Form, Forms, compiled, text_check
-from yunikorn_actors.si.constants import TAG_FOREIGN
 from yunikorn_actors.si.node import NodeInfo, NodeRequest
 from yunikorn_actors.si.plain import (
     plain_allocation,
@@ -29,8 +27,10 @@ from yunikorn_actors.si.registration import (
     RegisterResourceManagerRequest,
     UpdateConfigurationRequest,
 )
-from yunikorn_actors.si.resource import Resource
+from yunikorn_actors.si.resource_message import Resource
 from yunikorn_actors.si.wire import LONGEST_NAME, SiMessage
+from yunikorn_actors.values.resource import INT64_MAX
+from yunikorn_actors.values.tags import TAG_FOREIGN
 
 
 class InvalidRequest(ValueError):  # noqa: N818 - the interface's own word, as callers know it

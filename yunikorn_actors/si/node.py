@@ -4,7 +4,7 @@ from msgspec import field
 
 from yunikorn_actors.si.allocation import Allocation
 from yunikorn_actors.si.enums import ActionFromRM
-from yunikorn_actors.si.resource import Resource
+from yunikorn_actors.si.resource_message import Resource
 from yunikorn_actors.si.wire import Name, SiMessage, Text
 
 

@@ -7,7 +7,6 @@ After a no the full check decides. They must never accept what the full check wo
 
 from collections.abc import Iterable
 
-from yunikorn_actors.domain.resource import INT64_MAX, INT64_MIN
 from yunikorn_actors.si.allocation import (
     Allocation,
     AllocationRelease,
@@ -17,8 +16,9 @@ from yunikorn_actors.si.allocation import (
 from yunikorn_actors.si.ask import AllocationAsk, PreemptionPolicy
 from yunikorn_actors.si.checks import MOST_ITEMS
 from yunikorn_actors.si.enums import TerminationType
-from yunikorn_actors.si.resource import Quantity, Resource
+from yunikorn_actors.si.resource_message import Quantity, Resource
 from yunikorn_actors.si.wire import INT32_MAX, INT32_MIN, LONGEST_NAME
+from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN
 
 
 def plain_request(request: object) -> bool:

@@ -16,7 +16,7 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from yunikorn_actors.domain.resource import INT64_MAX, INT64_MIN
+from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN
 
 INT32_MIN: Final = -(2**31)
 INT32_MAX: Final = 2**31 - 1

@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain.snapshot import DUMP_FORMAT
-from yunikorn_actors.gateway import waiting_of
+from yunikorn_actors.core.entry import waiting_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import REJECTED_TOLD_MAX
@@ -14,6 +13,7 @@ from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.state.dump import DUMP_FORMAT
 from yunikorn_actors.trace.again import Again
 from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints, packed, unpacked
 from yunikorn_actors.trace.fields import Change, changes

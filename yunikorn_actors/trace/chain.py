@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
-from yunikorn_actors.trace.alike import did_you_mean
+from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.heads import Heads, InFile
 from yunikorn_actors.trace.items import Item, Part, item_of, items_in
 from yunikorn_actors.trace.origins import Origin, before, origins, within

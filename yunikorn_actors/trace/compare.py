@@ -18,8 +18,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.domain.facts import Fact
-from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, GATEWAY, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.queries import (
@@ -29,11 +27,13 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.state.facts import Fact
+from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.trace.fields import Change, change_line, change_row, changes
-from yunikorn_actors.trace.parts import facts_of, texts_in
+from yunikorn_actors.trace.message_parts import facts_of, texts_in
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.refusals import Refusal, refusals_in
+from yunikorn_actors.trace.refused import Refusal, refusals_in
 from yunikorn_actors.trace.replicas import Replicas
 from yunikorn_actors.trace.show import lacking, place
 from yunikorn_actors.trace.summary import fact_summary, message_summary

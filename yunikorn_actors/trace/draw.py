@@ -22,7 +22,7 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.show import CLOCK_WIDTH, NewFacts, cut, ending, is_whole, utc
 from yunikorn_actors.trace.summary import message_summary

@@ -6,9 +6,9 @@ What they led to has the last of them as its cause, whichever of them was about 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, is_outside
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.items import Item, Part, items_in, manager_in
 
 Name = tuple[str, str, str, bool]

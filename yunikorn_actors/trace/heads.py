@@ -14,7 +14,7 @@ from typing import Final
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
 from yunikorn_actors.trace.about import Together
 from yunikorn_actors.trace.items import Item, ItemsOnce
-from yunikorn_actors.trace.parts import texts_in
+from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.recorded import (

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.quantity import readable
-from yunikorn_actors.domain.resource import Resource, add
-from yunikorn_actors.domain.why import Cause, Obstacle
+from yunikorn_actors.planning.why.reasons import Cause, Obstacle
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.quantity import readable
+from yunikorn_actors.values.resource import Resource, add
 
 HOLDERS_MAX: Final = 3
 

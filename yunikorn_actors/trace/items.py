@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.proposals import Preempt
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Delivery, Message, is_manager, manager_of
@@ -16,7 +14,9 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateApplication,
     CallUpdateContainerSchedulingState,
 )
-from yunikorn_actors.trace.parts import facts_of
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.proposals import Preempt
+from yunikorn_actors.trace.message_parts import facts_of
 
 
 class Part(IntEnum):

@@ -8,9 +8,9 @@ from typing import Literal, overload
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.facts import Fact, revisions_of
 from yunikorn_actors.messages.base import Delivery, Message
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.state.facts import Fact, revisions_of
 
 
 class News:

@@ -15,10 +15,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.domain.proposals import Preempt
-from yunikorn_actors.domain.termination import ASKED_BACK
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import (
@@ -33,9 +29,13 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.proposals import Preempt
+from yunikorn_actors.state.termination import ASKED_BACK
 from yunikorn_actors.trace.about import Together, of_application, taken
 from yunikorn_actors.trace.items import Item, Part, claimant, manager_in
-from yunikorn_actors.trace.parts import facts_of
+from yunikorn_actors.trace.message_parts import facts_of
 from yunikorn_actors.trace.recorded import Recorded
 from yunikorn_actors.trace.sliced import added, came_of, is_added, is_slice
 

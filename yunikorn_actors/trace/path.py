@@ -5,8 +5,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.proposals import Allocate, Replace
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import (
@@ -15,8 +13,10 @@ from yunikorn_actors.messages.rm_events import (
     RMUpdateAllocation,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.proposals import Allocate, Replace
+from yunikorn_actors.trace.message_parts import facts_of
 from yunikorn_actors.trace.news import keys_in
-from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.story import NotFound, Subject, named_in
 

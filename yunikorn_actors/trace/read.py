@@ -19,7 +19,6 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName, check_topology
 from yunikorn_actors.messages.base import Delivery
@@ -31,6 +30,7 @@ from yunikorn_actors.messages.codec import (
 )
 from yunikorn_actors.trace.foreign import kind_of
 from yunikorn_actors.trace.source import CHUNK, FileId, Source
+from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.version import VERSION
 
 RECORD_MAX: Final = 64 * 1024 * 1024

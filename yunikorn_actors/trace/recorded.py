@@ -5,12 +5,12 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Delivery
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.about import Together
 from yunikorn_actors.trace.items import Item, ItemsOnce, manager_in
-from yunikorn_actors.trace.parts import facts_of
+from yunikorn_actors.trace.message_parts import facts_of
 from yunikorn_actors.trace.spoken import Spoken
 
 Receives = Callable[[str], bool]

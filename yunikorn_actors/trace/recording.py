@@ -7,12 +7,13 @@ from typing import Any, Self
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.trace.at import states_at
+from yunikorn_actors.trace.causes import Waits, why_of
 from yunikorn_actors.trace.chain import Link, downwards, upwards
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.compare import Comparison, compare
 from yunikorn_actors.trace.path import Way, path_of
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
-from yunikorn_actors.trace.refusals import RefusalGroup, grouped
+from yunikorn_actors.trace.refused import RefusalGroup, grouped
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
 from yunikorn_actors.trace.stats import Stats, stats
 from yunikorn_actors.trace.story import Told, story
@@ -21,7 +22,6 @@ from yunikorn_actors.trace.view.objects import WhyOf
 from yunikorn_actors.trace.view.page import page
 from yunikorn_actors.trace.view.run import Shown
 from yunikorn_actors.trace.wanted import Wanted, moment_of
-from yunikorn_actors.trace.why import Waits, why_of
 
 
 class Recording:

@@ -47,7 +47,7 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.codec import UnknownMessage, state_digest
 from yunikorn_actors.messages.scheduling import MachineFailed
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.fields import MISSING, Change, changes
 from yunikorn_actors.trace.read import Header, TraceError, TraceReader
 from yunikorn_actors.trace.show import lacking, payload_lines, place

@@ -1,9 +1,9 @@
 """What the partitions of a recorded run are like, from their facts, as a scheduler has it."""
 
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.partition import PartitionState
 
 
 class Replicas:

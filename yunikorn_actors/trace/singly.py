@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain.facts import AllocationReleased, Fact, parts_of
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import (
     Accepted,
@@ -25,6 +24,7 @@ from yunikorn_actors.messages.rm_events import (
     RMUpdateAllocation,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, Observation, ReportWaiting
+from yunikorn_actors.state.facts import AllocationReleased, Fact, parts_of
 
 
 def say_the_same(one: Message, other: Message) -> bool:

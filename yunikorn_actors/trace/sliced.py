@@ -9,11 +9,11 @@ did. The facts tell in which slice it was, and so what had come by then.
 import sys
 from collections.abc import Iterator
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, Message
 from yunikorn_actors.si import ActionFromRM
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.about import of_application
 from yunikorn_actors.trace.items import Item, Part, manager_in
 from yunikorn_actors.trace.recorded import Addition, Recorded

@@ -15,22 +15,22 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.alike import did_you_mean
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.handled import Handled
 from yunikorn_actors.trace.heads import Heads
 from yunikorn_actors.trace.items import Item, Part, item_of, items_in
+from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.news import news_of
-from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.refusals import refusals_in
+from yunikorn_actors.trace.refused import refusals_in
 from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 from yunikorn_actors.trace.wanted import with_missing

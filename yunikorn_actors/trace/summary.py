@@ -12,20 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors import si
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.beneficiary import Beneficiary
-from yunikorn_actors.domain.history import tracked
-from yunikorn_actors.domain.proposals import (
-    AdmitGang,
-    CancelPlaceholder,
-    Preempt,
-    Proposal,
-    Replace,
-)
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.termination import ASKED_BACK
-from yunikorn_actors.messages import following as w
+from yunikorn_actors.messages import followers as w
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import queries as q
 from yunikorn_actors.messages import rm_calls as c
@@ -33,6 +20,19 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import UnknownMessage
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.beneficiary import Beneficiary
+from yunikorn_actors.state.proposals import (
+    AdmitGang,
+    CancelPlaceholder,
+    Preempt,
+    Proposal,
+    Replace,
+)
+from yunikorn_actors.state.resource_seconds import tracked
+from yunikorn_actors.state.termination import ASKED_BACK
+from yunikorn_actors.values.resource import Resource
 
 SHOWN_MAX = 4
 """How many items of a list are named; the others are counted."""

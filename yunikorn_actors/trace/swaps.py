@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.news import news_of
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.wanted import Wanted

@@ -5,7 +5,7 @@ The commands that ask a service print such tables, and start without what reads 
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.narrow import columns, cut, filled
 
 _GAP = "  "

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.domain.quantity import readable
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.again import Moment
-from yunikorn_actors.trace.alike import did_you_mean
+from yunikorn_actors.trace.causes import Answer, Period, Waits
+from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.show import place, utc
 from yunikorn_actors.trace.table import table
 from yunikorn_actors.trace.tables import seconds
-from yunikorn_actors.trace.why import Answer, Period, Waits
+from yunikorn_actors.values.quantity import readable
 
 _WIDTH: Final = 8
 _TIMES: Final = ("from".rjust(_WIDTH), "to".rjust(_WIDTH))

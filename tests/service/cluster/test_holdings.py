@@ -7,8 +7,8 @@ from hosting import application, ask, node, release, remove
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.service.cluster.holdings import Holdings, Request
-from yunikorn_actors.si.constants import NODE_PARTITION
+from yunikorn_actors.service.cluster.recovery_report import Holdings, Request
+from yunikorn_actors.values.tags import NODE_PARTITION
 
 TYPES = si.TerminationType
 

@@ -1,6 +1,6 @@
 """Several answers as one."""
 
-from yunikorn_actors.runtime.meter import Histogram
+from yunikorn_actors.recording.meter import Histogram
 from yunikorn_actors.service.cluster.merge import merged
 
 

@@ -24,11 +24,11 @@ from probes import wait_until
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreStopped, Refused, UnknownAsk, UnknownResourceManager
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.service.cluster import host as host_module
-from yunikorn_actors.service.cluster.core import ClusterCore
-from yunikorn_actors.service.cluster.questions import ClusterQuestions
-from yunikorn_actors.service.part import Standing
-from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.cluster import partition_host as host_module
+from yunikorn_actors.service.cluster.cluster_queries import ClusterQuestions
+from yunikorn_actors.service.cluster.portal import ClusterCore
+from yunikorn_actors.service.listener import Standing
+from yunikorn_actors.service.read.read_model import ReadSide
 
 ONE, TWO = "default", "gpu"
 KEPT = pytest.mark.parametrize("kept", [True, False], ids=["journal", "no journal"])

@@ -8,7 +8,7 @@ from hosting import NearHost, portal
 from recorded_clients import Client, agree_in_the_end, play
 
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.service.cluster.core import ClusterCore
+from yunikorn_actors.service.cluster.portal import ClusterCore
 
 PARTITIONS = ("default", "gpu")
 UNTOLD = r"G21: .* notified last of state|G27: .* notified last of container state|G25: .* asked for (node|application)"

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.config import parse_config
 from yunikorn_actors.service.cluster.split import config_for, home_of, names_in, split
-from yunikorn_actors.si.constants import NODE_PARTITION
+from yunikorn_actors.values.tags import NODE_PARTITION
 
 HOMES = ("default", "gpu", "spot")
 CONFIG = """

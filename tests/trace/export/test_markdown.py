@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recordings import records, simulate, write
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.export.markdown import markdown, plain
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wanted import Sieve, Wanted

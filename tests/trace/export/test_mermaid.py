@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recordings import records, rewrite, write
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
-from yunikorn_actors.trace.export.limits import TooMuchError
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.export.mermaid import MESSAGES, mermaid, plain
+from yunikorn_actors.trace.export.size_limits import TooMuchError
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wanted import Sieve, Wanted
 

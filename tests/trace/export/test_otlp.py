@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from recordings import in_service, records, rewrite, simulate, write
 
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.facts import AskRemoved
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.rm_events import (
     AskItem,
@@ -22,6 +19,9 @@ from yunikorn_actors.messages.rm_events import (
     RMUpdateAllocation,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, PlanningDue, RunCycle
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.facts import AskRemoved
+from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.export.otlp import LINKS_MAX, otlp
 from yunikorn_actors.trace.items import items_in
 from yunikorn_actors.trace.read import TraceReader

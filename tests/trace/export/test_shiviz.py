@@ -9,8 +9,8 @@ import pytest
 from recordings import in_service, records, simulate, write
 
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.trace.export.limits import TooMuchError
 from yunikorn_actors.trace.export.shiviz import EVENTS, shiviz, word
+from yunikorn_actors.trace.export.size_limits import TooMuchError
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wanted import Sieve, Wanted
 

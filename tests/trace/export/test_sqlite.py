@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from recordings import in_service, records, rewrite, simulate, write
 
-from yunikorn_actors.domain.facts import revisions_of
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
+from yunikorn_actors.state.facts import revisions_of
 from yunikorn_actors.trace.export.sqlite import QueryError, query, save
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.wanted import Sieve, Wanted

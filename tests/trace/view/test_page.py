@@ -26,9 +26,9 @@ from viewed import data, payloads, policy, speaking, texts
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.pages.document import SCRIPT
+from yunikorn_actors.pages.html_page import SCRIPT
 from yunikorn_actors.trace import open as open_recording
-from yunikorn_actors.trace.refusals import grouped
+from yunikorn_actors.trace.refused import grouped
 from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.view.page import SCRIPTS
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Protocol, Self, TextIO
 
-from yunikorn_actors.cli.demo.books import Books
 from yunikorn_actors.cli.demo.company import MILLI
 from yunikorn_actors.cli.demo.picture import Line, glyphs_for, painted, picture
+from yunikorn_actors.cli.demo.totals import Books
 
 _HIDE_CURSOR: Final = "\x1b[?25l"
 _SHOW_CURSOR: Final = "\x1b[?25h"

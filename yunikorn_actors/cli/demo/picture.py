@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from yunikorn_actors.cli.demo.books import Books, NodeBook, NodeState, QueueBook
 from yunikorn_actors.cli.demo.company import MILLI
+from yunikorn_actors.cli.demo.totals import Books, NodeBook, NodeState, QueueBook
 
 Span: TypeAlias = tuple[str, str]
 Line: TypeAlias = tuple[Span, ...]

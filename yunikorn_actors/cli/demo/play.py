@@ -15,10 +15,10 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from yunikorn_actors import si
-from yunikorn_actors.cli.demo.books import COMPLETED, Attempt, Books, NodeState, open_books
 from yunikorn_actors.cli.demo.company import CONFIG, Day, Incident, Job, Server
 from yunikorn_actors.cli.demo.display import Display
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.cli.demo.totals import COMPLETED, Attempt, Books, NodeState, open_books
+from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 
 RM_ID: Final = "demo"
 LONGEST_S: Final = 60.0

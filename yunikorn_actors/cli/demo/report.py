@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from yunikorn_actors.cli.demo.books import Books, QueueBook
 from yunikorn_actors.cli.demo.company import MILLI
 from yunikorn_actors.cli.demo.picture import indented
+from yunikorn_actors.cli.demo.totals import Books, QueueBook
 
 _HEADS: Final = ("apps", "tasks", "peak vcore", "max", "mean wait")
 _GAP: Final = "  "

@@ -1,12 +1,12 @@
 """Hands what a simulated run does to the judge."""
 
-from yunikorn_actors.domain.facts import Fact, parts_of
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.model.judge import Judge
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, ReportWaiting
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state.facts import Fact, parts_of
 
 
 def followed_by_model(case: Case) -> "Follower":

@@ -9,9 +9,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.beneficiary import PreemptionRule
-from yunikorn_actors.domain.resource import (
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.model.partition_sums import App, Ask, Placed, Queue, total
+from yunikorn_actors.lab.model.rules import LIVING, Model, willing
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import rm_calls as c
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.values.resource import (
     Resource,
     add,
     equals_or_empty,
@@ -20,12 +26,6 @@ from yunikorn_actors.domain.resource import (
     fits_in_max_undef,
     sub,
 )
-from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.model.cluster import App, Ask, Placed, Queue, total
-from yunikorn_actors.lab.model.rules import LIVING, Model, willing
-from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages import rm_calls as c
-from yunikorn_actors.messages.base import Message
 
 MS, SECOND, HOUR = 10**6, 10**9, 3600 * 10**9
 AGAIN = 15 * SECOND

@@ -9,16 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from yunikorn_actors.domain.resource import (
-    Resource,
-    add,
-    fits_in,
-    fits_in_max_undef,
-    match_any,
-    sub,
-    sub_only_existing,
-)
-from yunikorn_actors.lab.model.cluster import (
+from yunikorn_actors.lab.model.partition_sums import (
     App,
     Ask,
     Cluster,
@@ -29,6 +20,15 @@ from yunikorn_actors.lab.model.cluster import (
     Queue,
     once,
     total,
+)
+from yunikorn_actors.values.resource import (
+    Resource,
+    add,
+    fits_in,
+    fits_in_max_undef,
+    match_any,
+    sub,
+    sub_only_existing,
 )
 
 Victims = Sequence[Placed]

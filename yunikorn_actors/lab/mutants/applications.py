@@ -1,11 +1,11 @@
 """Defects of asks and of the life of applications: what ends too early, too late or twice."""
 
-from yunikorn_actors.domain import books
-from yunikorn_actors.domain.changes import applications as application_changes
-from yunikorn_actors.domain.changes import work as work_changes
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import applications, asks, lifecycle, releases
-from yunikorn_actors.planning import follow
+from yunikorn_actors.planning import apply_fact as follow
+from yunikorn_actors.state import ledger as books
+from yunikorn_actors.state.changes import allocations as work_changes
+from yunikorn_actors.state.changes import applications as application_changes
 
 APPLICATIONS = (
     Mutant(

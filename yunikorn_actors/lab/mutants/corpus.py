@@ -9,22 +9,22 @@ read the laboratory: they had not been seen, and each stands for a class that is
 from typing import Final, NamedTuple
 
 from yunikorn_actors.lab.mutants.applications import APPLICATIONS
-from yunikorn_actors.lab.mutants.bounds import BOUNDS
-from yunikorn_actors.lab.mutants.cluster import CLUSTER
+from yunikorn_actors.lab.mutants.bounds_reached import BOUNDS
+from yunikorn_actors.lab.mutants.cluster_channels import CLUSTER
 from yunikorn_actors.lab.mutants.event_records import EVENT_RECORDS
 from yunikorn_actors.lab.mutants.gangs import GANGS
-from yunikorn_actors.lab.mutants.gates import GATES
+from yunikorn_actors.lab.mutants.gate_checks import GATES
 from yunikorn_actors.lab.mutants.journal import JOURNAL
 from yunikorn_actors.lab.mutants.machines import MACHINES
-from yunikorn_actors.lab.mutants.managers import MANAGERS
+from yunikorn_actors.lab.mutants.managers_mixed_up import MANAGERS
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED
 from yunikorn_actors.lab.mutants.nodes import NODES
-from yunikorn_actors.lab.mutants.notices import NOTICES
 from yunikorn_actors.lab.mutants.plans import PLANS
-from yunikorn_actors.lab.mutants.quotas import QUOTAS
+from yunikorn_actors.lab.mutants.quota_boundaries import QUOTAS
 from yunikorn_actors.lab.mutants.read_side import READ_SIDE
-from yunikorn_actors.lab.mutants.requests import REQUESTS
-from yunikorn_actors.lab.mutants.timers import TIMERS
+from yunikorn_actors.lab.mutants.wrong_notices import NOTICES
+from yunikorn_actors.lab.mutants.wrong_requests import REQUESTS
+from yunikorn_actors.lab.mutants.wrong_timers import TIMERS
 
 _BY_PART: Final = (*GANGS, *APPLICATIONS, *NODES, *GATES, *MACHINES)
 _BY_KIND: Final = (

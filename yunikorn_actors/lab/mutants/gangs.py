@@ -1,19 +1,12 @@
 """Defects of gangs: placeholders, swaps, admission, and the time that a gang may take."""
 
-from yunikorn_actors.domain import gang
-from yunikorn_actors.domain.changes import gangs as gang_changes
-from yunikorn_actors.domain.changes import work as work_changes
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import (
-    asks,
-    configuration,
-    endings,
-    gangs,
-    lifecycle,
-    releases,
-    timeouts,
-)
-from yunikorn_actors.planning import follow
+from yunikorn_actors.machines.context import asks, endings, gangs, lifecycle, releases, timeouts
+from yunikorn_actors.machines.context import config_changes as configuration
+from yunikorn_actors.planning import apply_fact as follow
+from yunikorn_actors.state import gangs as gang
+from yunikorn_actors.state.changes import allocations as work_changes
+from yunikorn_actors.state.changes import gangs as gang_changes
 
 GANGS = (
     Mutant(

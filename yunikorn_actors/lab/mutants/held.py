@@ -1,10 +1,10 @@
 """A schedule that stays close to first in, first out: most races need one or two deviations."""
 
-from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, oldest
+from yunikorn_actors.lab.harness import World
+from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.world import World
 from yunikorn_actors.messages.scheduling import ProposeAllocations
-from yunikorn_actors.sim.choosers import Channel, Channels, oldest
 
 
 class Held:

@@ -1,10 +1,12 @@
 """Defects of machines: failures, registrations, reloads, and what a planner keeps in mind."""
 
-from yunikorn_actors.domain import books
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import configuration, context, partitions
-from yunikorn_actors.planning import follow
-from yunikorn_actors.planning.parts import gangs, placing
+from yunikorn_actors.machines.context import config_changes as configuration
+from yunikorn_actors.machines.context import context, partitions
+from yunikorn_actors.planning import apply_fact as follow
+from yunikorn_actors.planning.stages import allocate as placing
+from yunikorn_actors.planning.stages import gangs
+from yunikorn_actors.state import ledger as books
 
 MACHINES = (
     Mutant(

@@ -17,8 +17,8 @@ from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 Target = Callable[..., Any] | property | str
-"""Of what lies outside the machines the name, as `service.read.book:Book.take`: the laboratory does
-not depend on it."""
+"""Of what lies outside the machines the name, as `service.read.replica:Book.take`: the laboratory
+does not depend on it."""
 
 
 class Kind(StrEnum):

@@ -1,12 +1,12 @@
 """Defects of nodes and of the room that is kept on them."""
 
-from yunikorn_actors.domain import reserving
-from yunikorn_actors.domain.changes import nodes as node_changes
-from yunikorn_actors.domain.changes import work as work_changes
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import asks, nodes, reservations
-from yunikorn_actors.planning import follow
-from yunikorn_actors.planning.parts import placing
+from yunikorn_actors.planning import apply_fact as follow
+from yunikorn_actors.planning.stages import allocate as placing
+from yunikorn_actors.state import reservations as reserving
+from yunikorn_actors.state.changes import allocations as work_changes
+from yunikorn_actors.state.changes import nodes as node_changes
 
 NODES = (
     Mutant(

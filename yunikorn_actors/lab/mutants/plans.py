@@ -2,7 +2,7 @@
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import lifecycle
-from yunikorn_actors.planning.parts.placing import Placer
+from yunikorn_actors.planning.stages.allocate import Placer
 
 PLANS = (
     Mutant(

@@ -4,12 +4,12 @@ Each is fed with exactly what it would get, changes neither a message nor their 
 compared with the truth at rest and at moments that are drawn.
 """
 
-from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.drivers.simulator.simulator import Checker
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.sides.event_readers import Published, Told
 from yunikorn_actors.lab.sides.journaled import Journaled
 from yunikorn_actors.lab.sides.ported import Ported
-from yunikorn_actors.lab.sides.reading import ReadAlong
-from yunikorn_actors.lab.sides.telling import Published, Told
-from yunikorn_actors.sim.simulator import Checker
+from yunikorn_actors.lab.sides.read_sides import ReadAlong
 
 
 def sides(draw: Draw) -> tuple[Checker, ...]:

@@ -11,24 +11,11 @@ from typing import Final
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from yunikorn_actors.domain.alike import are_alike
-from yunikorn_actors.domain.facts import SchedulingHeld
-from yunikorn_actors.domain.image import image_of
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.sides.differing import differing
-from yunikorn_actors.lab.world import Oracle, World
-from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.events import EventPublisher
-from yunikorn_actors.machines.machine import InvariantViolation, Machine, SetTimer
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
-from yunikorn_actors.messages.codec import encode
-from yunikorn_actors.messages.restart import CoreRestored
-from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.runtime.journal.frames import check_of, framed, frames_in
-from yunikorn_actors.runtime.journal.kept import Entries
-from yunikorn_actors.runtime.journal.truth import (
+from yunikorn_actors.checks.equality import are_alike
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.journal.frames import check_of, framed, frames_in
+from yunikorn_actors.journal.journaled_context import Entries
+from yunikorn_actors.journal.restored_state import (
     Entry,
     Truth,
     WrongReplay,
@@ -36,7 +23,20 @@ from yunikorn_actors.runtime.journal.truth import (
     stored_entry,
     tally_of,
 )
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.lab.harness import Oracle, World
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.sides.differing import differing
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.events import EventPublisher
+from yunikorn_actors.machines.machine import InvariantViolation, Machine, SetTimer
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
+from yunikorn_actors.messages.codec import encode
+from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.facts import SchedulingHeld
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import image_of
 
 _FOLDED_AFTER: Final = 60
 """At most so many entries are between two snapshots."""

@@ -13,21 +13,21 @@ from copy import deepcopy
 from typing import Any, Final
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.application import Application, ApplicationState
-from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.world import LabSimulator, Oracle, World
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
+from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_manager
-from yunikorn_actors.service.cluster.holdings import Holdings, Response
 from yunikorn_actors.service.cluster.merge import merged
+from yunikorn_actors.service.cluster.recovery_report import Holdings, Response
 from yunikorn_actors.service.cluster.split import Request, home_of, names_in, split
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.state.applications import Application, ApplicationState
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.ids import partition_name
 
 _LOOKS: Final = (4, 16, 64)
 """One rest in so many is a moment at which the core could die."""

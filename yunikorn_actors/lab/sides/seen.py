@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.notes import AppNote
-from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.projection import AppNote
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.partition import PartitionState
 
 _MINUTE_NS: Final = 60_000_000_000
 _SAMPLES: Final = 1_440

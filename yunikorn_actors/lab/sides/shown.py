@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Final
 
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.lab.sides.answers import compare, sum_of, walked, whole
+from yunikorn_actors.config import LimitConfig
+from yunikorn_actors.lab.sides.read_answers import compare, sum_of, walked, whole
 from yunikorn_actors.service.read import applications, nodes, queues, usage
-from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.steps import at_once
+from yunikorn_actors.service.read.incremental_answers import at_once
+from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.termination import TerminationType
 
 Amounts = dict[str, int]
 _LOWEST: Final = -(2**31)

@@ -1,9 +1,9 @@
 """Steps of one `together` begin one right after the other: nothing is delivered between them."""
 
+from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.lab.case import Case
+from yunikorn_actors.lab.harness import Schedule, World
 from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.world import Schedule, World
-from yunikorn_actors.sim.choosers import Channel
 
 
 class Bursts:

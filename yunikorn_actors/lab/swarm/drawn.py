@@ -6,19 +6,25 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import Case, case_of, digest_of
-from yunikorn_actors.lab.documents import written
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import Faulty
+from yunikorn_actors.lab.harness import Schedule
 from yunikorn_actors.lab.model.follower import followed_by_model
 from yunikorn_actors.lab.oracles import all_oracles, oracles
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
 from yunikorn_actors.lab.swarm.bursts import Bursts
-from yunikorn_actors.lab.swarm.parts import ALL, UNKNOWN_TO_MODEL, Wanted, drawn_parts, faults_among
+from yunikorn_actors.lab.swarm.world_parts import (
+    ALL,
+    UNKNOWN_TO_MODEL,
+    Wanted,
+    drawn_parts,
+    faults_among,
+)
 from yunikorn_actors.lab.swarm.worlds import World
-from yunikorn_actors.lab.world import Schedule
 from yunikorn_actors.scenario.document import scenario_of
-from yunikorn_actors.sim.simulator import Checker
 
 _STRATEGIES: Final = ("uniform", "uniform", "pct", "pos", "delay")
 _MESSAGES_OF_STEP: Final = 12

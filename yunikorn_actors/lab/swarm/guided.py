@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import DIGITS, Case, parse_case
 from yunikorn_actors.lab.coverage import Coverage
-from yunikorn_actors.lab.documents import Document, document_of, written
-from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.swarm.bounds import drawn_settings
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.scenario_documents import Document, document_of, written
 from yunikorn_actors.lab.swarm.drawn import Drawn
-from yunikorn_actors.lab.swarm.runs import Plan, Planned, Played, played
+from yunikorn_actors.lab.swarm.small_bounds import drawn_settings
+from yunikorn_actors.lab.swarm.swarm_runs import Plan, Planned, Played, played
 from yunikorn_actors.scenario.document import ScenarioError
 
 FRESH: Final = 0.7

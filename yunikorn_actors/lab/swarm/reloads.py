@@ -5,8 +5,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from yunikorn_actors.domain.config import ConfigError, parse_config
-from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.config import ConfigError, parse_config
+from yunikorn_actors.lab.random_draw import Draw
 
 Config = dict[str, Any]
 """Of one partition, in the words of the document."""

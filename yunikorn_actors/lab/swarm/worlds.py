@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from yunikorn_actors.domain.config import parse_duration
-from yunikorn_actors.domain.node_order import NODE_ORDERS
-from yunikorn_actors.domain.reserving import WAIT_NS
-from yunikorn_actors.lab.documents import Document
-from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.swarm.bounds import NS, TIMES, drawn_extra, drawn_settings
+from yunikorn_actors.config import parse_duration
+from yunikorn_actors.config.node_order import NODE_ORDERS
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.scenario_documents import Document
 from yunikorn_actors.lab.swarm.reloads import (
     NO_LEAVES,
     RULES,
@@ -27,7 +25,7 @@ from yunikorn_actors.lab.swarm.reloads import (
     with_one_change,
     without_a_queue,
 )
-from yunikorn_actors.lab.swarm.requests import (
+from yunikorn_actors.lab.swarm.request_forms import (
     in_later_form,
     joined,
     release_of_all,
@@ -44,9 +42,11 @@ from yunikorn_actors.lab.swarm.scripts import (
     Writer,
     drawn_queues,
 )
+from yunikorn_actors.lab.swarm.small_bounds import NS, TIMES, drawn_extra, drawn_settings
 from yunikorn_actors.machines.settings import HOUR, Settings
 from yunikorn_actors.scenario.drivers import INSTANCE
-from yunikorn_actors.si.constants import (
+from yunikorn_actors.state.reservations import WAIT_NS
+from yunikorn_actors.values.tags import (
     APP_TAG_CREATE_FORCE,
     APP_TAG_CREATION_TIME,
     APP_TAG_NAMESPACE_RESOURCE_GUARANTEED,

@@ -4,11 +4,11 @@ Each act is a fact that names who did it, beside the facts of what follows from 
 the log. A node stays its resource manager's, who may let it work again.
 """
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.context.nodes import set_drained
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.messages.rm_events import AdminNodeUpdate
+from yunikorn_actors.state import facts as f
 
 
 def act_on_drained(turn: Turn, message: AdminNodeUpdate) -> str:

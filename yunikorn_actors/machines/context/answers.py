@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.state.allocations import AskSpec
 
 
 class Verdict(Struct, frozen=True):

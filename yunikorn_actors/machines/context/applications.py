@@ -1,12 +1,7 @@
 """Applications come and go."""
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import Application, ApplicationSpec
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.placement import PlacementFailed
-from yunikorn_actors.domain.resource import has_negative
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.answers import ApplicationVerdict
+from yunikorn_actors.machines.context.application_placement import queue_for
 from yunikorn_actors.machines.context.asks import remove_ask
 from yunikorn_actors.machines.context.endings import announce_end, remove_allocation
 from yunikorn_actors.machines.context.gangs import gang_refusal
@@ -17,12 +12,17 @@ from yunikorn_actors.machines.context.lifecycle import (
     remember,
     sum_up,
 )
-from yunikorn_actors.machines.context.placing import queue_for
-from yunikorn_actors.machines.context.reported import is_application_back
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.recovery_reports import is_application_back
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.scheduling import RunLimitObservation
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import Application, ApplicationSpec
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.placement import PlacementFailed
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.resource import has_negative
 
 
 def add_application(turn: Turn, spec: ApplicationSpec) -> None:

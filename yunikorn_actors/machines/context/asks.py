@@ -9,20 +9,6 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, WaitingState
-from yunikorn_actors.domain.application import (
-    TAKES_NO_ASKS,
-    Application,
-    ApplicationEvent,
-    ApplicationState,
-)
-from yunikorn_actors.domain.gang import refuses_gangs
-from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.resource import fits_in, has_negative, is_zero
-from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.domain.why import what_became
 from yunikorn_actors.machines.context.answers import rejected_ask
 from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.container_states import tell_state
@@ -44,8 +30,8 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_gone,
     work_started,
 )
-from yunikorn_actors.machines.context.quotas import charged_by_force
-from yunikorn_actors.machines.context.reported import take_awaited, tell_unheard
+from yunikorn_actors.machines.context.quota_preemption import charged_by_force
+from yunikorn_actors.machines.context.recovery_reports import take_awaited, tell_unheard
 from yunikorn_actors.machines.context.reservations import (
     drop_barred_of,
     drop_of_ask,
@@ -53,8 +39,8 @@ from yunikorn_actors.machines.context.reservations import (
     drop_outgrown,
     drop_overpromised,
 )
-from yunikorn_actors.machines.context.shortages import record_refusals, record_shortage
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.wait_reasons import record_refusals, record_shortage
 from yunikorn_actors.messages.rm_events import (
     AnnouncedAllocation,
     AnnouncedWithdrawal,
@@ -62,6 +48,20 @@ from yunikorn_actors.messages.rm_events import (
     RejectedAsk,
 )
 from yunikorn_actors.messages.scheduling import Observation
+from yunikorn_actors.planning.why.reasons import what_became
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
+from yunikorn_actors.state.applications import (
+    TAKES_NO_ASKS,
+    Application,
+    ApplicationEvent,
+    ApplicationState,
+)
+from yunikorn_actors.state.gangs import refuses_gangs
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.resource import fits_in, has_negative, is_zero
 
 UNKNOWN_APPLICATION = "failed to find application"
 _WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})

@@ -8,9 +8,9 @@ reported is known already, so it keeps its UUID and is charged once.
 
 from collections.abc import Iterable
 
-from yunikorn_actors.domain.allocation import Allocation, Ask
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.partition import PartitionState
 
 
 class Awaited:

@@ -9,33 +9,6 @@ race is refused with the reason.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import WaitingState
-from yunikorn_actors.domain.application import (
-    Application,
-    ApplicationState,
-)
-from yunikorn_actors.domain.eligibility import (
-    check_application,
-    check_limits,
-    check_node,
-    check_quotas,
-)
-from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.domain.ids import NO_PROPOSAL
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import (
-    AdmitGang,
-    Allocate,
-    CancelPlaceholder,
-    Preempt,
-    Proposal,
-    Refusal,
-    Replace,
-    Reserve,
-    Unreserve,
-)
-from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.gangs import (
     admit,
@@ -55,9 +28,36 @@ from yunikorn_actors.machines.context.reservations import (
     reserve,
     unreserve,
 )
-from yunikorn_actors.machines.context.shortages import record_shortage
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.wait_reasons import record_shortage
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import WaitingState
+from yunikorn_actors.state.applications import (
+    Application,
+    ApplicationState,
+)
+from yunikorn_actors.state.eligibility import (
+    check_application,
+    check_limits,
+    check_node,
+    check_quotas,
+)
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.proposals import (
+    AdmitGang,
+    Allocate,
+    CancelPlaceholder,
+    Preempt,
+    Proposal,
+    Refusal,
+    Replace,
+    Reserve,
+    Unreserve,
+)
+from yunikorn_actors.state.reservations import own_earmark
+from yunikorn_actors.values.ids import NO_PROPOSAL
 
 
 def check(state: PartitionState, proposal: Allocate) -> Refusal | None:

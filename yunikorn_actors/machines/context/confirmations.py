@@ -5,11 +5,11 @@ are confirmed. What waits for a confirmation holds up nobody else, so nothing is
 to say so.
 """
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.context.partition_context import PartitionContext
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
 from yunikorn_actors.messages.scheduling import ConfirmationDue
+from yunikorn_actors.state import facts as f
 
 
 def watch_confirmations(turn: Turn, warning_ns: int) -> None:

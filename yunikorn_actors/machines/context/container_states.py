@@ -1,8 +1,8 @@
 """Container states: how asks are doing, sent on change if the resource manager wants them."""
 
-from yunikorn_actors.domain.allocation import Ask, WaitingState
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.messages.rm_events import ContainerState
+from yunikorn_actors.state.allocations import Ask, WaitingState
 
 
 def tell_state(turn: Turn, ask: Ask, state: WaitingState, reason: str = "") -> None:

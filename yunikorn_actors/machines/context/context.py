@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from yunikorn_actors.domain.ids import scheduler_of
-from yunikorn_actors.domain.long_work import LongWorkKind
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context.administration import act_on_drained
 from yunikorn_actors.machines.context.answers import (
     ApplicationVerdict,
@@ -19,9 +16,10 @@ from yunikorn_actors.machines.context.applications import (
     report_run_limits,
     vain_removal,
 )
-from yunikorn_actors.machines.context.ask_runs import ADDED_IN_ONE, take_from
+from yunikorn_actors.machines.context.ask_batches import ADDED_IN_ONE, take_from
 from yunikorn_actors.machines.context.asks import report_waiting
-from yunikorn_actors.machines.context.configuration import clean
+from yunikorn_actors.machines.context.batch_commit import commit_all
+from yunikorn_actors.machines.context.config_changes import clean
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
 from yunikorn_actors.machines.context.jobs import ContextJob, Ending
 from yunikorn_actors.machines.context.lifecycle import expire
@@ -30,9 +28,8 @@ from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.context.registry import ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
-from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.timeouts import on_timer
-from yunikorn_actors.machines.context.turn import Work
+from yunikorn_actors.machines.context.unit_of_work import Work
 from yunikorn_actors.machines.machine import (
     Effect,
     Joining,
@@ -45,7 +42,7 @@ from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import RM_PROXY, Message
-from yunikorn_actors.messages.following import CatchUpRequested, FollowEnded, FollowRequested
+from yunikorn_actors.messages.followers import CatchUpRequested, FollowEnded, FollowRequested
 from yunikorn_actors.messages.queries import (
     Accepted,
     CountsRequested,
@@ -56,6 +53,9 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 from yunikorn_actors.si import ActionFromRM
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.long_work import LongWorkKind
+from yunikorn_actors.values.ids import scheduler_of
 
 Handled = list[Effect] | ContextJob
 """What a handler did, or what it is about to do in one slice or several."""

@@ -1,16 +1,16 @@
 """How an allocation ends: taken out of all books, or asked back and charged until confirmed."""
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.ids import NO_PROPOSAL
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.lifecycle import (
     cancel_allocation_timer,
     stop_placeholder_timer,
 )
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.messages.rm_events import AnnouncedRelease, AskedBack
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.ids import NO_PROPOSAL
 
 ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.PREEMPTED_BY_SCHEDULER})
 """These also end the ask. An allocation that times out or loses its node just ends."""

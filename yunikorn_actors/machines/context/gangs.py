@@ -6,11 +6,25 @@ come in between (the ask is cancelled or sent again, the target node goes, the g
 link off first, so that a later confirmation finds a placeholder like any other.
 """
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, WaitingState
-from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationSpec
-from yunikorn_actors.domain.eligibility import check_limits, check_node, check_start
-from yunikorn_actors.domain.gang import (
+from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.endings import remove_allocation, request_release
+from yunikorn_actors.machines.context.lifecycle import (
+    arm_allocation_timer,
+    cancel_allocation_timer,
+    placeholder_timeout,
+    stop_placeholder_timer,
+    watch_commitment,
+    work_started,
+)
+from yunikorn_actors.machines.context.reservations import drop_barred_of
+from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
+from yunikorn_actors.messages.rm_events import AnnouncedAllocation
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
+from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationSpec
+from yunikorn_actors.state.eligibility import check_limits, check_node, check_start
+from yunikorn_actors.state.gangs import (
     Committed,
     awaits_admission,
     commit_room,
@@ -23,27 +37,13 @@ from yunikorn_actors.domain.gang import (
     tightest_max,
     unplaced,
 )
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import room_for
-from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import describe, fits_in, fits_in_max_undef, sub
-from yunikorn_actors.domain.swap import Swap
-from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.machines.context.container_states import tell_state
-from yunikorn_actors.machines.context.endings import remove_allocation, request_release
-from yunikorn_actors.machines.context.lifecycle import (
-    arm_allocation_timer,
-    cancel_allocation_timer,
-    placeholder_timeout,
-    stop_placeholder_timer,
-    watch_commitment,
-    work_started,
-)
-from yunikorn_actors.machines.context.reservations import drop_barred_of
-from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
-from yunikorn_actors.messages.rm_events import AnnouncedAllocation
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import room_for
+from yunikorn_actors.state.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.swap import Swap
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.resource import describe, fits_in, fits_in_max_undef, sub
 
 TOO_SMALL = "cancel placeholder: resource incompatible"
 PLACEHOLDER_EXPIRED = "releasing allocated placeholders on placeholder timeout"

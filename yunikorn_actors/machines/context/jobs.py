@@ -10,11 +10,11 @@ is decided for it, and a core that starts again goes on with what the mark names
 
 from collections.abc import Callable
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.long_work import LongWork, LongWorkKind
-from yunikorn_actors.machines.context.turn import Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import Turn, Work
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.slices import Steps
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.long_work import LongWork, LongWorkKind
 
 _REQUEST = LongWork(LongWorkKind.REQUEST)
 

@@ -7,8 +7,19 @@ timer and its generation; anything else than the timer that is armed now is stal
 
 from collections.abc import Iterator
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import (
+from yunikorn_actors.config import ApplicationSortPolicy
+from yunikorn_actors.machines.context.partition_context import PartitionContext
+from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
+from yunikorn_actors.messages.rm_events import ApplicationUpdate
+from yunikorn_actors.messages.scheduling import (
+    ApplicationTimerDue,
+    HistoryExpiryDue,
+    QueueCleaningDue,
+)
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import (
     COUNTS_AS_RUNNING,
     FINISHED,
     GANG_IS_OVER,
@@ -19,24 +30,13 @@ from yunikorn_actors.domain.application import (
     FinishedApplication,
     next_state,
 )
-from yunikorn_actors.domain.config import ApplicationSortPolicy
-from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.domain.limits import group_of, is_limited
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.placement import is_tagged, tag_of
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import INT64_MAX, equals
-from yunikorn_actors.machines.context.partition_context import PartitionContext
-from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
-from yunikorn_actors.messages.rm_events import ApplicationUpdate
-from yunikorn_actors.messages.scheduling import (
-    ApplicationTimerDue,
-    HistoryExpiryDue,
-    QueueCleaningDue,
-)
-from yunikorn_actors.si.constants import (
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.limits import group_of, is_limited
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.placement import is_tagged, tag_of
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import INT64_MAX, equals
+from yunikorn_actors.values.tags import (
     APP_TAG_COMPLETING_DISABLE,
     APP_TAG_STATE_AWARE_DISABLE,
 )

@@ -9,28 +9,28 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.resource import has_negative, pruned
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.asks import recover
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation, unpark
 from yunikorn_actors.machines.context.lifecycle import work_gone
-from yunikorn_actors.machines.context.reported import is_node_back
+from yunikorn_actors.machines.context.recovery_reports import is_node_back
 from yunikorn_actors.machines.context.reservations import (
     drop_all,
     drop_of_node,
     drop_of_size,
     drop_overpromised,
 )
-from yunikorn_actors.machines.context.turn import Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import Turn, Work
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.rm_events import NodeItem
 from yunikorn_actors.si import ActionFromRM
-from yunikorn_actors.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.resource import has_negative, pruned
+from yunikorn_actors.values.tags import NODE_PARTITION, NODE_READY_ATTRIBUTE
 
 _REFUSED = "failure while adding new node, node rejected with error: \n"
 

@@ -6,9 +6,6 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain.image import restore
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.rejections import Rejections
 from yunikorn_actors.machines.life import Life
@@ -20,6 +17,9 @@ from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.messages.scheduling import TokenPassed, TokenRevoked
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.proposals import Proposal, Refusal
+from yunikorn_actors.state.snapshot import restore
 
 DIGITS_MAX = 19
 

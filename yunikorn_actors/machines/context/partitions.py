@@ -9,13 +9,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.config import ExtraConfig
-from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.domain.image import Image, image_of
-from yunikorn_actors.domain.long_work import LongWork, LongWorkKind
-from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.machines.context.administration import line_of, record_act
 from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.applications import remove_application, report_run_limits
@@ -24,19 +18,19 @@ from yunikorn_actors.machines.context.asks import (
     no_application,
     report_waiting,
 )
-from yunikorn_actors.machines.context.configuration import configure
+from yunikorn_actors.machines.context.batch_commit import commit_all
+from yunikorn_actors.machines.context.config_changes import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.failures import Failures
 from yunikorn_actors.machines.context.jobs import ContextJob, Ending
 from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail, work_gone
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.partition_context import Explaining, PartitionContext, Uuids
-from yunikorn_actors.machines.context.quotas import follow
+from yunikorn_actors.machines.context.quota_preemption import follow
+from yunikorn_actors.machines.context.recovery import drop_awaited, go_on
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
-from yunikorn_actors.machines.context.restart import drop_awaited, go_on
-from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.timeouts import expire
-from yunikorn_actors.machines.context.turn import Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import Turn, Work
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
     CancelTimer,
@@ -53,7 +47,7 @@ from yunikorn_actors.machines.slices import Slices, Steps, drawn_off
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
-from yunikorn_actors.messages.following import HistoryRequested, ManagerDescribed, ManagerLeft
+from yunikorn_actors.messages.followers import HistoryRequested, ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.queries import CountsFound, Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.restart import CoreRestored, Registered, ReturnDue
 from yunikorn_actors.messages.rm_events import (
@@ -63,6 +57,12 @@ from yunikorn_actors.messages.rm_events import (
     RMPartitionsRemove,
     RMRegistration,
 )
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.long_work import LongWork, LongWorkKind
+from yunikorn_actors.state.proposals import Proposal
+from yunikorn_actors.state.snapshot import Image, image_of
+from yunikorn_actors.values.ids import partition_name
 
 PARTITION_REMOVED = "PartitionRemoved"
 

@@ -9,23 +9,14 @@ needs no victims of its own where those of others free more than enough.
 
 from collections.abc import Callable
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.domain.eligibility import check_application, check_limits
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import staying
-from yunikorn_actors.domain.proposals import Preempt, Refusal
-from yunikorn_actors.domain.resource import Resource, charge, fits_in
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.reservations import keep_for
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.planning.preempt import quota, required
-from yunikorn_actors.planning.preempt.claimant import (
+from yunikorn_actors.planning.preemption import quota
+from yunikorn_actors.planning.preemption import required_node as required
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
     Victim,
     earmarks_of,
@@ -35,8 +26,18 @@ from yunikorn_actors.planning.preempt.claimant import (
     is_usable,
     room_on,
 )
-from yunikorn_actors.planning.preempt.rules import delay_of
-from yunikorn_actors.planning.preempt.usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.victim_rules import delay_of
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.eligibility import check_application, check_limits
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import staying
+from yunikorn_actors.state.proposals import Preempt, Refusal
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.resource import Resource, charge, fits_in
 
 _MESSAGES = {
     PreemptionRule.GUARANTEE: "preempting allocations to free up resources to run ask: {key}",

@@ -7,10 +7,10 @@ the second is refused.
 
 from typing import Any
 
-from yunikorn_actors.domain.config import SchedulerConfig, parse_config
-from yunikorn_actors.domain.facts import SchedulingHeld
+from yunikorn_actors.config import SchedulerConfig, parse_config
 from yunikorn_actors.messages.restart import KnownManager, Registered
 from yunikorn_actors.messages.rm_events import RMRegistration
+from yunikorn_actors.state.facts import SchedulingHeld
 
 
 class ResourceManager:

@@ -7,7 +7,7 @@ bound is that of rejected applications; the oldest go first.
 from itertools import islice
 from typing import NamedTuple
 
-from yunikorn_actors.domain.why import Cause, Obstacle, Why
+from yunikorn_actors.planning.why.reasons import Cause, Obstacle, Why
 
 
 class Rejection(NamedTuple):

@@ -8,28 +8,30 @@ place among the running applications (G20), so a reservation is held to the same
 allocation.
 """
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Ask, AskSpec, Reservation, WaitingState
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.eligibility import (
+from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.slices import Steps
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Ask, AskSpec, Reservation, WaitingState
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.eligibility import (
     check_application,
     check_limits,
     check_open,
     check_quotas,
     check_use,
 )
-from yunikorn_actors.domain.gang import waits_for_gang
-from yunikorn_actors.domain.ids import NO_PROPOSAL
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import (
+from yunikorn_actors.state.gangs import waits_for_gang
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import (
     claimants,
     is_overdrawn,
     is_overpromised,
     is_short_of_victims,
 )
-from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
-from yunikorn_actors.domain.reserving import (
+from yunikorn_actors.state.proposals import Refusal, Reserve, Unreserve
+from yunikorn_actors.state.reservations import (
     WAIT_NS,
     kept_count,
     kept_for,
@@ -37,10 +39,8 @@ from yunikorn_actors.domain.reserving import (
     reservations_max,
     used_up,
 )
-from yunikorn_actors.domain.resource import Resource, fits_in
-from yunikorn_actors.machines.context.container_states import tell_state
-from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.slices import Steps
+from yunikorn_actors.values.ids import NO_PROPOSAL
+from yunikorn_actors.values.resource import Resource, fits_in
 
 NO_HEADROOM = "no headroom for too long"
 NO_START = "its application could not start for too long"

@@ -7,8 +7,6 @@ until the resource manager confirms. A swap in flight survives them all but the 
 application (R-025, H-29).
 """
 
-from yunikorn_actors.domain.application import Application, ApplicationEvent, ApplicationState
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.machines.context.asks import withdraw_ask
 from yunikorn_actors.machines.context.endings import request_release
@@ -25,9 +23,11 @@ from yunikorn_actors.machines.context.lifecycle import (
     timer_has_fired,
     work_gone,
 )
-from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
+from yunikorn_actors.state.applications import Application, ApplicationEvent, ApplicationState
+from yunikorn_actors.state.termination import TerminationType
 
 APPLICATION_EXPIRED = "ExecutionTimeout"
 ALLOCATION_EXPIRED = "allocation ran longer than its execution timeout"

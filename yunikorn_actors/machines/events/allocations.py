@@ -7,11 +7,11 @@ queue of the path; all of it follows from the one fact.
 from functools import partial
 from typing import Any
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.resource import Resource
 
 _D = ChangeDetail
 _SET, _ADD, _REMOVE = ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE

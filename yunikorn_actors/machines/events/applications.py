@@ -5,11 +5,11 @@ That an application counts in a group is an event of the group.
 
 from functools import partial
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import FINISHED, LEAVES_USER_COUNT, ApplicationState
-from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import FINISHED, LEAVES_USER_COUNT, ApplicationState
+from yunikorn_actors.state.gates import GateKind
 
 _D = ChangeDetail
 _NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE

@@ -5,10 +5,10 @@ A swap that stays on its node is no event of that node: nothing about it has cha
 
 from functools import cache, partial
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.resource import Resource, describe
 from yunikorn_actors.machines.events.record import Builder, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.values.resource import Resource, describe
 
 _D = ChangeDetail
 _NS_PER_S = 1_000_000_000

@@ -1,8 +1,8 @@
 """Event records of the facts about nodes and their reservations."""
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ActionFromRM, ChangeDetail, ChangeType, EventRecord, EventType
+from yunikorn_actors.state import facts as f
 
 _D = ChangeDetail
 _NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE

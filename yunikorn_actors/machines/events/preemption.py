@@ -1,10 +1,10 @@
 """What the facts about preemption tell of victims, of asks without any, and of queues."""
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.beneficiary import PreemptionRule
-from yunikorn_actors.domain.resource import describe
 from yunikorn_actors.machines.events.record import Builder, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.values.resource import describe
 
 
 def victim(fact: f.VictimMarked) -> EventRecord:

@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from yunikorn_actors.domain.config import ExtraConfig
-from yunikorn_actors.domain.facts import Fact, parts_of, revisions_of
+from yunikorn_actors.config import ExtraConfig
+from yunikorn_actors.machines.events.event_table import builders_of, count_of
 from yunikorn_actors.machines.events.record import Builder
-from yunikorn_actors.machines.events.table import builders_of, count_of
 from yunikorn_actors.machines.machine import CallRm, Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import RM_PROXY, Message
 from yunikorn_actors.messages.codec import encode
-from yunikorn_actors.messages.events import EventPushDue
-from yunikorn_actors.messages.following import HistoryRequested
+from yunikorn_actors.messages.event_timer import EventPushDue
+from yunikorn_actors.messages.followers import HistoryRequested
 from yunikorn_actors.messages.queries import (
     Accepted,
     Declined,
@@ -37,6 +36,7 @@ from yunikorn_actors.messages.scheduling import (
     PartitionClosed,
 )
 from yunikorn_actors.si import EventRecord
+from yunikorn_actors.state.facts import Fact, parts_of, revisions_of
 
 COMPACTION = 10_000
 EVENT_BYTES_MAX = 8 * 2**20

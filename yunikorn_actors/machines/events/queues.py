@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.queue import QueueSpec
+from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.queues import QueueSpec
 
 _D = ChangeDetail
 _SET, _ADD, _REMOVE = ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.si import Resource as SiResource
+from yunikorn_actors.values.resource import Resource
 
 MESSAGE_MAX = 1024
 """In bytes, as it is written; a longer one ends with three dots."""

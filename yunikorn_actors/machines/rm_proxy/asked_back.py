@@ -11,9 +11,9 @@ announcement that goes out.
 """
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.domain.termination import ASKED_BACK, TerminationType
 from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.state.termination import ASKED_BACK, TerminationType
+from yunikorn_actors.values.ids import partition_name
 
 _Holder = tuple[str, str]
 """The full name of a partition, and the id of an application."""

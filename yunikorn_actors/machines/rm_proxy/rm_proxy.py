@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
 from yunikorn_actors.machines.rm_proxy.allocation_requests import (
     allocation_update,
@@ -19,10 +18,11 @@ from yunikorn_actors.machines.rm_proxy.allocation_requests import (
     pieces_of,
 )
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
-from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries
+from yunikorn_actors.machines.rm_proxy.backpressure import Deliveries
 from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
-from yunikorn_actors.machines.rm_proxy.parts import Parts
-from yunikorn_actors.machines.rm_proxy.questions import Questions
+from yunikorn_actors.machines.rm_proxy.manager_turns import Turns
+from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions
+from yunikorn_actors.machines.rm_proxy.split_answers import Parts
 from yunikorn_actors.machines.rm_proxy.translation import (
     allocations,
     allocations_in,
@@ -33,7 +33,6 @@ from yunikorn_actors.machines.rm_proxy.translation import (
     withdrawal,
     withdrawn_release,
 )
-from yunikorn_actors.machines.rm_proxy.turns import Turns
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Computation, Slices, gathered
 from yunikorn_actors.messages import predicates as p
@@ -54,6 +53,7 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateNode,
 )
 from yunikorn_actors.messages.scheduling import RunSlice
+from yunikorn_actors.values.ids import partition_name
 
 Handled = list[Effect] | Computation
 """What a handler did, or what it is about to do in one slice or several."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.application import ApplicationSpec
-from yunikorn_actors.domain.ids import partition_name, short_partition_name
-from yunikorn_actors.domain.resource import Resource, shared
 from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.applications import ApplicationSpec
+from yunikorn_actors.values.ids import partition_name, short_partition_name
+from yunikorn_actors.values.resource import Resource, shared
 
 _NS_PER_S = 1_000_000_000
 _SECONDS_DIGITS_MAX = 10

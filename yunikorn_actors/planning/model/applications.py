@@ -1,12 +1,12 @@
 """Applications that are not finished: the limits that count for them, and their place in order."""
 
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.planning.model.gangs import Gangs
 from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.views import AppView
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.limits import limits_of
 
 
 class Applications:

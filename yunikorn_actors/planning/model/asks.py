@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.gangs import waits_for_gang
 
 
 class Asks:

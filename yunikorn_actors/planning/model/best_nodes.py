@@ -6,9 +6,9 @@ graded anew each time, and when they have become many the list is made again.
 
 from math import isqrt
 
-from yunikorn_actors.domain.resource import fit_in_score, fits_in
 from yunikorn_actors.planning.model.nodes import Entry, NodeIndex, NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.values.resource import fit_in_score, fits_in
 
 Rank = tuple[float, Entry]
 

@@ -7,13 +7,13 @@ gang may await its admission; one entry, its turn, may stand for all its placeho
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.planning.model.asks import Asks
 from yunikorn_actors.planning.model.ground import Ground
-from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.participants import Participants
+from yunikorn_actors.planning.model.queue_order import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.gangs import awaits_admission
 
 AwaitingGang = tuple[tuple[int, int, int], AppView]
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.model.views import AskView, Gate
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.values.resource import Resource
 
 
 def available_to(ask: AskView, shortage: GateKind) -> Resource:

@@ -6,13 +6,13 @@ as a queue does.
 
 from typing import ClassVar, Protocol
 
-from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.gates import GateKind, Places, room_left, shortfall
-from yunikorn_actors.domain.limits import Limit, LimitKey
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.resource import Resource, charge, discharge
-from yunikorn_actors.domain.user import Usage
 from yunikorn_actors.planning.model.shape import Wanted
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.gates import GateKind, Places, room_left, shortfall
+from yunikorn_actors.state.limits import Limit, LimitKey
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.users import Usage
+from yunikorn_actors.values.resource import Resource, charge, discharge
 
 
 class Starting(Protocol):

@@ -24,11 +24,11 @@ What is free here is what the replica has available less what proposals in fligh
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
-from yunikorn_actors.domain.config import NodeSortConfig
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.node_order import FAIR, NodeOrder, Scale, scale_of
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.config import NodeSortConfig
+from yunikorn_actors.config.node_order import FAIR, NodeOrder, Scale, scale_of
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.values.resource import Resource
 
 RUN_LENGTH = 100
 FLOORS_MAX = 8

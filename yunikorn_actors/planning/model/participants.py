@@ -5,11 +5,11 @@ is no place are blocked until there may be one. A decision in flight takes a pla
 application that does not run yet.
 """
 
-from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.planning.model.blocked import BlockedApps
-from yunikorn_actors.planning.model.flights import Place
 from yunikorn_actors.planning.model.ground import Ground
+from yunikorn_actors.planning.model.in_flight import Place
 from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
+from yunikorn_actors.state.applications import ApplicationState
 
 
 class Participants:

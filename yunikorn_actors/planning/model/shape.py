@@ -6,8 +6,8 @@ one to which its resource manager has refused nodes.
 
 from enum import Enum
 
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.resource import INT64_MAX
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.values.resource import INT64_MAX
 
 NEVER = -1
 Wanted = tuple[tuple[str, int], ...]

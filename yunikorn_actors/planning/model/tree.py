@@ -8,14 +8,12 @@ root sees open lanes only, so an ask that cannot run costs nothing until then.
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.model.blocked import Blocked
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.order import export_priority, hide, rekey, show
-from yunikorn_actors.planning.model.pile import Pile
+from yunikorn_actors.planning.model.queue_order import export_priority, hide, rekey, show
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
+from yunikorn_actors.planning.model.sorted_blocks import Pile
 from yunikorn_actors.planning.model.views import (
     AppView,
     AskView,
@@ -25,7 +23,9 @@ from yunikorn_actors.planning.model.views import (
     key_of,
     priority_of,
 )
-from yunikorn_actors.planning.wakes import Wakes
+from yunikorn_actors.planning.requeue import Wakes
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource
 
 
 class Tree:

@@ -12,26 +12,26 @@ from typing import ClassVar, Protocol, Union
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import Allocation, Ask, AskOrder
-from yunikorn_actors.domain.application import (
+from yunikorn_actors.config import ApplicationSortPolicy, QueueSortPolicy
+from yunikorn_actors.config.node_order import NODE_ORDERS
+from yunikorn_actors.planning.model.limits import LimitView
+from yunikorn_actors.planning.model.priorities import NO_PRIORITY, Priorities
+from yunikorn_actors.planning.model.shape import Shape, Wanted
+from yunikorn_actors.planning.model.sorted_blocks import Pile
+from yunikorn_actors.state.allocations import Allocation, Ask, AskOrder
+from yunikorn_actors.state.applications import (
     COUNTS_AS_RUNNING,
     SCHEDULABLE,
     Application,
     ApplicationState,
 )
-from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
-from yunikorn_actors.domain.eligibility import starts_before
-from yunikorn_actors.domain.gates import GateKind, has_room, room_left
-from yunikorn_actors.domain.node_order import NODE_ORDERS
-from yunikorn_actors.domain.placement import tag_of
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, add, shared
-from yunikorn_actors.domain.share import fair_share, usage_key
-from yunikorn_actors.planning.model.limits import LimitView
-from yunikorn_actors.planning.model.pile import Pile
-from yunikorn_actors.planning.model.priorities import NO_PRIORITY, Priorities
-from yunikorn_actors.planning.model.shape import Shape, Wanted
-from yunikorn_actors.si.constants import APP_TAG_NODE_SORT_POLICY
+from yunikorn_actors.state.eligibility import starts_before
+from yunikorn_actors.state.gates import GateKind, has_room, room_left
+from yunikorn_actors.state.placement import tag_of
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.share import fair_share, usage_key
+from yunikorn_actors.values.resource import Resource, add, shared
+from yunikorn_actors.values.tags import APP_TAG_NODE_SORT_POLICY
 
 Owner = tuple[str, str] | None
 """User and group, if any limit counts for them: it refuses their asks and not those of others."""

@@ -17,9 +17,9 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError, RaySystemEr
 from yunikorn_actors.errors import JournalError
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.service.address import parted
-from yunikorn_actors.service.cluster.envoy import HostAway
-from yunikorn_actors.service.cluster.host import Host
 from yunikorn_actors.service.cluster.local import LOCAL
+from yunikorn_actors.service.cluster.manager_channel import HostAway
+from yunikorn_actors.service.cluster.partition_host import Host
 
 NAMESPACE: Final = "yunikorn-actors"
 ANSWER_S: Final = 60.0

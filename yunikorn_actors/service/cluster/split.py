@@ -7,9 +7,9 @@ import yaml
 from msgspec import structs
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import DEFAULT_TEXT, parse_config
-from yunikorn_actors.domain.ids import partition_name, short_partition_name
-from yunikorn_actors.si.constants import NODE_PARTITION
+from yunikorn_actors.config import DEFAULT_TEXT, parse_config
+from yunikorn_actors.values.ids import partition_name, short_partition_name
+from yunikorn_actors.values.tags import NODE_PARTITION
 
 Request: TypeAlias = si.AllocationRequest | si.ApplicationRequest | si.NodeRequest
 _RELEASES: Final = tuple(si.AllocationReleasesRequest.__struct_fields__)

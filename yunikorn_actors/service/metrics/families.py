@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, chain
 from typing import Any, Final
 
-from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.messages.base import is_manager, manager_of
-from yunikorn_actors.runtime.meter import BOUNDS_NS
+from yunikorn_actors.recording.meter import BOUNDS_NS
 from yunikorn_actors.service.metrics.text import Family, Sample, metric_name
 from yunikorn_actors.service.read.nodes import by_utilization
-from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.queues import Queue
 
 SCHEDULER: Final = "yunikorn_scheduler"
 OWN: Final = "yunikorn_actors"

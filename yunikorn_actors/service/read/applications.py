@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from yunikorn_actors.domain.allocation import Allocation, Ask
-from yunikorn_actors.domain.application import (
+from yunikorn_actors.recording.secret_values import masked_texts
+from yunikorn_actors.service.read.incremental_answers import Each, Pauses, Steps, each, in_order
+from yunikorn_actors.service.read.projection import AppNote, AskNote, Notes
+from yunikorn_actors.service.read.queues import NO_PRIORITY, highest_priority
+from yunikorn_actors.service.read.rendering import Value, lean, used
+from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
     FinishedApplication,
     StateLog,
 )
-from yunikorn_actors.domain.history import ResourceSeconds, UsageHistory
-from yunikorn_actors.domain.masking import masked
-from yunikorn_actors.domain.swap import TaskGroup
-from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.runtime.secret_values import masked_texts
-from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.notes import AppNote, AskNote, Notes
-from yunikorn_actors.service.read.queues import NO_PRIORITY, highest_priority
-from yunikorn_actors.service.read.steps import Each, Pauses, Steps, each, in_order
-from yunikorn_actors.service.read.values import Value, lean, used
+from yunikorn_actors.state.resource_seconds import ResourceSeconds, UsageHistory
+from yunikorn_actors.state.swap import TaskGroup
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.masking import masked
 
 ASKS_AT_ONCE: Final = 1_000
 NEVER_MS: Final = -62_135_596_800_000

@@ -3,12 +3,12 @@
 from collections import Counter
 from typing import Final
 
-from yunikorn_actors.domain.health import Dump, Health, HealthCheck, health_of
-from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.checks.health_checks import Dump, Health, HealthCheck, health_of
 from yunikorn_actors.messages.queries import CountsFound
-from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.values import Value, lean, most, percentages, used
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.read.rendering import Value, lean, most, percentages, used
+from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state.dump import snapshot
 
 CLUSTER: Final = "kubernetes"
 """YuniKorn calls every cluster so, and its pages know no other."""

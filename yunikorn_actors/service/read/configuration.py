@@ -7,7 +7,7 @@ same: `8` vcores come back as `8000m`.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from yunikorn_actors.domain.config import (
+from yunikorn_actors.config import (
     FilterConfig,
     LimitConfig,
     PartitionConfig,
@@ -15,13 +15,13 @@ from yunikorn_actors.domain.config import (
     RuleConfig,
     TemplateConfig,
 )
-from yunikorn_actors.domain.config.rules import FIXED, TAG, is_qualified
-from yunikorn_actors.domain.placement import RECOVERY_PATH
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.messages.following import ManagerDescribed
-from yunikorn_actors.service.read.steps import Each
-from yunikorn_actors.service.read.values import Value, lean
-from yunikorn_actors.si.constants import CPU
+from yunikorn_actors.config.placement_rules import FIXED, TAG, is_qualified
+from yunikorn_actors.messages.followers import ManagerDescribed
+from yunikorn_actors.service.read.incremental_answers import Each
+from yunikorn_actors.service.read.rendering import Value, lean
+from yunikorn_actors.state.placement import RECOVERY_PATH
+from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.tags import CPU
 
 _EXPRESSION: Final = frozenset("^$*+?()[{}|")
 _GO_NAMES: Final = {

@@ -3,15 +3,15 @@
 from functools import partial
 from typing import Final
 
-from yunikorn_actors.domain.allocation import ForeignAllocation
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.runtime.secret_values import masked_texts
+from yunikorn_actors.recording.secret_values import masked_texts
 from yunikorn_actors.service.read.applications import allocation
-from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.steps import Each, Pauses, Steps, each
-from yunikorn_actors.service.read.values import Value, lean, most, percentages, used
-from yunikorn_actors.si.constants import FOREIGN_STATIC, HOST_NAME, RACK_NAME, TAG_FOREIGN
+from yunikorn_actors.service.read.incremental_answers import Each, Pauses, Steps, each
+from yunikorn_actors.service.read.rendering import Value, lean, most, percentages, used
+from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state.allocations import ForeignAllocation
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.tags import FOREIGN_STATIC, HOST_NAME, RACK_NAME, TAG_FOREIGN
 
 ALWAYS: Final = frozenset({"nodeID", "schedulable", "isReserved"})
 BUCKETS: Final = 10

@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.application import Application, FinishedApplication
-from yunikorn_actors.domain.masking import masked
-from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.why import WaitingAnswer, WaitingAsk
-from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.course import HOUR_NS, POINTS_MAX
-from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.steps import Pauses, Steps, T, gathered
-from yunikorn_actors.service.read.values import Value, lean, most, used
+from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingAsk
+from yunikorn_actors.service.read.incremental_answers import Pauses, Steps, T, gathered
+from yunikorn_actors.service.read.load_history import HOUR_NS, POINTS_MAX
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.read.rendering import Value, lean, most, used
+from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.applications import Application, FinishedApplication
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.resource import Resource
 
 PARTITIONS_MAX: Final = 100
 QUEUES_MAX: Final = 500

@@ -4,14 +4,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final, Self
 
-from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.config import PreemptionPolicy, TemplateConfig
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, component_wise_min, sub_only_existing
-from yunikorn_actors.runtime.secret_values import masked_texts
-from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.steps import AT_ONCE, Each, Pauses, Steps
-from yunikorn_actors.service.read.values import (
+from yunikorn_actors.config import PreemptionPolicy, TemplateConfig
+from yunikorn_actors.recording.secret_values import masked_texts
+from yunikorn_actors.service.read.incremental_answers import AT_ONCE, Each, Pauses, Steps
+from yunikorn_actors.service.read.rendering import (
     Value,
     go_duration,
     lean,
@@ -19,6 +15,10 @@ from yunikorn_actors.service.read.values import (
     percentages,
     used,
 )
+from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource, component_wise_min, sub_only_existing
 
 NO_PRIORITY: Final = -(2**31)
 """Of a queue in which nothing waits."""

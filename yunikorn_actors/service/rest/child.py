@@ -20,10 +20,12 @@ import msgspec
 
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.messages.codec import decoded
+from yunikorn_actors.service.access_policy import Tls
 from yunikorn_actors.service.log_lines import LogStyle
-from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.guard import Guard
-from yunikorn_actors.service.rest.line import (
+from yunikorn_actors.service.rest.http_server import RestServer
+from yunikorn_actors.service.rest.pipe import (
     LENGTH_BYTES,
     Answered,
     Begin,
@@ -34,9 +36,7 @@ from yunikorn_actors.service.rest.line import (
     Renewed,
     frame,
 )
-from yunikorn_actors.service.rest.server import RestServer
 from yunikorn_actors.service.rest.tls import context_of
-from yunikorn_actors.service.safety import Tls
 from yunikorn_actors.service.tokens import Tokens
 
 ANSWER_S: Final = 30.0

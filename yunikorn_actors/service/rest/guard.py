@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Final
 
-from yunikorn_actors.service.rest.asking import OWN, Refusal, Route
+from yunikorn_actors.service.rest.exchange import OWN, Refusal, Route
 from yunikorn_actors.service.rest.sessions import SESSION_S, Attempts, Sessions
-from yunikorn_actors.service.rights import Right
+from yunikorn_actors.service.route_rights import Right
 from yunikorn_actors.service.tokens import Tokens, bearer
 
 _UNAUTHORIZED: Final = 401

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from yunikorn_actors.service.read.steps import Each, Steps, T
+from yunikorn_actors.service.read.incremental_answers import Each, Steps, T
 
 PAUSE: Final = b""
 _INDENT: Final = 2

@@ -26,20 +26,20 @@ from typing import Final
 
 import msgspec
 
-from yunikorn_actors.domain.masking import masked
+from yunikorn_actors.core.entry import Follower
+from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreFailed, CoreStopped
-from yunikorn_actors.gateway import Follower
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
-from yunikorn_actors.runtime.clock import Clock
-from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.service.address import listen_at
+from yunikorn_actors.service.core_queries import questions_of
+from yunikorn_actors.service.listener import READ_SIDE, Part, Site
 from yunikorn_actors.service.log_lines import LogStyle
-from yunikorn_actors.service.part import READ_SIDE, Part, Site
-from yunikorn_actors.service.questions import questions_of
-from yunikorn_actors.service.rest.line import (
+from yunikorn_actors.service.rest.in_process import START_S, named
+from yunikorn_actors.service.rest.pipe import (
     LENGTH_BYTES,
     Answered,
     Begin,
@@ -51,8 +51,8 @@ from yunikorn_actors.service.rest.line import (
     Up,
     frame,
 )
-from yunikorn_actors.service.rest.part import START_S, named
 from yunikorn_actors.service.tokens import CurrentTokens
+from yunikorn_actors.values.masking import masked
 
 CHILD: Final = "yunikorn_actors.service.rest.child"
 CREW: Final = 4

@@ -4,7 +4,7 @@ import ssl
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from yunikorn_actors.service.safety import Tls
+from yunikorn_actors.service.access_policy import Tls
 
 
 def context_of(tls: Tls) -> ssl.SSLContext:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import grpc
 
-from yunikorn_actors.service.rights import Right, needed_for
+from yunikorn_actors.service.route_rights import Right, needed_for
 from yunikorn_actors.service.tokens import Tokens, bearer
 
 _MISSING: Final = (

@@ -15,10 +15,9 @@ import grpc
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.masking import masked
+from yunikorn_actors.core.entry import overrides
 from yunikorn_actors.errors import ConnectionLost, CoreError
-from yunikorn_actors.gateway import overrides
-from yunikorn_actors.runtime.hooks import CallbackRaised
+from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.service.rpc.messages import (
     Answer,
     Kind,
@@ -30,11 +29,12 @@ from yunikorn_actors.service.rpc.messages import (
     Told,
     Verdict,
 )
-from yunikorn_actors.service.rpc.outlet import ANSWERS, QUESTIONS
+from yunikorn_actors.service.rpc.outgoing import ANSWERS, QUESTIONS
 from yunikorn_actors.service.rpc.protobuf import codec
 from yunikorn_actors.service.rpc.statuses import error_of
-from yunikorn_actors.service.rpc.strangers import Strangers
+from yunikorn_actors.service.rpc.unknown_fields import Strangers
 from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.values.masking import masked
 
 ROOM: Final = 1_000
 """Requests that may wait to be sent; then whoever makes another one waits."""

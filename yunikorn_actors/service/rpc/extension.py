@@ -12,16 +12,10 @@ import msgspec
 from yunikorn_actors import si
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.runtime.streams import ROOM, Feed
+from yunikorn_actors.runtime.event_streams import ROOM, Feed
 from yunikorn_actors.service.rpc import messages as m
-from yunikorn_actors.service.rpc.intake import OpenCall
-from yunikorn_actors.service.rpc.managers import Manager, Managers
-from yunikorn_actors.service.rpc.messages import Kind
-from yunikorn_actors.service.rpc.outlet import Item
-from yunikorn_actors.service.rpc.protobuf import codec, embedded, field_numbers, varint
-from yunikorn_actors.service.rpc.scheduler import UPDATES, take
-from yunikorn_actors.service.rpc.strangers import Strangers
-from yunikorn_actors.service.rpc.talk import (
+from yunikorn_actors.service.rpc.admission import OpenCall
+from yunikorn_actors.service.rpc.handlers import (
     answering,
     answering_whom,
     converse,
@@ -30,6 +24,12 @@ from yunikorn_actors.service.rpc.talk import (
     talking,
     telling,
 )
+from yunikorn_actors.service.rpc.managers import Manager, Managers
+from yunikorn_actors.service.rpc.messages import Kind
+from yunikorn_actors.service.rpc.outgoing import Item
+from yunikorn_actors.service.rpc.protobuf import codec, embedded, field_numbers, varint
+from yunikorn_actors.service.rpc.si_service import UPDATES, take
+from yunikorn_actors.service.rpc.unknown_fields import Strangers
 from yunikorn_actors.si import InvalidRequest
 from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.si.wire import SiMessage

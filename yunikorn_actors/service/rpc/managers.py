@@ -18,9 +18,9 @@ from weakref import WeakValueDictionary
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreStopped, UnknownResourceManager, anew
-from yunikorn_actors.service.rpc.intake import Intake
+from yunikorn_actors.service.rpc.admission import Intake
 from yunikorn_actors.service.rpc.messages import Kind
-from yunikorn_actors.service.rpc.outlet import Outlet
+from yunikorn_actors.service.rpc.outgoing import Outlet
 from yunikorn_actors.service.rpc.protobuf import LARGE
 from yunikorn_actors.service.rpc.statuses import StreamOver, TooMany
 from yunikorn_actors.service.served import ServedCore

@@ -21,7 +21,7 @@ from google.protobuf.message import Message as AnyMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 from msgspec import inspect
 
-from yunikorn_actors.service.rpc.weight import TooHeavy, shelves_of, weigh
+from yunikorn_actors.service.rpc.size_limit import TooHeavy, shelves_of, weigh
 from yunikorn_actors.si.wire import BESIDE, SiMessage
 
 M = TypeVar("M", bound=SiMessage)

@@ -9,8 +9,8 @@ from grpc import StatusCode
 from grpc.aio import ServicerContext
 
 from yunikorn_actors import errors
-from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.service.rpc.protobuf import Malformed
+from yunikorn_actors.values.masking import masked
 
 
 class StreamOver(errors.CoreError):

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.replicas import Replicas
+from yunikorn_actors.values.resource import Resource
 
 
 class Length(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
-from yunikorn_actors.runtime.printable import printable
-from yunikorn_actors.trace.export.limits import Limit
+from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Timeline
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import cut, place

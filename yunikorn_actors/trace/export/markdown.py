@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import NewFacts, ending, origin
 from yunikorn_actors.trace.summary import message_summary

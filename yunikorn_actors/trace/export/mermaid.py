@@ -10,7 +10,7 @@ from typing import Final
 from yunikorn_actors.messages.base import Delivery, is_outside
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.export.limits import Limit
+from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Timeline
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import NewFacts

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.export.counters import Length, MailboxLength, QueueUsage
 from yunikorn_actors.trace.export.timeline import (
     CALLERS,

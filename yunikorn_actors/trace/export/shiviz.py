@@ -14,8 +14,8 @@ import msgspec
 
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import type_name
-from yunikorn_actors.runtime.printable import printable
-from yunikorn_actors.trace.export.limits import Limit
+from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Step, Timeline
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import message_summary

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from yunikorn_actors.domain.facts import Fact, revisions_of
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
@@ -15,7 +14,8 @@ from yunikorn_actors.messages.base import (
     is_reply,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.parts import facts_of
+from yunikorn_actors.state.facts import Fact, revisions_of
+from yunikorn_actors.trace.message_parts import facts_of
 from yunikorn_actors.trace.read import Header, TraceReader
 from yunikorn_actors.trace.wanted import Sieve
 

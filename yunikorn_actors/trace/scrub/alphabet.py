@@ -6,7 +6,7 @@ All names have to be known before the first new one is asked for.
 from bisect import bisect
 from typing import Final
 
-from yunikorn_actors.domain.config.names import (
+from yunikorn_actors.config.names import (
     RECOVERY_QUEUE,
     ROOT,
     WILDCARD,
@@ -14,7 +14,7 @@ from yunikorn_actors.domain.config.names import (
     is_queue_name,
     is_user_name,
 )
-from yunikorn_actors.domain.ids import DEFAULT_PARTITION
+from yunikorn_actors.values.ids import DEFAULT_PARTITION
 
 
 class Alphabet:

@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from yunikorn_actors.domain.config.extra import READERS as EXTRA_READERS
-from yunikorn_actors.domain.config.model import (
+from yunikorn_actors.config.extra import READERS as EXTRA_READERS
+from yunikorn_actors.config.model import (
     FilterConfig,
     NodeSortConfig,
     PartitionConfig,
     QueueConfig,
     RuleConfig,
 )
-from yunikorn_actors.domain.config.properties import READERS
-from yunikorn_actors.domain.config.rules import TAG
+from yunikorn_actors.config.placement_rules import TAG
+from yunikorn_actors.config.properties import READERS
 from yunikorn_actors.messages.base import callback_address, is_callback, manager_of
-from yunikorn_actors.si import constants as c
 from yunikorn_actors.trace.scrub.alphabet import Alphabet, Words
+from yunikorn_actors.values import tags as c
 
 _PARTS: Final = re.compile(r"(\.|_dot_)")
 """What parts the names of queues in a path, and those in the name of a queue made for a user."""

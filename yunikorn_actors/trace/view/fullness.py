@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from yunikorn_actors.domain.gang import tightest_max
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, component_wise_min
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.state.gangs import tightest_max
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.trace.replicas import Replicas
+from yunikorn_actors.values.resource import Resource, component_wise_min
 
 
 class Level(NamedTuple):

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.trace.refusals import refusals_in
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.trace.refused import refusals_in
 from yunikorn_actors.trace.summary import fact_summary
 
 REFUSED: Final = "refused"

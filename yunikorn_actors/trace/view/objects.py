@@ -16,14 +16,14 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.trace.causes import Period, Waits, why
 from yunikorn_actors.trace.handled import Handled
-from yunikorn_actors.trace.parts import texts_in
+from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.spoken import Spoken
 from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
 from yunikorn_actors.trace.view.run import NONE, Drawn, Tell, counted
-from yunikorn_actors.trace.why import Period, Waits, why
 
 WHY_USUAL: Final = 50
 """Of so many asks it is worked out if nothing else is said."""

@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.pages.document import Document
-from yunikorn_actors.runtime.journal import without_collections
-from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.journal import without_collections
+from yunikorn_actors.pages.html_page import Document
+from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.read import silent
 from yunikorn_actors.trace.view.aligned import Aligned, aligned
 from yunikorn_actors.trace.view.objects import Objects, WhyOf, objects_of

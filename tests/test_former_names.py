@@ -1,0 +1,37 @@
+"""Documented modules are found under their former names, with a warning that names the new one."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from yunikorn_actors.former_names import FORMER
+
+
+@pytest.mark.parametrize("former", sorted(FORMER))
+def test_it_is_the_same_module_and_warns(former: str) -> None:
+    now = importlib.import_module(f"yunikorn_actors.{FORMER[former]}")
+    sys.modules.pop(f"yunikorn_actors.{former}", None)
+
+    with pytest.warns(
+        DeprecationWarning, match=f"{former} is yunikorn_actors.{FORMER[former]} now"
+    ):
+        found = importlib.import_module(f"yunikorn_actors.{former}")
+
+    assert found is now
+    assert now.__spec__ is not None
+    assert now.__spec__.name == now.__name__ == f"yunikorn_actors.{FORMER[former]}"
+
+
+def test_a_program_that_names_the_former_one_runs() -> None:
+    text = "from yunikorn_actors.values.tags import ARCH\nprint(ARCH)"
+
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+
+    assert ran.stdout == "si/arch\n"
+
+
+def test_other_names_are_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"yunikorn_actors\.never"):
+        importlib.import_module("yunikorn_actors.never")

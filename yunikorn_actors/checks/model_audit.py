@@ -1,0 +1,329 @@
+"""The planner's model must be what it says it is: the replica plus what is in flight.
+
+Everything is worked out again from the replica and the decisions in flight and compared with what
+the planner keeps up to date step by step. For simulations and tests, where it runs after every
+message of a planner: so what is most often nothing (decisions in flight, promises) is asked for
+before it is added up, and no text is made of what is right.
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
+from typing import Final
+
+from yunikorn_actors.checks.touched import Touched
+from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.priorities import NO_PRIORITY
+from yunikorn_actors.planning.model.views import AppView, Lane, QueueView, Rank, order_of
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.gangs import waits_for_gang
+from yunikorn_actors.state.gates import has_room
+from yunikorn_actors.values.resource import (
+    Resource,
+    charge,
+    describe,
+    discharge,
+    equals,
+    pruned,
+)
+
+WHOLE_SHARE: Final = 2
+"""Looks at everything may take so much more than those at what changed."""
+
+
+def contradictions(planner: Planner) -> list[str]:
+    """Return one line for each difference between what is kept and what follows."""
+    return Audit(planner).look()
+
+
+class Audit:
+    """Looks at one planner again and again, and of its applications at those that changed.
+
+    What is said of the asks of an application depends on nothing but facts about it and decisions
+    for it, and the same holds for a node. Lanes and queues depend on each other: they, and the
+    order of the nodes, are looked at each time.
+    """
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self.is_whole = False
+        """Whether the last look missed no application and no node."""
+        self._parts = 0
+        """How many applications and nodes were looked at since then."""
+        self.mistaken = 0
+        """How often something seemed wrong and was not: that costs time, and is never to happen."""
+        self._waiting: dict[AppView, int] = {}
+        self._flying: dict[AppView, None] = {}
+        self._meant: tuple[NodeView, ...] = ()
+
+    def look(self, touched: Touched | None = None) -> list[str]:
+        """Return what is wrong; these applications and nodes have changed, or any."""
+        model, views = self.planner.model, self.planner.model.nodes.views
+        # What was in flight and is not any more has been resolved, or was refused without a fact.
+        flew, self._flying = self._flying, dict.fromkeys(_flying(model))
+        flown_to, kept = dict.fromkeys(_flown_to(model)), _kept_on_their_way(self.planner)
+        meant, self._meant = self._meant, (*flown_to, *filter(None, kept))
+        apps = dict.fromkeys(self._changed(touched))
+        apps.update((app, None) for app in (*flew, *self._flying) if app.app.serial in model.apps)
+        nodes = dict.fromkeys(views if touched is None else touched[1])
+        nodes.update((view.id, None) for view in (*meant, *self._meant))
+        self.is_whole = len(apps) == len(model.apps) and views.keys() <= nodes.keys()
+        self._parts = 0 if self.is_whole else self._parts + len(apps) + len(nodes)
+        known = self._waiting
+        self._waiting = {
+            app: _waiting(app) if app in apps or app not in known else known[app]
+            for app in model.apps.values()
+        }
+        found = [
+            *_nodes(model, nodes, flown_to, kept),
+            *_queues(model, self._waiting),
+            *_gates(model),
+            *_asks(model, apps),
+            *_order(model, apps),
+        ]
+        # Only a look at everything decides that something is wrong.
+        if not found or self.is_whole:
+            return found
+        found = self.look()
+        self.mistaken += not found
+        return found
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much was looked at that a look at everything costs little on the average."""
+        model = self.planner.model
+        parts = len(model.apps) + len(model.nodes.views)
+        return not self.is_whole and self._parts * WHOLE_SHARE >= parts
+
+    def _changed(self, touched: Touched | None) -> Iterator[AppView]:
+        model = self.planner.model
+        if touched is None:
+            yield from model.apps.values()
+            return
+        for id_ in touched[0]:
+            app = model.state.applications.get(id_)
+            if app is not None:
+                yield model.apps[app.serial]
+
+
+def _flying(model: Model) -> Iterator[AppView]:
+    """Yield the applications for which something is decided that is not resolved yet."""
+    yield from (flight.ask.app for flight in model.flights.placements.values())
+    yield from (swap.ask.app for swap in model.flights.swaps.values())
+    yield from model.flights.admissions.values()
+
+
+def _flown_to(model: Model) -> Iterator[NodeView]:
+    """Yield the nodes on which something is decided to be placed."""
+    yield from (flight.node for flight in model.flights.placements.values())
+    yield from (swap.node for swap in model.flights.swaps.values() if swap.node is not None)
+
+
+Apps = Iterable[AppView]
+
+
+def _differ(name: str, kept: Resource, truth: Resource) -> Iterator[str]:
+    if not equals(kept, truth):
+        yield f"{name} is {describe(pruned(kept))}, should be {describe(pruned(truth))}"
+
+
+def _nodes(
+    model: Model,
+    ids: Iterable[str],
+    flown_to: Container[NodeView],
+    kept: list[NodeView | None],
+) -> Iterator[str]:
+    index = model.nodes
+    if index.views.keys() != model.state.nodes.keys():
+        yield f"the planner knows nodes {sorted(index.views)}"
+        return
+    entries = [view.entry for view in index.in_order()]
+    if entries != sorted(entry for entry in entries if entry is not None):
+        yield "nodes are out of order"
+    for id_ in ids:
+        view = index.views.get(id_)
+        if view is not None:
+            free = model.state.nodes[id_].available
+            if view in flown_to:
+                free = dict(free)
+                for amount in model.flights.coming_to(view):
+                    discharge(free, amount)
+            if view.free != free:
+                yield from _differ(f"free of node {id_}", view.free, free)
+            yield from _place(index, view, kept.count(view) if kept else 0)
+
+
+def _place(index: NodeIndex, view: NodeView, keeping: int) -> Iterator[str]:
+    if view.keeping != keeping:
+        yield f"node {view.id} is to be kept {view.keeping} times, {keeping} are on their way"
+    if (view.entry is not None) is not view.is_open:
+        yield f"node {view.id} is in the order although it takes no work, or the reverse"
+    if view.entry is not None and view.entry != index.runs.entry_of(view):
+        yield f"node {view.id} stands by another score than it has"
+
+
+def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
+    reserved = [flight.node for flight in planner.reserver.in_flight.values()]
+    return [*reserved, *(flight.node for flight in planner.preemptor.in_flight.values())]
+
+
+def _queues(model: Model, waiting_of: dict[AppView, int]) -> Iterator[str]:
+    if model.tree.queues.keys() != model.state.queues.keys():
+        yield f"the planner knows queues {sorted(model.tree.queues)}"
+        return
+    placements = model.flights.placements.values()
+    totals = _totals(waiting_of)
+    for path, view in model.tree.queues.items():
+        used = model.state.queues[path].allocated
+        if placements:
+            used = dict(used)
+            for flight in placements:
+                if view in flight.ask.app.leaf.lineage:
+                    charge(used, flight.resource)
+        if view.used != used:
+            yield from _differ(f"used of queue {path}", view.used, used)
+        if totals[view] != view.waiting:
+            yield f"{view.waiting} wait in queue {path}, should be {totals[view]}"
+
+
+def _totals(waiting_of: dict[AppView, int]) -> Counter[QueueView]:
+    """Add up what waits below each queue."""
+    totals: Counter[QueueView] = Counter()
+    for app, waiting in waiting_of.items():
+        if waiting:
+            for level in app.leaf.lineage:
+                totals[level] += waiting
+    return totals
+
+
+def _gates(model: Model) -> Iterator[str]:
+    """What is kept so that no try has to work it out must be what the rules say."""
+    for path, view in model.tree.queues.items():
+        if view.is_quota:
+            redeemed = _redeemed(model, view) if model.flights.serving else {}
+            if view.redeemed != redeemed:
+                yield from _differ(f"redeemed in queue {path}", view.redeemed, redeemed)
+        sizes = view.queue.quota(view.redeemed) if view.is_quota else model.state.capacity
+        if view.limit != sizes and not model.wakes.measures.is_stale:
+            yield f"queue {path} allows {describe(view.limit)}, should {describe(sizes)}"
+    for app in model.apps.values():
+        for limit in app.limits:
+            for shape in app.piles:
+                sizes, used = limit.limit.max_resources, limit.used()
+                if limit.room_for(shape.wanted) is not has_room(sizes, used, shape.wanted):
+                    yield f"{limit.name} has room for {shape.wanted}, or the reverse"
+
+
+def _redeemed(model: Model, queue: QueueView) -> Resource:
+    """Add up the promises below the queue that decisions in flight use."""
+    total: Resource = {}
+    served = dict.fromkeys((ask.app, ask.ask.spec.key) for ask, _ in model.flights.serving)
+    for app, key in served:
+        if queue in app.leaf.lineage:
+            for earmark in model.amounts.earmarks_in_use(app, key):
+                charge(total, earmark)
+    return total
+
+
+def _waiting(app: AppView) -> int:
+    total = 0
+    for ask in app.asks.values():
+        left = ask.ask.remaining - ask.inflight
+        if left > 0:
+            total += ask.shape.total * left
+    return total
+
+
+def _asks(model: Model, apps: Apps) -> Iterator[str]:
+    placing = Counter(
+        flight.ask.app for flight in model.flights.placements.values() if flight.ask.is_placeholder
+    )
+    for app in apps:
+        if app.placing != placing[app]:
+            yield f"{app.app.id} places {app.placing} placeholders, should be {placing[app]}"
+        for key, ask in app.app.asks.items():
+            view = app.asks.get(key)
+            inflight = 0 if view is None else view.inflight
+            kept = 0 if view is None else view.open
+            wanted = max(0, ask.remaining - inflight)
+            if wanted and (_waits_for_gang(app, ask) or view in model.set_aside):
+                wanted = 0
+            if kept != wanted:
+                yield f"ask {key}: {kept} may be tried, {ask.remaining} wait, {inflight} in flight"
+
+
+def _waits_for_gang(app: AppView, ask: Ask) -> bool:
+    """Whether its gang keeps an ask from being tried, with what is decided and not resolved yet."""
+    return waits_for_gang(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
+
+
+def _order(model: Model, apps: Container[AppView]) -> Iterator[str]:
+    for path, view in model.tree.queues.items():
+        if (view.entry is not None) is not (view.has_work and view.parent is not None):
+            yield f"queue {path} has something to try and is not shown, or the reverse"
+        entries = [child.entry for _, child in view.children]
+        # Between a change and the next plan the old order stands: it is put right in stage
+        # `measure`.
+        if not model.wakes.measures.is_stale and not model.wakes.measures.leaves:
+            if entries != sorted(entry for entry in entries if entry is not None):
+                yield f"children of {path} are out of order"
+            for key, child in view.children:
+                if key != child.key():
+                    yield f"queue {child.queue.path} stands by {key}, should by {child.key()}"
+            if view.priority != view.exported_priority():
+                yield f"queue {path} shows priority {view.priority}"
+        priorities = _priorities(view)
+        if view.priorities.counts != priorities:
+            yield f"queue {path} counts priorities {view.priorities.counts}, should {priorities}"
+        found = [*_lanes(view, apps)] if view.lanes else []
+        yield from found
+        # A lane that is open alone is the first.
+        if (
+            not found
+            and len(view.open_lanes) > 1
+            and view.open_lanes.first() is not min(view.open_lanes, key=_rank).first
+        ):
+            yield f"another ask than the first is tried in {path}"
+
+
+def _priorities(view: QueueView) -> dict[int, int]:
+    """Count those of whatever has something to try: the root keeps applications too, as a leaf."""
+    own: dict[int, int] = {}
+    shown = [app.priority for app in view.members.values()]
+    shown += [below.priority for below in view.below]
+    for priority in shown:
+        if priority != NO_PRIORITY:
+            own[priority] = own.get(priority, 0) + 1
+    return own
+
+
+def _rank(lane: Lane) -> Rank:
+    return lane.rank
+
+
+def _lanes(view: QueueView, apps: Container[AppView]) -> Iterator[str]:
+    for lane in view.lanes.values():
+        if lane.is_open is not (lane in view.open_lanes):
+            yield f"a lane of {view.queue.path} is open and not tried, or the reverse"
+        if lane.apps != sorted(lane.apps):
+            yield f"applications of {view.queue.path} are out of order"
+        yield from _applications(lane, apps)
+
+
+def _applications(lane: Lane, apps: Container[AppView]) -> Iterator[str]:
+    for _, app in lane.apps:
+        if app not in apps:
+            continue
+        pile = app.piles.get(lane.shape)
+        if not pile:
+            yield f"{app.app.id} stands in a lane without an ask of its shape"
+        elif list(pile) != sorted(pile, key=order_of):
+            yield f"asks of {app.app.id} are out of order"
+        tops: dict[int, int] = {}
+        for each in app.piles.values():
+            if each:
+                priority = each.head[0].order.priority
+                tops[priority] = tops.get(priority, 0) + 1
+        if tops != app.heads:
+            yield f"{app.app.id} has piles by priority {tops}, counts {app.heads}"

@@ -1,0 +1,65 @@
+"""What must hold of a decision to preempt, derived from queues and victims (G12, G13, G19)."""
+
+from collections.abc import Container, Iterator
+
+from yunikorn_actors.config import PreemptionPolicy
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import expected
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource, charge
+
+
+def against_the_rules(
+    state: PartitionState, fact: f.PreemptionDecided, _: Container[str]
+) -> Iterator[str]:
+    """Yield the rules that a preemption breaks, right before its victims are marked."""
+    owners = [(uuid, state.owner_of(uuid)) for uuid in dict.fromkeys(fact.victims)]
+    victims = [app.allocations[uuid] for uuid, app in owners if app is not None]
+    if len(victims) < len(fact.victims):
+        yield "G12: a victim is gone, or named twice"
+    for victim in victims:
+        if victim.releasing is not None:
+            yield f"G12: victim {victim.spec.key} was asked back before, as {victim.releasing.name}"
+    if fact.beneficiary.rule is PreemptionRule.REQUIRED_NODE:
+        node = state.nodes[fact.node_id]
+        if any(item.beneficiary == fact.beneficiary for item in node.allocations.values()):
+            yield "G13: others still go for this ask"
+    if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
+        yield from _beyond_the_guarantees(state, fact, victims)
+
+
+def _beyond_the_guarantees(
+    state: PartitionState, fact: f.PreemptionDecided, victims: list[Allocation]
+) -> Iterator[str]:
+    asking = state.queues[fact.beneficiary.queue]
+    wanted = state.applications[fact.beneficiary.application_id].asks[fact.beneficiary.key]
+    taken: dict[Queue, Resource] = {}
+    fence = next((level for level in asking.lineage if _is_fence(level)), asking.lineage[-1])
+    for victim in victims:
+        leaf = state.applications[victim.spec.application_id].queue
+        if fence is asking or fence not in leaf.lineage:
+            yield f"G19: victim {victim.spec.key} is behind the fence of {fence.path}"
+        for level in leaf.lineage:
+            if level not in asking.lineage and level.spec.guaranteed:
+                charge(taken.setdefault(level, {}), victim.resource)
+    for queue, gone in taken.items():
+        yield from _below_guarantee(queue, gone, wanted.spec.resource)
+
+
+def _is_fence(queue: Queue) -> bool:
+    return queue.properties.preemption_policy is PreemptionPolicy.FENCE
+
+
+def _below_guarantee(queue: Queue, gone: Resource, wanted: Resource) -> Iterator[str]:
+    before = expected(queue)
+    guaranteed = queue.spec.guaranteed or {}
+    named = [kind for kind in guaranteed if gone.get(kind, 0) > 0]
+    asked = [kind for kind in named if wanted.get(kind, 0) > 0] or named
+    if named and not any(before.get(kind, 0) > guaranteed[kind] for kind in asked):
+        yield f"G19: {queue.path} gives, and is not above its guarantee"
+    for kind in named:
+        if before.get(kind, 0) >= guaranteed[kind] > before.get(kind, 0) - gone[kind]:
+            yield f"G19: {queue.path} is taken below its guarantee of {kind}"

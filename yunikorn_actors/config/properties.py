@@ -1,0 +1,230 @@
+"""Queue properties: free text in the configuration, typed and defaulted values for the scheduler.
+
+A property never makes a configuration invalid: an unknown one is carried along, and a bad value
+counts as if it were not there; `warnings` tells of both. A configured queue has its own properties
+on top of what its parent hands down; most are handed down as they are, but what sets a queue apart
+from its siblings (its priority, its fences) is handed down as neutral, so that it does not count
+once more at each level.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct, convert
+
+from yunikorn_actors.values.quantity import UINT64_MAX
+from yunikorn_actors.values.resource import INT64_MAX
+
+INT32_MAX: Final = 2**31 - 1
+PERCENT_MAX: Final = 100
+SECOND_NS: Final = 1_000_000_000
+
+
+class ApplicationSortPolicy(StrEnum):
+    FIFO = "fifo"
+    FAIR = "fair"
+    STATEAWARE = "stateaware"
+
+
+class QueueSortPolicy(StrEnum):
+    FAIR = "fair"
+    FIFO = "fifo"
+
+
+class PreemptionPolicy(StrEnum):
+    DEFAULT = "default"
+    FENCE = "fence"
+    DISABLED = "disabled"
+
+
+class GangAdmission(StrEnum):
+    """Whether the placeholders of a gang wait until all of them fit into the quotas."""
+
+    HOLD = "hold"
+    IMMEDIATE = "immediate"
+
+
+class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
+    """The properties of one queue as the scheduler reads them."""
+
+    application_sort_policy: ApplicationSortPolicy = ApplicationSortPolicy.FIFO
+    application_sort_priority: bool = True
+    priority_fence: bool = False
+    priority_offset: int = 0
+    preemption_policy: PreemptionPolicy = PreemptionPolicy.DEFAULT
+    preemption_delay_ns: int | None = None
+    """None: what the service says."""
+    backoff_count: int = 0
+    """Asks in one pass that no node holds before the application pauses; 0 is never."""
+    backoff_delay_ns: int = 30 * SECOND_NS
+    quota_preemption_delay_ns: int = 0
+    """0 is never."""
+    queue_sort_policy: QueueSortPolicy = QueueSortPolicy.FAIR
+    gang_admission: GangAdmission = GangAdmission.HOLD
+    reservation_max_nodes_percent: int = 5
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> "QueueProperties":
+        """Read effective properties."""
+        read = ((by.field, by.parse(properties.get(key, ""))) for key, by in READERS.items())
+        return convert({field: value for field, value in read if value is not None}, cls)
+
+
+def effective_properties(
+    parent_effective: Mapping[str, str], own: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the properties of a configured queue: what its parent hands down, then its own."""
+    inherited = {key: _handed_down(key, value) for key, value in parent_effective.items()}
+    return inherited | dict(own)
+
+
+def _handed_down(key: str, value: str) -> str:
+    if key == PREEMPTION_POLICY and value.lower() == PreemptionPolicy.DISABLED:
+        return value
+    return _NEUTRAL.get(key, value)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,20}")
+_UNITS_NS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "\u00b5s": 1_000,  # the micro sign
+    "\u03bcs": 1_000,  # the Greek letter
+    "ms": 1_000_000,
+    "s": SECOND_NS,
+    "m": 60 * SECOND_NS,
+    "h": 3600 * SECOND_NS,
+}
+_UNIT: Final = "|".join(_UNITS_NS)
+_TERM: Final = re.compile(rf"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)({_UNIT})")
+_DURATION: Final = re.compile(rf"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:{_UNIT}))+)")
+# More digits before the point overflow with every unit, more behind it are less than 1 ns.
+_DIGITS_MAX: Final = 19
+
+
+def parse_duration(text: str) -> int | None:
+    """Read a duration such as `1h30m` or `0.5s` in nanoseconds; None when it is malformed."""
+    if not _DURATION.fullmatch(text):
+        return None
+    total = sum(_nanoseconds(number, unit) for number, unit in _TERM.findall(text))
+    if total > INT64_MAX:
+        return None
+    return -total if text.startswith("-") else total
+
+
+def _nanoseconds(number: str, unit: str) -> int:
+    whole, _, fraction = number.partition(".")
+    whole, fraction = whole.lstrip("0"), fraction[:_DIGITS_MAX]
+    if len(whole) > _DIGITS_MAX:
+        return INT64_MAX + 1
+    part: int = int(fraction or "0") * _UNITS_NS[unit] // 10 ** len(fraction)
+    return int(whole or "0") * _UNITS_NS[unit] + part
+
+
+Value = TypeVar("Value", bound=StrEnum)
+Parser: TypeAlias = Callable[[str], object]
+"""Returns None for what is not acceptable."""
+
+
+def _one_of(choices: type[Value]) -> Callable[[str], Value | None]:
+    by_text = {choice.value: choice for choice in choices}
+    return by_text.get
+
+
+def _ignoring_case(parse: Parser) -> Parser:
+    return lambda text: parse(text.lower())
+
+
+def _switch(on: str, off: str) -> Parser:
+    return _ignoring_case({on: True, off: False}.get)
+
+
+def whole(low: int, high: int) -> Parser:
+    """Read a whole number within these bounds."""
+
+    def parse(text: str) -> int | None:
+        value = int(text) if _WHOLE.fullmatch(text) else None
+        return value if value is not None and low <= value <= high else None
+
+    return parse
+
+
+def positive_duration(text: str) -> int | None:
+    """Read a duration above zero."""
+    delay = parse_duration(text)
+    return delay if delay and delay > 0 else None
+
+
+def _duration_or_never(text: str) -> int | None:
+    delay = parse_duration(text)
+    return delay if delay is not None and delay >= 0 else None
+
+
+PRIORITY_POLICY: Final = "priority.policy"
+PRIORITY_OFFSET: Final = "priority.offset"
+PREEMPTION_POLICY: Final = "preemption.policy"
+
+# What replaces the value that a parent hands down.
+_NEUTRAL: Final = {
+    PRIORITY_POLICY: "default",
+    PRIORITY_OFFSET: "0",
+    PREEMPTION_POLICY: PreemptionPolicy.DEFAULT.value,
+}
+
+
+class Reader(NamedTuple):
+    """How the text of a property becomes the value of a field."""
+
+    field: str
+    parse: Parser
+    allowed: str
+    """In words, for who wrote something else."""
+    words: tuple[str, ...] = ()
+    """All that is allowed, where that is a choice of words."""
+
+
+def _choice(field: str, parse: Parser, *words: str) -> Reader:
+    return Reader(field, parse, f"{', '.join(words[:-1])} or {words[-1]}", words)
+
+
+_DURATION_WORDS: Final = "a duration above 0 such as 30s or 1h30m"
+
+# The sort policy of applications alone minds the case.
+READERS: Final[dict[str, Reader]] = {
+    "application.sort.policy": _choice(
+        "application_sort_policy", _one_of(ApplicationSortPolicy), *ApplicationSortPolicy
+    ),
+    "application.sort.priority": _choice(
+        "application_sort_priority", _switch("enabled", "disabled"), "enabled", "disabled"
+    ),
+    PRIORITY_POLICY: _choice("priority_fence", _switch("fence", "default"), "default", "fence"),
+    PRIORITY_OFFSET: Reader(
+        "priority_offset", whole(-INT32_MAX - 1, INT32_MAX), "a whole number of 32 bits"
+    ),
+    PREEMPTION_POLICY: _choice(
+        "preemption_policy", _ignoring_case(_one_of(PreemptionPolicy)), *PreemptionPolicy
+    ),
+    "preemption.delay": Reader("preemption_delay_ns", positive_duration, _DURATION_WORDS),
+    "application.unschedasks.backoff": Reader(
+        "backoff_count", whole(0, UINT64_MAX), "a whole number; 0 is never"
+    ),
+    "application.unschedasks.backoff.delay": Reader(
+        "backoff_delay_ns", positive_duration, _DURATION_WORDS
+    ),
+    "quota.preemption.delay": Reader(
+        "quota_preemption_delay_ns", _duration_or_never, "a duration such as 30s; 0 is never"
+    ),
+    "queue.sort.policy": _choice(
+        "queue_sort_policy", _ignoring_case(_one_of(QueueSortPolicy)), *QueueSortPolicy
+    ),
+    "gang.admission": _choice(
+        "gang_admission", _ignoring_case(_one_of(GangAdmission)), *GangAdmission
+    ),
+    "reservation.max.nodes.percent": Reader(
+        "reservation_max_nodes_percent", whole(0, PERCENT_MAX), f"0 to {PERCENT_MAX}"
+    ),
+}

@@ -1,0 +1,83 @@
+"""Checks of guaranteed and max, along the tree.
+
+The limit comes down: no queue may have more than its parents leave it. The promises go up: what the
+children are guaranteed must fit into what their parent is guaranteed, and into what it may have. A
+resource type that one side does not name is not compared.
+"""
+
+from collections.abc import Iterator
+
+from yunikorn_actors.config.amounts import amount_faults, resource_of
+from yunikorn_actors.config.fault import Fault
+from yunikorn_actors.config.site import PartitionSite, Site
+from yunikorn_actors.values.resource import (
+    Resource,
+    add,
+    component_wise_min,
+    describe,
+    fits_in_max_undef,
+    is_zero,
+)
+
+
+def resource_faults(partition: PartitionSite) -> list[Fault]:
+    """Check the resources of all queues of a partition."""
+    return [*quantity_faults(partition), *_tree_faults(partition.root, None)[0]]
+
+
+def quantity_faults(partition: PartitionSite) -> list[Fault]:
+    """Find the resources of queues that are no quantities."""
+    return [fault for site in partition.root.walk() for fault in _unreadable(site)]
+
+
+def _unreadable(site: Site) -> list[Fault]:
+    own, template = site.written.resources, site.written.childtemplate.resources
+    lists = (own.guaranteed, own.max, template.guaranteed, template.max)
+    return [fault for amounts in lists for fault in amount_faults(site.path, amounts)]
+
+
+def _tree_faults(site: Site, room: Resource | None) -> tuple[list[Fault], Resource]:
+    """Check a queue and all below it; return also what it promises, itself or by its children."""
+    guaranteed = resource_of(site.written.resources.guaranteed)
+    own_max = resource_of(site.written.resources.max)
+    effective_max = component_wise_min(own_max, room)
+    below = [_tree_faults(child, effective_max) for child in site.children]
+    promised: Resource = {}
+    for _, promise in below:
+        promised = add(promised, promise)
+    faults = list(_own_faults(site, guaranteed, own_max, room))
+    faults += [fault for child_faults, _ in below for fault in child_faults]
+    faults += _promise_faults(site, promised, guaranteed, effective_max)
+    return faults, promised if guaranteed is None or is_zero(guaranteed) else guaranteed
+
+
+def _own_faults(
+    site: Site, guaranteed: Resource | None, own_max: Resource | None, room: Resource | None
+) -> Iterator[Fault]:
+    resources = site.written.resources
+    if not fits_in_max_undef(guaranteed, own_max):
+        what = (
+            f"guaranteed resource {describe(guaranteed)} "
+            f"is larger than maximum resource {describe(own_max)} of the queue"
+        )
+        yield site.fault(resources.line_of("guaranteed"), what, "lower guaranteed or raise max")
+    if not fits_in_max_undef(own_max, room):
+        what = (
+            f"max resource {describe(own_max)} "
+            f"is larger than maximum resource {describe(room)} of the parent queues"
+        )
+        yield site.fault(resources.line_of("max"), what, "lower this max or raise the parent's")
+
+
+def _promise_faults(
+    site: Site, promised: Resource, guaranteed: Resource | None, effective_max: Resource | None
+) -> Iterator[Fault]:
+    resources = site.written.resources
+    for key, limit in (("guaranteed", guaranteed), ("max", effective_max)):
+        if not fits_in_max_undef(promised, limit):
+            what = (
+                f"sum of the guaranteed resources of the children {describe(promised)} "
+                f"is larger than the {key} resource {describe(limit)} of the queue"
+            )
+            remedy = f"lower guaranteed of the children or raise {key} here"
+            yield site.fault(resources.line_of(key), what, remedy)

@@ -1,0 +1,180 @@
+"""What must hold of a configuration, in the order in which it is checked.
+
+`CHECKS` is that order, and the first fault is the reason. All of them are made, and each tells all
+that it finds, so that a text is mended in one go. While keys or types of a text are wrong, only
+single values are checked: what is missing may be what was misspelt.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from yunikorn_actors.config.acl import Acl, AclError
+from yunikorn_actors.config.fault import Fault, refuse_any
+from yunikorn_actors.config.hierarchy import hierarchy_faults
+from yunikorn_actors.config.limits import (
+    application_hierarchy_faults,
+    list_faults,
+    quota_faults,
+    resource_hierarchy_faults,
+)
+from yunikorn_actors.config.names import QUEUE_CHARACTERS, RECOVERY_QUEUE, is_queue_name
+from yunikorn_actors.config.node_order import NODE_ORDERS
+from yunikorn_actors.config.placement_rules import rule_faults
+from yunikorn_actors.config.resources import quantity_faults, resource_faults
+from yunikorn_actors.config.site import PartitionSite, Site, meaning, site_of
+from yunikorn_actors.config.written import WrittenConfig
+
+UNSERVED_RESOLVERS: Final = ("ldap", "test")
+"""YuniKorn has them and this core does not: every application would be rejected."""
+
+
+def validated(config: WrittenConfig) -> tuple[PartitionSite, ...]:
+    """Return the partitions of a configuration in which everything holds, or refuse it."""
+    partitions = tuple(site_of(partition) for partition in config.partitions)
+    refuse_any(_faults(partitions))
+    return partitions
+
+
+def value_faults(config: WrittenConfig) -> Iterator[Fault]:
+    """Yield the faults of single values; they show even where keys are misspelt or missing."""
+    for partition in map(site_of, config.partitions):
+        for site in partition.root.walk():
+            yield from _acls_faults(site)
+            for limit in site.written.limits:
+                yield from quota_faults(site, limit)
+        yield from quantity_faults(partition)
+        yield from _node_sort_faults(partition)
+        yield from _resolver_faults(partition)
+
+
+def _faults(partitions: tuple[PartitionSite, ...]) -> Iterator[Fault]:
+    taken: set[str] = set()
+    for partition in partitions:
+        yield from _name_faults(partition, taken)
+        taken.add(partition.name.lower())
+        for check in CHECKS:
+            yield from check(partition)
+    yield from hierarchy_faults(partitions)
+
+
+def _name_faults(partition: PartitionSite, taken: set[str]) -> Iterator[Fault]:
+    name, line = partition.name, partition.written.line_of("name")
+    if name.lower() in taken:
+        what = f"duplicate partition name found with name {name}"
+        yield partition.fault(line, what, "rename one of them; case does not count")
+    # The core puts the resource manager in brackets before the name.
+    if "[" in name or "]" in name:
+        yield partition.fault(line, f"invalid partition name {name!r}", "leave out the brackets")
+
+
+def _structure_faults(partition: PartitionSite) -> Iterator[Fault]:
+    if partition.written.queues is None:
+        what = "queue config is not set"
+        yield partition.fault(partition.written.line, what, "add queues, an empty list will do")
+    resources = partition.root.written.resources
+    if resources.guaranteed is not None or resources.max is not None:
+        what = "root queue must not have resource limits set"
+        line = partition.root.written.line_of("resources")
+        yield partition.root.fault(line, what, "set them on the queues below root")
+
+
+def _limits_faults(partition: PartitionSite) -> Iterator[Fault]:
+    ours, roots = partition.written.limits, partition.root.written.limits
+    if ours and [meaning(limit) for limit in ours] != [meaning(limit) for limit in roots]:
+        what = "partition limits and root queue limits are not equivalent"
+        yield partition.fault(partition.written.line_of("limits"), what, "keep one of the two")
+
+
+# --- queue by queue -------------------------------------------------------------------------------
+
+
+def _queue_faults(partition: PartitionSite) -> Iterator[Fault]:
+    for site in partition.root.walk():
+        yield from _acls_faults(site)
+        yield from list_faults(site)
+        yield from _child_name_faults(site)
+
+
+def _acls_faults(site: Site) -> Iterator[Fault]:
+    yield from _acl_faults(site, "adminacl", site.written.adminacl)
+    yield from _acl_faults(site, "submitacl", site.written.submitacl)
+
+
+def _acl_faults(site: Site, key: str, text: str) -> Iterator[Fault]:
+    try:
+        Acl.parse(text)
+    except AclError as error:
+        remedy = "write users, one blank, groups; commas without blanks inside the lists"
+        yield site.fault(site.written.line_of(key), f"{key}: {error}", remedy)
+
+
+def _child_name_faults(site: Site) -> Iterator[Fault]:
+    seen: dict[str, Site] = {}
+    for child in site.children:
+        name, line = child.written.name, child.written.line_of("name")
+        if not is_queue_name(name):
+            yield site.fault(line, f"invalid name {name!r} of a queue", f"use {QUEUE_CHARACTERS}")
+        elif child.name == RECOVERY_QUEUE:
+            yield site.fault(line, f"queue name {name!r} belongs to the core", "choose another")
+        elif child.name in seen:
+            what = f"duplicate queue name {name!r}, also on line {seen[child.name].written.line}"
+            yield site.fault(line, what, "rename one of them; case does not count")
+        seen.setdefault(child.name, child)
+
+
+# --- the rest of a partition ----------------------------------------------------------------------
+
+
+def _node_sort_faults(partition: PartitionSite) -> Iterator[Fault]:
+    written = partition.written.nodesortpolicy
+    if written.type not in ("", *NODE_ORDERS):
+        what = f"undefined policy: {written.type}"
+        remedy = f"use {' or '.join(NODE_ORDERS)}, in lower case"
+        yield partition.fault(written.line_of("type"), what, remedy)
+    for weight in written.resourceweights:
+        if weight.value < 0:
+            what = f"negative weight {weight.value} of resource {weight.key!r}"
+            yield partition.fault(weight.line, what, "use 0 or more")
+
+
+def _resolver_faults(partition: PartitionSite) -> Iterator[Fault]:
+    written = partition.written.usergroupresolver
+    if written.type in UNSERVED_RESOLVERS:
+        what = f"usergroupresolver {written.type!r} cannot be served: there is no such resolver yet"
+        remedy = "use os, or none and send the groups with each application"
+        yield partition.fault(written.line_of("type"), what, remedy)
+
+
+def _application_faults(partition: PartitionSite) -> Iterator[Fault]:
+    for site in partition.root.walk():
+        most = site.written.maxapplications
+        for child in site.children if most else ():
+            yield from _child_application_faults(child, most)
+
+
+def _child_application_faults(child: Site, most: int) -> Iterator[Fault]:
+    own, line = child.written.maxapplications, child.written.line_of("maxapplications")
+    remedy = f"set maxapplications from 1 to {most}"
+    if not own:
+        what = (
+            "maxApplications is either undefined or zero, "
+            "which is not allowed when parent queue's maxApplications is defined"
+        )
+        yield child.fault(line, what, remedy)
+    elif own > most:
+        what = f"maxApplications {own} is larger than maxApplications {most} of the parent queue"
+        yield child.fault(line, what, remedy)
+
+
+CHECKS: Final[tuple[Callable[[PartitionSite], Iterator[Fault] | list[Fault]], ...]] = (
+    _structure_faults,
+    _limits_faults,
+    _queue_faults,
+    resource_faults,
+    rule_faults,
+    _node_sort_faults,
+    _resolver_faults,
+    _application_faults,
+    lambda partition: resource_hierarchy_faults(partition.root),
+    lambda partition: application_hierarchy_faults(partition.root),
+)

@@ -1,0 +1,94 @@
+"""From text to a YAML tree, with everything refused that a configuration has no use for.
+
+Only the first document of the text is looked at. Anchors and aliases are refused: they make a small
+text stand for a huge tree, and a fault could not name the one place where it is. Nesting and size
+are bounded, so that no text can exhaust the stack or hold up its reader for long. Tags other than
+those of plain data are refused; nothing is ever constructed from a tag.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final, Protocol, cast
+
+import yaml
+from yaml.nodes import Node, ScalarNode
+
+from yunikorn_actors.config.fault import DOCUMENT, TEXT_BYTES_MAX, ConfigError, Fault
+
+NESTING_MAX: Final = 64
+
+_TAG_PREFIX: Final = "tag:yaml.org,2002:"
+_PLAIN_TAGS: Final = frozenset(
+    f"{_TAG_PREFIX}{name}"
+    for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq")
+)
+BOOL_TAG: Final = f"{_TAG_PREFIX}bool"
+NULL_TAG: Final = f"{_TAG_PREFIX}null"
+
+# Half a character can be written with an escape, and can be neither stored nor sent.
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class _Mark(Protocol):
+    @property
+    def line(self) -> int: ...
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """The safe loader, stopping at the first node that is not plain data of bounded depth."""
+
+    depth = 0
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        event = cast("Callable[[], yaml.NodeEvent]", self.peek_event)()
+        line = _line(event.start_mark)
+        if event.anchor is not None:  # an alias names one, too
+            raise _refused(line, "anchors and aliases are not allowed", "write the value out")
+        if self.depth == NESTING_MAX:
+            what = f"nesting deeper than {NESTING_MAX} levels"
+            raise _refused(line, what, "make the hierarchy flatter")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        if node is not None and node.tag not in _PLAIN_TAGS:
+            raise _refused(line, f"tag {node.tag} is not allowed", "remove it")
+        if isinstance(node, ScalarNode) and _SURROGATE.search(node.value):
+            raise _refused(line, "half a surrogate pair", "write the character itself")
+        return node
+
+
+def compose(text: str) -> Node | None:
+    """Read the first document of the text; None when there is nothing in it."""
+    if len(text.encode("utf-8", "surrogatepass")) > TEXT_BYTES_MAX:
+        raise _refused(1, f"text larger than {TEXT_BYTES_MAX} bytes", "make it smaller")
+    try:
+        loader = _StrictLoader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise _refused(line, f"no YAML: {error.reason}", "remove the character") from None
+    try:
+        node = loader.get_node() if loader.check_node() else None
+        # What follows must be the end or another document, not a remainder of this one.
+        loader.check_node()
+    except yaml.MarkedYAMLError as error:
+        line = _line(error.problem_mark or error.context_mark)
+        raise _refused(line, f"no YAML: {error.problem}", "correct the syntax") from None
+    except (ValueError, OverflowError) as error:
+        # The scanner passes on what Python says to an escape or a version that is out of range.
+        if isinstance(error, ConfigError):
+            raise
+        raise _refused(loader.line + 1, f"no YAML: {error}", "correct the number") from None
+    return node
+
+
+def line_of(node: Node) -> int:
+    """Return the line on which a node starts, counted from 1."""
+    return _line(node.start_mark)
+
+
+def _line(mark: _Mark | None) -> int:
+    return 1 if mark is None else mark.line + 1
+
+
+def _refused(line: int, what: str, remedy: str) -> ConfigError:
+    return ConfigError([Fault(line=line, path=DOCUMENT, what=what, remedy=remedy)])

@@ -1,0 +1,518 @@
+"""The actors of a core: its machines, and its outsiders: callbacks, streams and followers.
+
+An actor takes envelopes in order, hands each message to what it holds, and carries out the effects.
+Whatever is raised in here ends in here: pykka would kill the actor for an exception, and for
+anything worse every actor of the process, those of the embedder included. The dispatcher runs the
+machines. An outsider has a thread of its own, as its code may wait for whatever it likes.
+"""
+
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Mapping
+from functools import cache
+from time import monotonic_ns
+from typing import Any, Final, Protocol, TypeVar, cast
+
+import pykka
+
+from yunikorn_actors.drivers.live.clock import Clock
+from yunikorn_actors.drivers.live.dispatcher import Dispatcher, is_main
+from yunikorn_actors.drivers.live.outsiders import Outsider
+from yunikorn_actors.machines.machine import (
+    Effect,
+    Joining,
+    Machine,
+    Replaceable,
+    Send,
+    report_of,
+)
+from yunikorn_actors.messages.base import Cause, Delivery, Envelope, Message
+from yunikorn_actors.recording.meter import Gauge, Meter, role_of
+from yunikorn_actors.recording.recorder import Recorder
+
+A = TypeVar("A", bound="Actor")
+
+STORY_LENGTH = 30
+JOINT_MAX_NS: Final = 5_000_000
+"""So long messages are taken together: looked at after each, so that the rest waits no longer."""
+
+
+class System(Protocol):
+    """What an actor wants of the core that it is a part of."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def recorder(self) -> Recorder | None: ...
+
+    @property
+    def meter(self) -> Meter | None: ...
+
+    @property
+    def here(self) -> "Here": ...
+
+    @property
+    def by_address(self) -> Mapping[str, "Actor"]: ...
+
+    def send_elsewhere(self, actor: "Actor", to: str, message: Message) -> None: ...
+
+    def carry_out(self, actor: "Actor", effect: Effect) -> None: ...
+
+    def decline(self, envelope: Envelope) -> None: ...
+
+    def fail(self, actor: "Actor", envelope: Envelope, error: BaseException) -> None: ...
+
+    def survive(self, actor: "Actor", envelope: Envelope, error: Exception) -> None: ...
+
+    def stopped_from_outside(self, actor: "Actor") -> None: ...
+
+    def go_on(self) -> None: ...
+
+
+class Here(threading.local):
+    """What the running thread is to the core."""
+
+    actor: "OutsideActor | None" = None
+    """The outsider whose thread it is."""
+
+
+class Actor(ABC):
+    def __init__(
+        self, system: System, address: str, holder: Machine | Outsider, step: int = 0
+    ) -> None:
+        self.address = address
+        self.holder = holder
+        self.received = 0
+        """How many messages have been put here; never behind those that were handled."""
+        self.handled = 0
+        """Written by one thread at a time, and only after all the message caused was sent."""
+        self.deaf = False
+        """Once set, messages are counted and not handled."""
+        self.retired_s: float | None = None
+        """When it was taken from its address, on the monotonic clock."""
+        self.has_failed = False
+        """Its machine is to be replaced, and its callers learn so."""
+        self.at: tuple[Cause, str] | None = None
+        """The message being handled, and its stimulus; of several together the last."""
+        self.story: deque[tuple[str, type[Message], str]] = deque(maxlen=STORY_LENGTH)
+        """The last messages, for the text of a failure."""
+        self.step = step
+        """Of the message that was handled last at this address."""
+        self._system = system
+        self._joining = holder if isinstance(holder, Joining) else None
+        self._gauge: Gauge | None = None
+        self._taken = 1
+        """How many messages are being handled as one."""
+
+    @abstractmethod
+    def put(self, envelope: Envelope) -> bool:
+        """Leave an envelope; False when nothing more is taken."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Register with pykka and begin to work."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Handle nothing more, and end as soon as the message in hand is done."""
+
+    @abstractmethod
+    def join(self, timeout: float) -> None:
+        """Wait until it has ended."""
+
+    @property
+    @abstractmethod
+    def is_alive(self) -> bool:
+        """It works, or has not ended yet."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """It did not end in time, and is left behind: a `stop_all` must not wait for it."""
+
+    @abstractmethod
+    def _next(self) -> Envelope | None:
+        """Return what would be taken out next, if that is an envelope."""
+
+    @abstractmethod
+    def _take_next(self) -> None:
+        """Take it out."""
+
+    @abstractmethod
+    def _failed(self, error: BaseException) -> None:
+        """The core has failed here: let nobody wait, raise what was meant for the thread."""
+
+    def deliver(self, envelope: Envelope) -> None:
+        """Handle a message, carry out what comes of it, and count it."""
+        if self.deaf:
+            if self.has_failed:
+                self._system.decline(envelope)
+            self.handled += 1
+            return
+        system, address = self._system, self.address
+        by_address, now_ns = system.by_address, system.clock.now_ns()
+        stamps = system.recorder is not None or system.meter is not None
+        self._taken = 1
+        try:
+            self._note(envelope, now_ns)
+            effects = self._effects(envelope, now_ns)
+            assert self.at is not None
+            cause, stimulus = self.at
+            for effect in effects:
+                # Nearly all are messages to actors: the table of the others is not asked for these.
+                if type(effect) is not Send:
+                    system.carry_out(self, effect)
+                    continue
+                to, message = by_address.get(effect.to), effect.message
+                sent_ns = system.clock.now_ns() if stamps else None
+                if to is None or not to.put(Envelope(address, message, cause, stimulus, sent_ns)):
+                    system.send_elsewhere(self, effect.to, message)
+        except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
+            system.fail(self, self._in_hand, error)
+            self._failed(error)
+        finally:
+            self.at = None
+            if stamps:
+                self._measure(envelope, now_ns)
+            # Last, see `ActorRegistry.is_settled`: what these caused is counted as received by now.
+            self.handled += self._taken
+
+    def _note(self, envelope: Envelope, now_ns: int, *, joined: bool = False) -> None:
+        self._in_hand = envelope
+        sender, message, cause, stimulus, sent_ns = envelope
+        self.step += 1
+        self.story.append((sender, type(message), stimulus))
+        self.at = (Cause(self.address, self.step), stimulus)
+        # Recorded before it is handled: a trace has the message at which a machine failed.
+        recorder = self._system.recorder
+        if recorder is not None:
+            at = (self.address, self.step, sender, cause, stimulus, now_ns)
+            recorder.add(Delivery(*at, message, joined, sent_ns))
+
+    def _effects(self, envelope: Envelope, now_ns: int) -> list[Effect]:
+        """A machine that has failed handles nothing more; all it wants is to be replaced."""
+        message, joining = envelope.message, self._joining
+        try:
+            if joining is not None and joining.joins(message, message):
+                together = self._together(message, joining, now_ns)
+                return joining.handle_together(together, now_ns)
+            return self.holder.handle(message, now_ns)
+        except Exception as error:
+            if not isinstance(self.holder, Replaceable):
+                raise
+            self.deaf = self.has_failed = True
+            self._system.survive(self, self._in_hand, error)
+            return [report_of(self.holder, self.address, error)]
+
+    def _together(self, first: Message, joining: Joining, now_ns: int) -> Iterator[Message]:
+        """Yield a message and those behind it that may be handled with it, while there is time."""
+        until_ns = monotonic_ns() + JOINT_MAX_NS
+        yield first
+        while monotonic_ns() < until_ns and not self.deaf:
+            envelope = self._next()
+            if envelope is None or not joining.joins(first, envelope.message):
+                return
+            self._take_next()
+            self._taken += 1
+            self._note(envelope, now_ns, joined=True)
+            meter = self._system.meter
+            if meter is not None:
+                self._gauge_of(meter).joined(envelope, now_ns)
+            yield envelope.message
+
+    def _measure(self, envelope: Envelope, now_ns: int) -> None:
+        system = self._system
+        took_ns = system.clock.now_ns() - now_ns
+        if system.recorder is not None:
+            system.recorder.took(self.address, took_ns)
+        if system.meter is not None:
+            self._gauge_of(system.meter).handled(envelope, now_ns, took_ns)
+
+    def _gauge_of(self, meter: Meter) -> Gauge:
+        """A core may come to have a meter at any time, and then keeps it."""
+        gauge = self._gauge
+        if gauge is None:
+            gauge = self._gauge = meter.gauge(self.address)
+        return gauge
+
+
+class _Inbox:
+    """What pykka sees of the mailbox of a machine: it puts in what a program asks of an actor."""
+
+    def __init__(self) -> None:
+        self.actor: MachineActor | None = None
+
+    def put(self, item: Any) -> None:  # noqa: ANN401 - pykka's envelope
+        assert self.actor is not None
+        if not self.actor.put_from_pykka(item):
+            raise pykka.ActorDeadError("the actor has ended")
+
+    def get(self) -> Any:  # noqa: ANN401 - pykka's protocol
+        raise NotImplementedError("a machine is run by the dispatcher")
+
+    def empty(self) -> bool:
+        return True
+
+
+class MachineActor(Actor, pykka.Actor):
+    """A machine that the dispatcher runs; `actor_class` makes the class of each kind of machine."""
+
+    def __init__(
+        self,
+        system: System,
+        address: str,
+        holder: Machine,
+        step: int,
+        dispatcher: Dispatcher,
+        *,
+        comes_first: bool = False,
+    ) -> None:
+        pykka.Actor.__init__(self)
+        Actor.__init__(self, system, address, holder, step)
+        self.waiting: deque[Any] = deque()
+        """Envelopes, and messages that a program sends by pykka's reference to this actor."""
+        self.is_ready = False
+        """The dispatcher will come here, or is here."""
+        self._dispatcher = dispatcher
+        self._lock = dispatcher.lock
+        ready = dispatcher.ready
+        self._become_ready = ready.appendleft if comes_first else ready.append
+        self._has_ended = False
+        self.actor_inbox.actor = self  # type: ignore[attr-defined]
+
+    @staticmethod
+    def _create_actor_inbox() -> Any:  # noqa: ANN401 - pykka's protocol, which is private
+        return _Inbox()
+
+    @staticmethod
+    def _create_future() -> pykka.Future[Any]:
+        return pykka.ThreadingFuture()
+
+    def _start_actor_loop(self) -> None:
+        """The dispatcher runs it."""
+
+    def put(self, envelope: object) -> bool:
+        """Leave something here; the dispatcher comes when it is told to go on.
+
+        Not at once: the caller may hold a lock that the machines need.
+        """
+        with self._lock:
+            if self._has_ended:
+                return False
+            # Counted before it can be taken out: the count of handled messages is never ahead.
+            self.received += 1
+            self.waiting.append(envelope)
+            if not self.is_ready:
+                self.is_ready = True
+                self._become_ready(self)
+        return True
+
+    def come_again(self) -> None:
+        with self._lock:
+            if not self.is_ready:
+                self.is_ready = True
+                self._dispatcher.ready.append(self)
+
+    def put_from_pykka(self, item: object) -> bool:
+        is_taken = self.put(item)
+        self._dispatcher.go_on()
+        return is_taken
+
+    def launch(self) -> None:
+        # Pykka's `start` returns a weak reference, and a `stop_all` of the embedder may have
+        # stopped the actor before that is used.
+        pykka.ActorRegistry.register(self.actor_ref)
+
+    def end(self) -> None:
+        with self._lock:
+            self.deaf = self._has_ended = True
+        self.actor_stopped.set()
+        pykka.ActorRegistry.unregister(self.actor_ref)
+
+    def join(self, timeout: float) -> None:
+        """The dispatcher is closed for all machines together."""
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._has_ended or self.handled < self.received
+
+    def give_up(self) -> None:
+        """It is not registered any more."""
+
+    def drop(self) -> None:
+        while self.waiting:
+            try:
+                item = self.waiting.popleft()
+            except IndexError:
+                return
+            if type(item) is Envelope:
+                self.deliver(item)
+            else:
+                self.receive_from_pykka(item)
+
+    def receive_from_pykka(self, item: Any) -> None:  # noqa: ANN401 - pykka's envelope
+        """Do what pykka's loop does with what a program has asked of the actor by its reference."""
+        try:
+            answer = self._answer_pykka(item.message)
+        except Exception:  # noqa: BLE001 - the edge: it is for who has asked, if anybody waits
+            if item.reply_to is not None:
+                item.reply_to.set_exception()
+        else:
+            if item.reply_to is not None:
+                item.reply_to.set(answer)
+        finally:
+            self.handled += 1
+
+    def _answer_pykka(self, message: object) -> object:
+        if self._has_ended:
+            raise pykka.ActorDeadError("the actor has ended")
+        return self._handle_receive(message)
+
+    def on_receive(self, message: object) -> None:
+        """Ignore a broadcast of the embedder, meant for actors of its own."""
+
+    def on_stop(self) -> None:
+        # The core makes an actor deaf before it ends it; so this one was stopped by the embedder.
+        if not self.deaf:
+            self._has_ended = self.deaf = True
+            self._system.stopped_from_outside(self)
+
+    def _next(self) -> Envelope | None:
+        item = self.waiting[0] if self.waiting else None
+        return item if type(item) is Envelope else None
+
+    def _take_next(self) -> None:
+        self.waiting.popleft()
+
+    def _failed(self, error: BaseException) -> None:
+        """Only on the main thread it may be a signal that raised, and not the machine."""
+        if not isinstance(error, Exception) and is_main():
+            raise error
+
+
+class _Letter:
+    """What pykka's loop finds in the inbox of an outsider, if nobody waits for the outcome."""
+
+    __slots__ = ("message",)
+    reply_to = None
+
+    def __init__(self, message: Envelope) -> None:
+        self.message = message
+
+
+class OutsideActor(Actor, pykka.ThreadingActor):
+    """An outsider, on a thread of its own."""
+
+    def __init__(
+        self, system: System, address: str, holder: Outsider, step: int, dispatcher: Dispatcher
+    ) -> None:
+        pykka.ThreadingActor.__init__(self)
+        Actor.__init__(self, system, address, holder, step)
+        self._dispatcher = dispatcher
+        self._lock = threading.RLock()
+        """Guards the count and the end: what came between them would never be handled."""
+        self._is_closed = False
+        self._thread = threading.Thread(
+            target=self._actor_loop, name=f"yunikorn-actors-{address}", daemon=True
+        )
+
+    @staticmethod
+    def _create_actor_inbox() -> Any:  # noqa: ANN401 - pykka's protocol, which is private
+        return queue.SimpleQueue()
+
+    def put(self, envelope: Envelope) -> bool:
+        with self._lock:
+            if self._is_closed:
+                return False
+            # Counted before it can be taken out: the count of handled messages is never ahead.
+            self.received += 1
+        self._dispatcher.send_outside(self, envelope)
+        return True
+
+    def hand_over(self, envelope: Envelope) -> None:
+        self.actor_inbox.put(_Letter(envelope))  # type: ignore[arg-type]
+
+    def launch(self) -> None:
+        # Registered first: an actor that is asked to stop by a broadcast has to be found.
+        pykka.ActorRegistry.register(self.actor_ref)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            pykka.ActorRegistry.unregister(self.actor_ref)
+            raise
+
+    def end(self) -> None:
+        # Deaf first: pykka's stop is a message behind those that wait, and none of them counts now.
+        self.deaf = True
+        try:
+            self.actor_ref.stop(block=False)
+        except pykka.ActorDeadError:
+            return
+
+    def join(self, timeout: float) -> None:
+        self._thread.join(timeout)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def give_up(self) -> None:
+        pykka.ActorRegistry.unregister(self.actor_ref)
+
+    # -- on its own thread
+
+    def on_start(self) -> None:
+        self._system.here.actor = self
+
+    def _handle_receive(self, message: object) -> object:
+        """Take an envelope without asking whether it is one of pykka's own messages."""
+        if type(message) is not Envelope:
+            return super()._handle_receive(message)
+        self.deliver(message)
+        # What it has answered waits for the dispatcher.
+        self._system.go_on()
+        return None
+
+    def on_receive(self, message: object) -> None:
+        """Ignore a broadcast of the embedder, meant for actors of its own."""
+
+    def on_stop(self) -> None:
+        """What is left in the inbox will never be handled; the books must still balance."""
+        with self._lock:
+            self._is_closed = True
+            self.handled = self.received
+        # The core makes an actor deaf before it stops it; so this one was stopped by the embedder.
+        if not self.deaf:
+            self._system.stopped_from_outside(self)
+
+    def _next(self) -> Envelope | None:
+        """No outsider handles messages together."""
+        return None
+
+    def _take_next(self) -> None:
+        raise NotImplementedError
+
+    def _failed(self, error: BaseException) -> None:
+        """Its thread is its own."""
+
+
+def name_of(address: str, holder: Machine | Outsider) -> str:
+    """Return the name under which pykka registers the actor at this address.
+
+    `ActorRegistry.get_by_class_name` finds a machine by its own class name. The address names the
+    machine, and not the type of the holder: a journal stands in for Context.
+    """
+    if isinstance(holder, Outsider):
+        return type(holder).__name__
+    return role_of(address).title().replace("_", "")
+
+
+def actor_class(base: type[A], name: str) -> type[A]:
+    return cast("type[A]", _class_of(base, name))
+
+
+@cache
+def _class_of(base: type[Actor], name: str) -> type[Actor]:
+    return type(name, (base,), {"__module__": base.__module__, "__doc__": base.__doc__})

@@ -1,0 +1,59 @@
+"""Modules under the names that they had before: imported with a warning, for one release.
+
+Only documented modules are listed. The finder comes first in `sys.meta_path`: a folder of the
+former name that only holds bytecode would be found as a package of its own.
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Final
+
+FORMER: Final = {
+    "domain": "state",
+    "domain.config": "config",
+    "domain.facts": "state.facts",
+    "domain.proposals": "state.proposals",
+    "domain.queue": "state.queues",
+    "domain.resource": "values.resource",
+    "gateway": "core.entry",
+    "lab.escapes": "lab.nondeterminism_guard",
+    "lab.play": "lab.run_schedule",
+    "lab.story": "lab.narrative",
+    "lab.trial": "lab.workload",
+    "service.read.side": "service.read.read_model",
+    "service.rest.asking": "service.rest.exchange",
+    "service.rest.server": "service.rest.http_server",
+    "si.constants": "values.tags",
+    "sim": "drivers.simulator",
+    "sim.simulator": "drivers.simulator.simulator",
+    "trace.refusals": "trace.refused",
+    "trace.why": "trace.causes",
+}
+_ROOT: Final = __package__ + "."
+
+
+class FormerNames(MetaPathFinder, Loader):
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.removeprefix(_ROOT) not in FORMER or not fullname.startswith(_ROOT):
+            return None
+        return ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An empty one, which `exec_module` replaces."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        former = module.__name__
+        now = _ROOT + FORMER[former.removeprefix(_ROOT)]
+        warnings.warn(
+            f"{former} is {now} now; the former name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        sys.modules[former] = import_module(now)

@@ -1,0 +1,14 @@
+"""The journal of a core: what it decided is on the disk before anybody hears of it.
+
+`kept` stands around Context and notes what each of its handlers took and issued; `writing` brings
+that to the disk, one file after the other; `folding` makes a snapshot of what grows old; `folder`
+has the names; `headers` is what each file says of itself, `row` which files count, `reading` what
+stands in them; `truth` makes the state of the core from that again; `frames` is what the bytes look
+like.
+"""
+
+from yunikorn_actors.journal.journaled_context import Kept
+from yunikorn_actors.journal.restore import without_collections
+from yunikorn_actors.journal.writing import Journal
+
+__all__ = ["Journal", "Kept", "without_collections"]

@@ -1,0 +1,70 @@
+"""The work of another process on a snapshot, as the core's process sees it.
+
+In a thread of this process the same work would take the core's time: one interpreter runs one
+thread at a time. A snapshot gets its name here, when it is on the disk and was checked; then the
+files go that are older than the snapshot it began with. A kill at any moment leaves a journal that
+can be read.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from typing import Final
+
+from yunikorn_actors.journal.folder import Folder
+from yunikorn_actors.journal.headers import PART
+from yunikorn_actors.recording.logs import logger
+
+CHILD: Final = "yunikorn_actors.journal.compaction"
+
+
+class Folding:
+    """The work on one snapshot, as the process sees it that has the folder."""
+
+    def __init__(self, folder: Folder, number: int) -> None:
+        self._folder = folder
+        self._number = number
+        self._stopping = False
+        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [sys.executable, "-m", CHILD, str(folder.path), str(number)],
+            # It ends when nobody holds the other end, however this process ended.
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        self._thread = threading.Thread(
+            target=self._run, name="yunikorn-actors-journal-snapshot", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def is_at_work(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._process.kill()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with self._process as process:
+            assert process.stdout is not None
+            said = process.stdout.read().decode(errors="replace").strip()
+        try:
+            if process.returncode == 0:
+                self._adopt()
+                return
+            self._folder.file(PART, self._number).unlink(missing_ok=True)
+        except OSError as error:
+            said = str(error)
+        if not self._stopping:
+            last = said.rpartition("\n")[2] or f"it ended with status {process.returncode}"
+            logger.warning("no snapshot of the journal was made, its files stay: {}", last)
+
+    def _adopt(self) -> None:
+        former = self._folder.last_snapshot
+        self._folder.adopt(self._number)
+        # The former one was read, and the new one was read back.
+        self._folder.drop_before(former)

@@ -1,0 +1,225 @@
+"""Read sides of a run: one follows from the beginning, one begins late, again and again.
+
+Context sends them what it sends to any follower; it is taken from the effects, so no message more
+is under way and the order stays what the schedule chose. What they know and answer is compared with
+the truth, which is looked at here after every message and never by what the read side has worked
+out.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from yunikorn_actors.checks.equality import are_alike
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.sides.differing import differing
+from yunikorn_actors.lab.sides.read_answers import wrong_answers
+from yunikorn_actors.lab.sides.seen import Seen
+from yunikorn_actors.lab.sides.shown import wrong_details
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.events import EventPublisher
+from yunikorn_actors.machines.machine import Effect, InvariantViolation, Machine, Send
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    Delivery,
+    Message,
+    follower_address,
+    reply_address,
+)
+from yunikorn_actors.messages.followers import (
+    FollowEnded,
+    FollowRequested,
+    HistoryRequested,
+    ManagerDescribed,
+    ManagerLeft,
+)
+from yunikorn_actors.messages.rm_events import RMUpdateAllocation, RMUpdateNode
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.service.cluster.cluster_follower import Managers
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.read.replica import GapInFacts
+from yunikorn_actors.state.dump import snapshot
+
+_LOOKS: Final = (2, 8, 32)
+"""One rest in so many is a moment at which all is compared."""
+_RENEWED: Final = 3
+"""One look in so many ends the late read side, and another begins."""
+_FIRST, _LATE = follower_address(0), follower_address(-1)
+"""No follower of a core has these."""
+_RECORDS_MAX: Final = 1_000
+_TWICE: Final = 20
+"""One message in so many comes twice."""
+
+
+class ReadAlong(Oracle):
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+        self._often = draw.one_of(_LOOKS)
+        self._context: Context | None = None
+        self._publisher: Machine | None = None
+        self._is_whole = True
+        """Whether the event publisher is the first one: what waits for one that fails is lost."""
+        self._seen = Seen()
+        self._sides: dict[str, ReadSide] = {}
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        assert isinstance(simulator, LabSimulator)
+        if delivery.mailbox == CONTEXT and delivery is simulator.last:
+            self._hear(simulator)
+        if self._context is not simulator.machines[CONTEXT]:
+            self._begin(simulator)
+        elif simulator.is_at_rest and not self._draw.number(self._often):
+            self._look(simulator, f"after {type(delivery.message).__name__}")
+            if not self._draw.number(_RENEWED):
+                self._follow(simulator, _LATE)
+
+    def at_rest(self, world: World) -> None:
+        self._look_around(world.simulator, "at rest")
+
+    def drained(self, world: World) -> None:
+        self._look_around(world.simulator, "in the end")
+
+    def _look_around(self, simulator: LabSimulator, when: str) -> None:
+        if self._context is not None:
+            self._look(simulator, when)
+            self._follow(simulator, _LATE)
+            self._look(simulator, f"{when}, where it begins then")
+
+    # -- following
+
+    def _begin(self, simulator: LabSimulator) -> None:
+        if simulator.is_under_way(CONTEXT, EVENT_PUBLISHER):
+            # The records that the event publisher has end where the next facts begin.
+            return
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        self._context, self._publisher = context, simulator.machines.get(EVENT_PUBLISHER)
+        self._seen = Seen()
+        self._seen.begin(context, simulator.now_ns)
+        self._sides.clear()
+        self._follow(simulator, _FIRST)
+
+    def _follow(self, simulator: LabSimulator, address: str) -> None:
+        """Have Context tell how everything stands, and the event publisher what there was."""
+        assert self._context is not None
+        publisher = simulator.machines.get(EVENT_PUBLISHER)
+        if publisher is None or simulator.is_under_way(CONTEXT, EVENT_PUBLISHER):
+            return
+        if address in self._sides:
+            self._context.handle(FollowEnded(follower=address), simulator.now_ns)
+        settings = simulator.settings
+        side = ReadSide(settings=settings, instance="lab", start_ns=simulator.now_ns)
+        self._sides[address] = side
+        simulator.overheard[address] = None
+        asked = FollowRequested(follower=address, reply_to=reply_address(0))
+        history = HistoryRequested(follower=address)
+        stand = self._context.handle(asked, simulator.now_ns)
+        self._tell([*stand, *publisher.handle(history, simulator.now_ns)], simulator.now_ns)
+
+    def _hear(self, simulator: LabSimulator) -> None:
+        if self._context is simulator.machines[CONTEXT]:
+            self._tell(simulator.effects, simulator.now_ns)
+            one = len(simulator.taken) == 1 and not _ends_what_it_brings(simulator.taken[0])
+            self._seen.look(self._context, simulator.now_ns, is_one=one)
+
+    def _tell(self, effects: list[Effect], now_ns: int) -> None:
+        for effect in effects:
+            if isinstance(effect, Send) and effect.to in self._sides:
+                side = self._sides[effect.to]
+                side.handle(effect.message, now_ns)
+                if isinstance(effect.message, FactsAppended) and not self._draw.number(_TWICE):
+                    _tell_again(side, effect.message, now_ns)
+
+    # -- comparing
+
+    def _look(self, simulator: LabSimulator, when: str) -> None:
+        assert self._context is not None
+        for address, side in self._sides.items():
+            side.catch_up(simulator.now_ns)
+            name = "read side" if address == _FIRST else "late read side"
+            faults = [*self._differences(simulator, side, self._context)]
+            if address == _FIRST and not faults:
+                self._seen.catch_up(simulator.now_ns)
+                faults = [*self._seen.differences(side, self._context)]
+            if faults:
+                raise InvariantViolation(f"{name} {when}: " + "; ".join(faults))
+
+    def _differences(
+        self, simulator: LabSimulator, side: ReadSide, context: Context
+    ) -> Iterator[str]:
+        known = {name: book.epoch for name, book in side.books.items()}
+        if known != {name: it.epoch for name, it in context.partitions.items()}:
+            yield f"it has the partitions {known}"
+            return
+        managers = [it.registration.rm_id for it in context.registered.managers]
+        if sorted(side.managers) != sorted(managers):
+            yield f"it has the resource managers {[*side.managers]}, expected {managers}"
+        for name, partition in context.partitions.items():
+            replica = side.books[name].state
+            if not are_alike(partition.state, replica):
+                found = differing(snapshot(replica), snapshot(partition.state))
+                if found:
+                    yield f"of {name} it has {found}"
+                    return
+            yield from wrong_answers(side.books[name], partition.state)
+            yield from wrong_details(side.books[name], partition.state)
+        for described in side.managers.values():
+            yield from _wrong_together(described)
+        yield from self._of_records(simulator.machines.get(EVENT_PUBLISHER), side)
+
+    def _of_records(self, publisher: Machine | None, side: ReadSide) -> Iterator[str]:
+        self._is_whole = self._is_whole and publisher is self._publisher
+        if not self._is_whole:
+            return
+        assert isinstance(publisher, EventPublisher)
+        ring, theirs = publisher.ring, side.events.ring
+        if ring.next_id != theirs.next_id:
+            yield f"it has {theirs.next_id} event records, and the core {ring.next_id}"
+            return
+        first = max(ring.lowest_id, theirs.lowest_id, ring.next_id - _RECORDS_MAX)
+        if ring.read(first, _RECORDS_MAX) != theirs.read(first, _RECORDS_MAX):
+            yield "its event records are others than those of the core"
+
+
+def _ends_what_it_brings(message: Message) -> bool:
+    """Whether what comes with it may go with it, or what goes may come again."""
+    match message:
+        case RMUpdateAllocation():
+            return bool(message.asks and (message.releases or message.ask_releases))
+        case RMUpdateNode():
+            return len(message.nodes) > 1 and any(it.allocations for it in message.nodes)
+        case _:
+            return False
+
+
+def _tell_again(side: ReadSide, message: FactsAppended, now_ns: int) -> None:
+    with suppress(GapInFacts):
+        side.handle(message, now_ns)
+        raise InvariantViolation(f"read side: it takes facts of {message.partition} twice")
+
+
+def _wrong_together(whole: ManagerDescribed) -> Iterator[str]:
+    """Describe it as the cores of a cluster would, each with one of its partitions."""
+    parts = whole.config.partitions
+    managers, told = Managers([it.name for it in parts]), None
+    for part in parts:
+        one = replace(whole, config=replace(whole.config, partitions=(part,)))
+        told = managers.described(part.name, one)
+    if parts and told != whole:
+        yield f"of several cores {whole.rm_id} is described otherwise: {differing(whole, told)}"
+    for number, part in enumerate(parts, 1):
+        left = managers.left(part.name, whole.rm_id)
+        rest = parts[number:]
+        wanted: Message = (
+            replace(whole, config=replace(whole.config, partitions=rest))
+            if rest
+            else ManagerLeft(rm_id=whole.rm_id)
+        )
+        if left != wanted:
+            wrong = differing(wanted, left)
+            yield f"when it has left {part.name}, {whole.rm_id} is described otherwise: {wrong}"

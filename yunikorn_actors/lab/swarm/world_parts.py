@@ -1,0 +1,191 @@
+"""The parts of which a world may have each or not.
+
+In a world with everything, rare things seldom happen often enough: a pause of the scheduler is hard
+to come by where each advance of time ends it. So each run has some parts only, drawn for it (swarm
+testing, Groce and others, 2012).
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.faults import FAULTS
+from yunikorn_actors.lab.random_draw import Draw
+
+FAULT: Final = "fault-"
+OFTEN: Final = 0.5
+SELDOM: Final = 0.2
+
+PARTS: Final[dict[str, float]] = {
+    # the cluster
+    "fused": OFTEN,
+    "several-managers": 0.35,
+    "several-partitions": SELDOM,
+    "several-schedulers": 0.3,
+    "large": 0.15,
+    "policy-groups": SELDOM,
+    "small-bounds": OFTEN,
+    "short-times": OFTEN,
+    "extra-configuration": 0.3,
+    "one-gang": 0.15,
+    "one-contest": 0.25,
+    "one-rush": 0.2,
+    "one-reservation": 0.2,
+    # the queues
+    "quotas": OFTEN,
+    "guarantees": OFTEN,
+    "fences": OFTEN,
+    "limits": OFTEN,
+    "application-limits": OFTEN,
+    "priorities": OFTEN,
+    "sort-policies": OFTEN,
+    "node-orders": OFTEN,
+    "no-preemption": SELDOM,
+    "quota-preemption": OFTEN,
+    "placement-rules": 0.3,
+    "back-off": 0.4,
+    "application-tags": 0.3,
+    # what is asked for
+    "gangs": OFTEN,
+    "odd-amounts": SELDOM,
+    "runs": OFTEN,
+    "repeats": OFTEN,
+    "required-nodes": OFTEN,
+    "opt-outs": OFTEN,
+    "timeouts": OFTEN,
+    "creation-times": OFTEN,
+    "contests": OFTEN,
+    "reservations": OFTEN,
+    "later-form": OFTEN,
+    "joined-requests": OFTEN,
+    # what happens to it
+    "manual-confirmations": OFTEN,
+    "re-sent-asks": OFTEN,
+    "changed-asks": OFTEN,
+    "rejections": OFTEN,
+    "withdrawals": OFTEN,
+    "releases": OFTEN,
+    "removals": OFTEN,
+    "reported-work": OFTEN,
+    "named-work": 0.35,
+    "late-placeholders": 0.3,
+    "foreign-work": OFTEN,
+    "drained-nodes": OFTEN,
+    "lost-nodes": OFTEN,
+    "resized-nodes": OFTEN,
+    "reloads": OFTEN,
+    "removed-partitions": SELDOM,
+    "lost-managers": 0.3,
+    "new-registrations": SELDOM,
+    "predicates": SELDOM,
+    "victims": OFTEN,
+    "waits": 0.8,
+    "due-times": OFTEN,
+    "bursts": OFTEN,
+    **{f"{FAULT}{name}": OFTEN if name != "propose" else 0.3 for name in FAULTS},
+}
+"""Each with the share of the runs that have it."""
+
+
+class NoPart(CoreError, ValueError):  # noqa: N818 - it names what is missing
+    """There is no part of this name."""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which parts the runs may have."""
+
+    only: tuple[str, ...] = ()
+    """Each run has all of these and no others; empty draws among all."""
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (*self.only, *self.without):
+            if name not in PARTS:
+                raise NoPart(f"{name!r:.40} is no part: take some of {', '.join(PARTS)}")
+
+
+ALL: Final = Wanted()
+UNKNOWN_TO_MODEL: Final = frozenset({
+    "several-managers", "several-partitions", "several-schedulers", "lost-managers",
+    "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
+    "late-placeholders", "back-off",
+    *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire")),
+})  # fmt: skip
+"""Parts of which the rules of the model say nothing."""
+_JUDGED_SHARE: Final = 0.3
+"""So many of the runs have none of those, so that the model can judge them."""
+_JUDGED_CONTESTS: Final = 0.8
+"""So many of those in which the rules decide whose work goes, or who has a node."""
+_OF_RULES: Final = {"one-contest", "one-reservation"}
+
+_FOCUSED_SHARE: Final = 0.5
+"""So many of the runs are about one thing, and have little else."""
+_FOCI: Final = (
+    # whose work has to go
+    frozenset({
+        "one-contest", "guarantees", "fences", "priorities", "opt-outs", "required-nodes", "quotas",
+        "quota-preemption", "manual-confirmations", "waits", "reservations", "limits",
+        "contests",
+    }),
+    # quotas and limits that runs and several planners come to
+    frozenset({
+        "one-rush", "runs", "quotas", "limits", "application-limits", "several-schedulers",
+        "bursts", "joined-requests", "re-sent-asks", "odd-amounts", "priorities", "releases",
+    }),
+    # nodes that are kept
+    frozenset({
+        "one-reservation", "application-limits", "limits", "required-nodes", "drained-nodes",
+        "lost-nodes", "resized-nodes", "waits", "due-times", "reported-work", "foreign-work",
+        "manual-confirmations", "guarantees", "repeats", "releases", "reloads", "priorities",
+    }),
+    # resource managers that come and go, and are slow
+    frozenset({
+        "several-managers", "lost-managers", "new-registrations", "small-bounds", "predicates",
+        "extra-configuration", "bursts", "policy-groups", "fault-lose", "fault-slow",
+        "fault-register", "manual-confirmations", "runs",
+    }),
+    # times that are up
+    frozenset({
+        "timeouts", "due-times", "waits", "short-times", "creation-times", "removals", "releases",
+        "gangs", "manual-confirmations", "extra-configuration", "reported-work",
+        "late-placeholders",
+    }),
+    # configurations that change under what runs
+    frozenset({
+        "reloads", "quotas", "limits", "guarantees", "placement-rules", "several-partitions",
+        "removed-partitions", "quota-preemption", "waits", "removals", "gangs",
+    }),
+    # work that runs, whatever was decided of it
+    frozenset({
+        "reported-work", "named-work", "late-placeholders", "foreign-work", "quotas", "limits",
+        "quota-preemption", "gangs", "resized-nodes", "lost-nodes", "drained-nodes", "releases",
+        "reloads", "creation-times", "waits",
+    }),
+)  # fmt: skip
+_OF_FOCUS: Final = 0.85
+_BESIDE_FOCUS: Final = 0.3
+"""The chance of a part that a run has otherwise."""
+
+
+def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
+    """Draw for each part whether a run has it; what is drawn for one is the same for all wishes."""
+    drawn = {name for name, share in PARTS.items() if draw.chance(share)}
+    if draw.chance(_FOCUSED_SHARE):
+        focus = draw.one_of(_FOCI)
+        drawn = {
+            name
+            for name in PARTS
+            if draw.chance(_OF_FOCUS if name in focus else _BESIDE_FOCUS)
+            and (name in focus or name in drawn)
+        }
+    if draw.chance(_JUDGED_CONTESTS if _OF_RULES & drawn else _JUDGED_SHARE):
+        drawn -= UNKNOWN_TO_MODEL
+    return frozenset(set(wanted.only) or drawn) - frozenset(wanted.without)
+
+
+def faults_among(parts: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of faults among the parts."""
+    here = frozenset(parts)
+    return tuple(name for name in FAULTS if f"{FAULT}{name}" in here)

@@ -1,0 +1,179 @@
+"""What an entry of a tape does to the world, apart from holding a message: one row for each verb.
+
+A resource manager that misbehaves makes ordinary requests, as steps that the case does not have.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from yunikorn_actors.lab.case import EVENTS_MAX, CaseStep
+from yunikorn_actors.lab.harness import World
+from yunikorn_actors.lab.rogue_scheduler import propose
+from yunikorn_actors.lab.tape import Verb
+from yunikorn_actors.scenario import step_structs as w
+from yunikorn_actors.scenario.performer import DEFAULT_RM
+
+_S = TypeVar("_S", bound=w.Step)
+
+Act = Callable[[World, str], bool]
+"""Returns whether anything came of it."""
+
+
+def last_of(world: World, kind: type[_S], id_: str) -> _S | None:
+    """Return the last step of this kind about a node, an application or a resource manager."""
+    found = [step for step in of_kind(world, kind) if id_ in ids_of(step)]
+    return found[-1] if found else None
+
+
+def of_kind(world: World, kind: type[_S]) -> Iterator[_S]:
+    return (step.step for step in world.steps if isinstance(step.step, kind))
+
+
+def ids_of(step: w.Step) -> tuple[str, ...]:
+    match step:
+        case w.CreateNode():
+            return step.names()
+        case w.AddApp():
+            return (step.id,)
+        case w.Register() | w.Config():
+            return (step.rm,)
+        case _:
+            return ()
+
+
+def _perform(world: World, entry: str, *steps: w.Step) -> None:
+    for step in steps:
+        written = w.WrittenStep(number=0, line=0, name=entry, step=step)
+        world.perform(CaseStep(entry, written), entry)
+
+
+# -- nodes
+
+
+def _node(what: str) -> str:
+    return what.removeprefix("node ")
+
+
+def _about_node(verb: str, make: Callable[[Any, str], tuple[w.Step, ...]]) -> Act:
+    """Do something to a node that the case creates."""
+
+    def act(world: World, what: str) -> bool:
+        id_ = _node(what)
+        created = last_of(world, w.CreateNode, id_)
+        if created is None:
+            return False
+        _perform(world, f"{verb} {what}", *make(created, id_))
+        return True
+
+    return act
+
+
+def _flap(created: w.CreateNode, id_: str) -> tuple[w.Step, ...]:
+    """Remove it and bring it back at once, empty."""
+    gone = w.RemoveNode(id=id_, rm=created.rm, partition=created.partition)
+    return (gone, replace(created, id=id_, ids=(), count=None, allocations=()))
+
+
+def _shrink(created: w.CreateNode, id_: str) -> tuple[w.Step, ...]:
+    """Halve it; whoever runs on it stays."""
+    half = {kind: amount // 2 for kind, amount in (created.capacity or {}).items()}
+    return (w.UpdateNode(id=id_, capacity=half, rm=created.rm, partition=created.partition),)
+
+
+def _drain(created: w.CreateNode, id_: str) -> tuple[w.Step, ...]:
+    return (w.DrainNode(id=id_, rm=created.rm, partition=created.partition),)
+
+
+def _open(created: w.CreateNode, id_: str) -> tuple[w.Step, ...]:
+    return (w.UndrainNode(id=id_, rm=created.rm, partition=created.partition),)
+
+
+# -- applications, queues, registrations
+
+
+def _bounce(world: World, what: str) -> bool:
+    """Remove an application and add it again at once, under its name."""
+    added = last_of(world, w.AddApp, what.removeprefix("application "))
+    if added is None:
+        return False
+    gone = w.RemoveApp(id=added.id, rm=added.rm, partition=added.partition)
+    _perform(world, f"bounce {what}", gone, added)
+    return True
+
+
+def _is_known(world: World, rm_id: str) -> bool:
+    """Whether a step registers this resource manager."""
+    return any((step.rm or DEFAULT_RM) == rm_id for step in of_kind(world, w.Register))
+
+
+def _reload(world: World, what: str) -> bool:
+    """Send the configuration once more that is in force."""
+    rm_id = what.removeprefix("queues of ")
+    if not _is_known(world, rm_id):
+        return False
+    queues = world.queues_of(rm_id)
+    _perform(world, f"reload {what}", w.Config(rm=rm_id, queues=queues))
+    return True
+
+
+def _register(world: World, what: str) -> bool:
+    """Register again: the core forgets everything of the former registration."""
+    rm_id = what.removesuffix(" again")
+    if not _is_known(world, rm_id):
+        return False
+    _perform(world, f"register {what}", w.Register(rm=rm_id, config=world.queues_of(rm_id)))
+    return True
+
+
+def _lose(world: World, what: str) -> bool:
+    """Its connection breaks, whatever is under way; if it is not registered nothing comes of it."""
+    rm_id = what.removeprefix("manager ")
+    if not _is_known(world, rm_id):
+        return False
+    _perform(world, f"lose {what}", w.LoseRm(id=rm_id))
+    return True
+
+
+def _freeze(world: World, what: str) -> bool:
+    """Hold the mail of a machine: for so many events, or until it thaws."""
+    mailbox, _, events = what.partition(" for ")
+    world.frozen[mailbox] = int(events or EVENTS_MAX)
+    return mailbox in world.mailboxes()
+
+
+def _thaw(world: World, mailbox: str) -> bool:
+    return world.frozen.pop(mailbox, None) is not None
+
+
+def _join(world: World, message: str) -> bool:
+    world.simulator.joining[message] = None
+    return True
+
+
+def _fail(world: World, what: str) -> bool:
+    when, _, message = what.partition(" ")
+    world.simulator.failing[message] = when == "after"
+    return True
+
+
+ACTS: Final[dict[Verb, Act]] = {
+    "do": lambda world, what: world.do(what),
+    "repeat": lambda world, what: world.again(what),
+    "fire": World.fire,
+    "confirm": World.confirm_now,
+    "flap": _about_node("flap", _flap),
+    "drain": _about_node("drain", _drain),
+    "open": _about_node("open", _open),
+    "shrink": _about_node("shrink", _shrink),
+    "bounce": _bounce,
+    "reload": _reload,
+    "register": _register,
+    "lose": _lose,
+    "freeze": _freeze,
+    "thaw": _thaw,
+    "join": _join,
+    "fail": _fail,
+    "propose": propose,
+}

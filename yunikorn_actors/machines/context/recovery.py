@@ -1,0 +1,52 @@
+"""A partition after the core was restarted: what goes on, and what is dropped in the end."""
+
+from yunikorn_actors.machines.context.awaited import Awaited
+from yunikorn_actors.machines.context.confirmations import watch_anew
+from yunikorn_actors.machines.context.endings import announce_end
+from yunikorn_actors.machines.context.gangs import end_allocation
+from yunikorn_actors.machines.context.lifecycle import set_timers_again, work_gone
+from yunikorn_actors.machines.context.nodes import await_node, remove_node
+from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.slices import Steps
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.termination import TerminationType
+
+NOT_REPORTED = (
+    "it was not reported as running after the core was restarted: ask for it again if it is wanted"
+)
+
+
+def go_on(turn: Turn, warning_ns: int) -> None:
+    """Arm all timers again, and wait for the resource manager to say what it has."""
+    turn.partition.awaited = Awaited(turn.state)
+    for node in turn.state.nodes.values():
+        await_node(turn, node)
+    set_timers_again(turn)
+    watch_anew(turn, warning_ns)
+
+
+def drop_awaited(turn: Turn) -> Steps:
+    """Its time is over: drop what the resource manager has not got any more."""
+    awaited, turn.partition.awaited = turn.partition.awaited, None
+    if awaited is None:
+        return
+    for node_id in awaited.nodes:
+        node = turn.state.nodes.get(node_id)
+        if node is not None:
+            yield from remove_node(turn, node)
+    for uuid in awaited.uuids:
+        app = turn.state.owner_of(uuid)
+        if app is not None:
+            _drop(turn, app, app.allocations[uuid])
+            yield 1
+
+
+def _drop(turn: Turn, app: Application, allocation: Allocation) -> None:
+    """What was asked back is confirmed by its absence; anything else comes as a surprise."""
+    if allocation.releasing is not None:
+        end_allocation(turn, app, allocation, allocation.releasing)
+    else:
+        end_allocation(turn, app, allocation, TerminationType.STOPPED_BY_RM)
+        announce_end(turn, allocation, NOT_REPORTED)
+    work_gone(turn, app, work_ended=not allocation.spec.placeholder)

@@ -1,0 +1,67 @@
+"""What a resource manager reports after the core was restarted, compared with what is known.
+
+Whatever is awaited is known already, so a report of it adds nothing. What the core had asked back
+is asked back again, because that request may never have arrived. An ask that comes again although
+it was placed shows that its placement was never heard of, so that is told now. This needs the node
+first: without its report nobody knows whether the placement arrived.
+"""
+
+from yunikorn_actors.machines.context.endings import ask_back
+from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
+from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.values.resource import has_negative, is_zero
+
+ASKED_BACK_AGAIN = "it was asked back before the core was restarted"
+
+
+def is_node_back(turn: Turn, node_id: str) -> bool:
+    awaited = turn.partition.awaited
+    return awaited is not None and awaited.takes_node(node_id) and node_id in turn.state.nodes
+
+
+def is_application_back(turn: Turn, application_id: str) -> bool:
+    awaited = turn.partition.awaited
+    app = turn.state.applications.get(application_id)
+    return awaited is not None and app is not None and awaited.takes_application(app)
+
+
+def take_awaited(turn: Turn, item: AskItem) -> Allocation | None:
+    """Return the awaited allocation that is reported, if it is one; it is not awaited any more."""
+    awaited, spec = turn.partition.awaited, item.spec
+    if awaited is None:
+        return None
+    app = turn.state.applications.get(spec.application_id)
+    ask = None if app is None else app.asks.get(spec.key)
+    if app is None or ask is None or not item.node_id:
+        return None
+    if has_negative(spec.resource) or is_zero(spec.resource):
+        return None
+    uuid = awaited.find((app.allocations[it] for it in ask.uuids), item.uuid, item.node_id)
+    if not uuid:
+        return None
+    awaited.takes_allocation(uuid)
+    allocation = app.allocations[uuid]
+    if allocation.releasing is not None:
+        ask_back(turn, allocation, ASKED_BACK_AGAIN, allocation.releasing)
+    return allocation
+
+
+def tell_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
+    """Tell placements of this ask that never arrived; False if there are none."""
+    awaited = turn.partition.awaited
+    unheard = [] if awaited is None else awaited.unheard(app, ask)
+    for allocation in unheard:
+        assert awaited is not None
+        awaited.takes_allocation(allocation.uuid)
+        if allocation.releasing is None:
+            turn.announce(
+                AnnouncedAllocation(
+                    partition=turn.partition.name,
+                    uuid=allocation.uuid,
+                    spec=allocation.spec,
+                    node_id=allocation.node_id,
+                )
+            )
+    return bool(unheard)

@@ -1,0 +1,84 @@
+"""What the planner knows of a partition: the replica plus what is in flight, in order.
+
+It decides nothing and knows no part of the planner. What it finds changed it tells the wakes.
+"""
+
+from yunikorn_actors.planning.model.applications import Applications
+from yunikorn_actors.planning.model.asks import Asks
+from yunikorn_actors.planning.model.gangs import Gangs
+from yunikorn_actors.planning.model.ground import Ground
+from yunikorn_actors.planning.model.in_flight import Flights
+from yunikorn_actors.planning.model.in_use import Amounts
+from yunikorn_actors.planning.model.limits import LimitViews
+from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
+from yunikorn_actors.planning.model.participants import Participants
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.shapes import Shapes
+from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.requeue import Wakes
+from yunikorn_actors.state.limits import Limit
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import room_for
+from yunikorn_actors.values.resource import Resource, fits_in
+
+
+class Model:
+    def __init__(self, state: PartitionState, wakes: Wakes) -> None:
+        self.state = state
+        self.wakes = wakes
+        self.reserved_nodes: dict[str, None] = {}
+        self.nodes = NodeIndex()
+        self.flights = Flights()
+        self.shapes = Shapes(wakes)
+        self.tree = Tree(self.shapes, wakes)
+        self._limits = LimitViews(state)
+        ground = Ground(self.shapes, self.tree, self.reserved_nodes, wakes)
+        self.participants = Participants(ground)
+        self.amounts = Amounts(state, self.nodes, ground, self.participants, self.flights)
+        self.asks = Asks(ground)
+        self.gangs = Gangs(ground, self.asks, self.participants)
+        self.applications = Applications(ground, self._limits, self.gangs, self.participants)
+        self.apps = self.applications.views
+        self.set_aside = self.asks.set_aside
+        """Asks, gangs and paths of queues for which nothing is proposed on these facts."""
+
+    def app_of(self, application_id: str) -> AppView:
+        return self.apps[self.state.applications[application_id].serial]
+
+    def ask_of(self, application_id: str, key: str) -> AskView | None:
+        app = self.state.applications.get(application_id)
+        return None if app is None else self.apps[app.serial].asks.get(key)
+
+    def may_use(self, ask: AskView, node: NodeView) -> bool:
+        """Whether the node has room for the ask beside what is secured there for others.
+
+        Those about to be placed there have taken their room already.
+        """
+        if not node.fits(ask.shape.wanted):
+            return False
+        if not node.node.reservations:
+            return True
+        served = self.flights.serving_on.get(node.id, ())
+        room = room_for(node.node, ask.ask.spec, node.free, served)
+        return room is node.free or fits_in(ask.resource, room)
+
+    def used_of(self, limit: Limit) -> Resource:
+        """What counts against the limit of a user or group, with what is in flight."""
+        view = self._limits.get(limit)
+        return self.state.usage_of(limit).amounts if view is None else view.used()
+
+    def reshape(self, view: AskView, shape: Shape) -> None:
+        """Let the ask take part as one of another shape, or of another kind."""
+        self.asks.withdraw(view)
+        self.shapes.forget_reserved(view)
+        was_placeholder = view.is_placeholder
+        view.resize(shape)
+        if view.is_placeholder is not was_placeholder:
+            on_their_way = self.flights.count_of(view)
+            view.app.placing += on_their_way if view.is_placeholder else -on_their_way
+        self.shapes.follow_reserved(view)
+        self.asks.resync(view)
+        if view.app.app.task_groups:
+            self.gangs.follow(view.app)
+        self.wakes.amounts_changed(view.app.leaf)

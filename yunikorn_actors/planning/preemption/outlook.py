@@ -1,0 +1,181 @@
+"""A partition as one plan sees it: the replica, what is on its way, and what the plan has decided.
+
+It is made when a plan first looks for victims and forgotten with the plan.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from yunikorn_actors.planning.model.in_flight import Place
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.preemptor_ask import room_on
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import expected, staying
+from yunikorn_actors.state.proposals import VictimRef
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.reservations import kept_for, used_up
+from yunikorn_actors.values.resource import Resource, charge, discharge
+
+
+class Flight(Struct):
+    """A decision on its way, with what it counts on."""
+
+    beneficiary: Beneficiary
+    victims: tuple[VictimRef, ...]
+    ask: AskView | None
+    node: NodeView | None
+    resource: Resource
+    place: Place | None = None
+    """Its application keeps its place while victims are on their way out for it."""
+
+
+class Scene:
+    def __init__(
+        self, model: Model, in_flight: Iterable[Flight], *, one_at_a_time: bool = False
+    ) -> None:
+        self._model = model
+        self._one_at_a_time = one_at_a_time
+        """The resource manager is asked first: until it answers, the node is closed to others."""
+        self.state: PartitionState = model.state
+        self.usage = ExpectedUsage(self._expected)
+        self.staying = ExpectedUsage(staying)
+        """Without promised room: a quota does not preempt for work that has not come."""
+        self._rooms: dict[str, Resource | None] = {}
+        self.taken: dict[str, None] = {}
+        """UUIDs of victims that are decided already."""
+        self.changed: list[str] = []
+        """Nodes on which a victim was taken or room was promised, one after the other."""
+        self._owing: dict[str, Resource] = {}
+        """What decisions in flight promise of a node, less the promises that placements use up."""
+        self._deciding: dict[str, int] = {}
+        """How many of them there are about a node."""
+        self._cleared: dict[str, None] = {}
+        self._promised_to: dict[AppView, Resource] = {}
+        for node_id in model.reserved_nodes:
+            for kept in self.state.nodes[node_id].reservations.values():
+                if kept.earmark is not None:
+                    self._owe(model.app_of(kept.application_id), kept.promised)
+        # What is on its way counts as if it had happened: two decisions never count on the same
+        # room.
+        for flight in in_flight:
+            self._decided(flight)
+        for swap in model.flights.swaps.values():
+            if swap.is_leaving:
+                self.take(swap.placeholder)
+            if swap.is_leaving and not swap.is_swap:
+                self.usage.take(swap.ask.app.leaf.queue, swap.placeholder.resource)
+                self.staying.take(swap.ask.app.leaf.queue, swap.placeholder.resource)
+        for (ask, node_id), repeats in model.flights.serving.items():
+            for _ in range(repeats):
+                self._serve(ask, node_id)
+
+    def _expected(self, queue: Queue) -> Resource:
+        """As in the replica, with what proposals in flight will use."""
+        used = expected(queue)
+        view = self._model.tree.queues[queue.path]
+        charge(used, view.used)
+        discharge(used, queue.allocated)
+        return used
+
+    @property
+    def has_promises(self) -> bool:
+        """Whether anything is promised that may yet be given up."""
+        return bool(self._promised_to)
+
+    def _owe(self, app: AppView, amount: Resource) -> None:
+        charge(self._promised_to.setdefault(app, {}), amount)
+
+    def _decided(self, flight: Flight) -> None:
+        """Count a decision of a former plan that is not resolved yet."""
+        if flight.ask is not None and flight.beneficiary.rule is PreemptionRule.GUARANTEE:
+            self.usage.add(flight.ask.app.leaf.queue, flight.resource)
+            self._owe(flight.ask.app, flight.resource)
+            if flight.node is not None and not self._one_at_a_time:
+                id_ = flight.node.id
+                self._cleared[id_] = None
+                self._deciding[id_] = self._deciding.get(id_, 0) + 1
+                charge(self._owing.setdefault(id_, {}), flight.resource)
+        for ref in flight.victims:
+            app = self.state.applications.get(ref.application_id)
+            victim = None if app is None else app.allocations.get(ref.uuid)
+            # Context may have asked it back meanwhile: then the replica counts it as gone already.
+            if app is not None and victim is not None and victim.releasing is None:
+                self.usage.take(app.queue, victim.resource)
+                self.staying.take(app.queue, victim.resource)
+                self.take(victim)
+
+    def _serve(self, ask: AskView, node_id: str) -> None:
+        """An ask about to be placed uses room and gives its promise up, here or elsewhere."""
+        kept = used_up(self.state, ask.ask, node_id) if ask.ask.reserved else None
+        earmark = None if kept is None else kept_for(self.state, ask.ask, kept).earmark
+        if kept is not None and earmark is not None:
+            self.usage.take(ask.app.leaf.queue, earmark)
+            discharge(self._owing.setdefault(kept, {}), earmark)
+            discharge(self._promised_to[ask.app], earmark)
+
+    def room_on(self, node: Node) -> Resource | None:
+        """Return the room that is free or comes free and is not promised; None if it is closed."""
+        if node.id not in self._rooms:
+            view = self._model.nodes.views[node.id]
+            room = None
+            # Somebody else is about to have the node kept, or given up: what is free there is not
+            # known.
+            if view.keeping <= self._deciding.get(node.id, 0):
+                room = room_on(node, view.free, self.taken)
+                discharge(room, self._owing.get(node.id, {}))
+            self._rooms[node.id] = room
+        return self._rooms[node.id]
+
+    def free_on(self, node: Node) -> Resource:
+        return self._model.nodes.views[node.id].free
+
+    def is_opening(self, node: Node) -> bool:
+        """Whether all asks with a reservation here are about to be placed: then the node opens."""
+        serving, ask_of = self._model.flights.serving, self._model.ask_of
+        kept = node.reservations.values()
+        asks = ((ask_of(item.application_id, item.key), item.repeats) for item in kept)
+        return bool(kept) and all(
+            ask is not None and serving.get((ask, node.id), 0) >= repeats for ask, repeats in asks
+        )
+
+    def is_cleared(self, node: Node) -> bool:
+        """Whether the reservations that only waited there have given way already."""
+        return node.id in self._cleared
+
+    def promise(self, node: Node, app: AppView, amount: Resource) -> None:
+        """Promise room on the node to an ask of this application."""
+        self._owe(app, amount)
+        self._cleared[node.id] = None
+        room = self.room_on(node)
+        if self._one_at_a_time:
+            self._rooms[node.id] = None
+        elif room is not None:
+            discharge(room, amount)
+        self.changed.append(node.id)
+
+    def take(self, victim: Allocation) -> None:
+        self.taken[victim.uuid] = None
+        room = self._rooms.get(victim.node_id)
+        if room is not None:
+            charge(room, victim.resource)
+        self.changed.append(victim.node_id)
+
+    def would_exceed_limit(self, app: AppView, wanted: Resource) -> bool:
+        """Whether a limit has no room for it once all promised room is used."""
+        for limit in app.limits:
+            coming = dict(wanted)
+            for other, amount in self._promised_to.items():
+                if limit in other.limits:
+                    charge(coming, amount)
+            if not limit.room_for(
+                tuple((kind, coming[kind]) for kind, n in wanted.items() if n > 0)
+            ):
+                return True
+        return False

@@ -1,0 +1,250 @@
+"""One ask that may preempt: what it lacks, and which work may be a victim for it.
+
+The expected usage includes the ask from the start, so it shows what a queue lacks or may give. The
+planner finds victims with this, and Context checks with it what the planner found.
+"""
+
+from collections.abc import Container, Iterator, Sequence
+
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.victim_rules import (
+    Order,
+    Reach,
+    bounds_of,
+    excess,
+    fence_of,
+    guards,
+    is_reached,
+    may_be_preempted,
+    may_give,
+    order_of,
+    reach_of,
+    share_a_guarantee,
+)
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Reservation
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.gates import has_room
+from yunikorn_actors.state.limits import Limit, limits_of
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.reservations import kept_for
+from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
+
+Lack = tuple[Queue, str]
+
+
+class Victim:
+    """A candidate, or one that was picked."""
+
+    __slots__ = ("allocation", "leaf", "order")
+
+    def __init__(self, state: PartitionState, allocation: Allocation) -> None:
+        app = state.applications[allocation.spec.application_id]
+        self.allocation = allocation
+        self.leaf = app.queue
+        self.order: Order = order_of(allocation, app.asks[allocation.spec.key])
+
+    @property
+    def resource(self) -> Resource:
+        return self.allocation.resource
+
+
+class Claimant:
+    def __init__(
+        self, state: PartitionState, usage: ExpectedUsage, leaf: Queue, spec: AskSpec
+    ) -> None:
+        self._state = state
+        self.usage = usage
+        self.leaf = leaf
+        self.wanted = spec.resource
+        self.priority = spec.priority
+        self._bounds = bounds_of(leaf, self.wanted)
+        self._bounded = [it for it in leaf.lineage if it.path in self._bounds]
+        """The queues whose guarantees bound it, the leaf first."""
+        self._claims_in_vain = self._is_above_a_guarantee()
+        usage.add(leaf, self.wanted)
+        fence = fence_of(leaf, self.wanted, usage, self._bounds)
+        self.reach: Reach = {
+            path: limit
+            for path, limit in reach_of(leaf, self.priority, fence).items()
+            if not share_a_guarantee(leaf, state.queues[path])
+        }
+
+    def withdraw(self) -> None:
+        self.usage.take(self.leaf, self.wanted)
+
+    def _is_above_a_guarantee(self) -> bool:
+        """Whether a queue that entitles the ask uses more than its guarantee without the ask.
+
+        Victims below that queue do not mend it. A queue exactly at its guarantee may be shared
+        anew among its children.
+        """
+        return any(
+            excess(self._bounds[level.path], self.usage.of(level), self.wanted)
+            for level in self._bounded
+        )
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Nothing entitles it, a guarantee is used up or exceeded, or nobody is in reach."""
+        own = excess(self._bounds.get(self.leaf.path), self.usage.of(self.leaf), self.wanted)
+        return bool(not self._bounds or not self.reach or own or self._claims_in_vain)
+
+    def may_have(self, victims: Sequence["Victim"], *, quotas: bool = False) -> bool:
+        """Whether these may go together, one after the other, for this ask.
+
+        Both the search and Context ask this about the victims as they are proposed, so Context
+        refuses no choice of the search for any other reason than newer facts. Each victim is
+        checked with those before it gone: two that are harmless alone may take a queue below its
+        guarantee together, and a choice that leaves one out is another choice. On demand the maxima
+        are asked, too.
+        """
+        taken: list[Victim] = []
+        allowed = not self.is_hopeless
+        for victim in victims if allowed else ():
+            if not self.may_be_victim(victim.allocation, victim.leaf) or not self.may_take(victim):
+                allowed = False
+                break
+            self.take(victim)
+            taken.append(victim)
+        allowed = allowed and not any(self.lacks_guarantee())
+        allowed = allowed and not (quotas and any(self.lacks_quota()))
+        for victim in taken:
+            self.give_back(victim)
+        return allowed
+
+    # -- queues
+
+    def lacks_quota(self) -> Iterator[Lack]:
+        """Yield what keeps the ask out although a node has room."""
+        for level in self.leaf.lineage:
+            limit = self._state.capacity if level.parent is None else level.spec.max
+            for kind in excess(limit, self.usage.of(level), self.wanted):
+                yield level, kind
+
+    def lacks_guarantee(self) -> Iterator[Lack]:
+        """Yield what would take the asking side above its own guarantee."""
+        for level in self._bounded:
+            for kind in excess(self._bounds[level.path], self.usage.of(level), self.wanted):
+                yield level, kind
+
+    # -- victims
+
+    def may_be_victim(self, allocation: Allocation, leaf: Queue) -> bool:
+        return may_be_preempted(allocation, self.wanted) and is_reached(
+            self.reach, leaf, allocation
+        )
+
+    def may_take(self, victim: Victim) -> bool:
+        """Whether no queue ends below its guarantee, counting all victims taken before."""
+        return all(
+            may_give(queue, self.usage.of(queue), victim.resource, self.wanted)
+            for queue in guards(self.leaf, victim.leaf)
+        )
+
+    def take(self, victim: Victim) -> None:
+        self.usage.take(victim.leaf, victim.resource)
+
+    def give_back(self, victim: Victim) -> None:
+        self.usage.add(victim.leaf, victim.resource)
+
+
+# -- nodes
+
+
+def candidates_on(state: PartitionState, node: Node, claimant: Claimant) -> list[Victim]:
+    """Return the possible victims on a node, in order."""
+    found = [
+        Victim(state, allocation)
+        for allocation in node.allocations.values()
+        if claimant.may_be_victim(
+            allocation, state.applications[allocation.spec.application_id].queue
+        )
+    ]
+    found.sort(key=in_order)
+    return found
+
+
+def in_order(victim: Victim) -> Order:
+    return victim.order
+
+
+def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
+    """Return the room of a node when all that was asked back is gone, less what is promised."""
+    room = dict(free)
+    for allocation in node.allocations.values():
+        # What was not asked back stays, unless it was just taken: so it is with nearly all.
+        if allocation.uuid in taken or (allocation.releasing is not None and allocation.frees_node):
+            charge(room, allocation.resource)
+    discharge(room, node.promised)
+    return room
+
+
+def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
+    """Whether the node could promise room to this ask, beside its other promises.
+
+    A reservation that only waits gives way; that of an ask that requires the node does not.
+    """
+    if not node.is_schedulable or not fits_in(asking.resource, node.capacity):
+        return False
+    return is_promised(node) or all(
+        _is_own(kept, asking) or _gives_way(state, kept, asking.priority)
+        for kept in node.reservations.values()
+    )
+
+
+def is_promised(node: Node) -> bool:
+    """Whether anything there has an earmark; then all reservations there have (G18)."""
+    return any(kept.earmark is not None for kept in node.reservations.values())
+
+
+def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
+    """Whether another ask has an ordinary reservation here, which waits for room by itself."""
+    return not is_promised(node) and any(
+        not _is_own(kept, asking) for kept in node.reservations.values()
+    )
+
+
+def has_only_to_wait(node: Node, free: Resource, wanted: Resource) -> bool:
+    """Whether the ask could be placed here without an earmark: then room is not what it lacks."""
+    return not is_promised(node) and fits_in(wanted, free)
+
+
+def _is_own(kept: Reservation, asking: AskSpec) -> bool:
+    return kept.application_id == asking.application_id and kept.key == asking.key
+
+
+def _gives_way(state: PartitionState, kept: Reservation, priority: int) -> bool:
+    if kept.required:
+        return False
+    ask = state.applications[kept.application_id].asks[kept.key]
+    return ask.spec.priority <= priority
+
+
+def earmarked_below(state: PartitionState, limit: Limit) -> Iterator[Reservation]:
+    """Yield the earmarks of asks for which a limit of a user or a group counts."""
+    queue = state.queues[limit.path]
+    for node in state.nodes.values():
+        for kept in node.reservations.values():
+            app = state.applications[kept.application_id]
+            owner = app.group if limit.of_group else app.spec.user
+            if kept.earmark is not None and owner == limit.owner and queue in app.queue.lineage:
+                yield kept
+
+
+def is_limited_by_promises(state: PartitionState, app: Application, wanted: Resource) -> bool:
+    """Whether a limit of its user or group has no room for this once all promised room is used."""
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        coming = dict(wanted)
+        for other in earmarked_below(state, limit):
+            charge(coming, other.promised)
+        entries = ((kind, coming[kind]) for kind, quantity in wanted.items() if quantity > 0)
+        if not has_room(limit.max_resources, state.usage_of(limit).amounts, entries):
+            return True
+    return False
+
+
+def earmarks_of(state: PartitionState, ask: Ask) -> int:
+    """Count the repeats that have an earmark already."""
+    return sum(1 for id_ in ask.reserved if kept_for(state, ask, id_).earmark is not None)

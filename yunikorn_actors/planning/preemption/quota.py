@@ -1,0 +1,142 @@
+"""Victims where a queue is above a maximum that was lowered.
+
+The plan of a queue is what it uses above its maximum, as far as neither it nor an ancestor would
+come below its guarantee. A parent shares its plan among its children in proportion to what each
+uses above its own guarantee, rounded down. A leaf gives what fits into its share and never more.
+"""
+
+from collections.abc import Container, Iterator
+
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted, may_give
+from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource, charge, discharge
+
+HOUR_NS = 3_600_000_000_000
+Order = tuple[bool, bool, int, int, int, float, int, str]
+
+
+def plan_of(queue: Queue, usage: ExpectedUsage) -> Resource:
+    """Return how much is to go, in the types of which too much is used."""
+    used = usage.of(queue)
+    plan = {kind: used.get(kind, 0) - size for kind, size in (queue.spec.max or {}).items()}
+    for level in queue.lineage:
+        above = _above_guarantee(level, usage)
+        plan = {kind: min(over, above.get(kind, 0)) for kind, over in plan.items()}
+    return {kind: over for kind, over in plan.items() if over > 0}
+
+
+def _above_guarantee(queue: Queue, usage: ExpectedUsage) -> Resource:
+    guaranteed = queue.spec.guaranteed or {}
+    return {
+        kind: quantity - guaranteed.get(kind, 0)
+        for kind, quantity in usage.of(queue).items()
+        if quantity > guaranteed.get(kind, 0)
+    }
+
+
+def _weight(child: Queue, usage: ExpectedUsage) -> Resource:
+    """What it uses above its guarantee, in the guaranteed types; all usage if it has no guarantee.
+
+    A shortfall adds no weight, and a child that is nowhere above its guarantee gives nothing.
+    """
+    above = _above_guarantee(child, usage)
+    if not child.spec.guaranteed:
+        return above
+    return {kind: quantity for kind, quantity in above.items() if kind in child.spec.guaranteed}
+
+
+def may_be_victim(allocation: Allocation, plan: Resource) -> bool:
+    sizes = allocation.resource
+    return may_be_preempted(allocation, plan) and any(sizes.get(kind, 0) > 0 for kind in plan)
+
+
+def keeps_guarantees(leaf: Queue, victim: Resource, plan: Resource, usage: ExpectedUsage) -> bool:
+    return all(may_give(level, usage.of(level), victim, plan) for level in leaf.lineage)
+
+
+class Enforcement:
+    def __init__(self, state: PartitionState, usage: ExpectedUsage, taken: Container[str]) -> None:
+        self._state = state
+        self._usage = usage
+        self._taken = taken
+
+    def victims_of(self, queue: Queue) -> tuple[Allocation, ...]:
+        """Return the victims, least important first; there may be none."""
+        plan = plan_of(queue, self._usage)
+        return tuple(self._gather(queue, plan)) if plan else ()
+
+    def _gather(self, queue: Queue, plan: Resource) -> Iterator[Allocation]:
+        if queue.is_leaf:
+            yield from self._pick(queue, plan)
+            return
+        shares = [(child, self._share(queue, child, plan)) for child in _in_order(queue)]
+        for child, share in shares:
+            if share:
+                yield from self._gather(child, share)
+
+    def _share(self, parent: Queue, child: Queue, plan: Resource) -> Resource:
+        """Every child gives in proportion to its weight in a type."""
+        totals: Resource = {}
+        for sibling in parent.children.values():
+            charge(totals, _weight(sibling, self._usage))
+        weight = _weight(child, self._usage)
+        shares = {
+            kind: amount * weight[kind] // totals[kind]
+            for kind, amount in plan.items()
+            if kind in weight
+        }
+        return {kind: amount for kind, amount in shares.items() if amount}
+
+    def _pick(self, leaf: Queue, plan: Resource) -> Iterator[Allocation]:
+        left = dict(plan)
+        for allocation in self._candidates(leaf, plan):
+            resource = allocation.resource
+            fits = all(resource.get(kind, 0) <= amount for kind, amount in left.items())
+            if fits and keeps_guarantees(leaf, resource, plan, self._usage):
+                self._usage.take(leaf, resource)
+                discharge(left, {kind: resource.get(kind, 0) for kind in left})
+                yield allocation
+
+    def _candidates(self, leaf: Queue, plan: Resource) -> list[Allocation]:
+        found = [
+            (_order(allocation, app.asks[allocation.spec.key], leaf, plan), allocation)
+            for app in (self._state.applications[id_] for id_ in leaf.applications.values())
+            for allocation in app.allocations.values()
+            if may_be_victim(allocation, plan) and allocation.uuid not in self._taken
+        ]
+        found.sort(key=_first)
+        return [allocation for _, allocation in found]
+
+
+def _in_order(queue: Queue) -> list[Queue]:
+    return [child for _, child in sorted(queue.children.items())]
+
+
+def _first(item: tuple[Order, Allocation]) -> Order:
+    return item[0]
+
+
+def _order(allocation: Allocation, ask: Ask, leaf: Queue, plan: Resource) -> Order:
+    """Opted-out work last of all, originators before it; then the better match of types.
+
+    Among equals the less important is preempted, then the newer by whole hours, then the smaller.
+    """
+    resource = allocation.resource
+    share = 0.0
+    for kind in plan:
+        size = (leaf.spec.max or {}).get(kind, 0)
+        quantity = resource.get(kind, 0)
+        share = max(share, quantity / size if size > 0 else float(quantity))
+    return (
+        not allocation.spec.allow_preempt_self,
+        allocation.spec.originator,
+        -sum(1 for kind in plan if kind in resource),
+        allocation.spec.priority,
+        -(ask.created_ns // HOUR_NS),
+        share,
+        -ask.sequence,
+        allocation.uuid,
+    )

@@ -1,0 +1,122 @@
+"""Which leaves the preemptor looks at, and when.
+
+A leaf is *due* at the moment at which the first of its asks may preempt. A leaf in which nothing
+was found is *idle*: without a change the same search would find nothing again, so only a change
+makes it due, and not before its pause is over. A leaf is *blocked* as well if something that may be
+given up stood in the way: when that happens its asks need not wait for the pause.
+"""
+
+from yunikorn_actors.planning.model.views import Lane, QueueView
+from yunikorn_actors.planning.preemption.victim_rules import delay_of
+from yunikorn_actors.planning.requeue import PreemptingMarks
+from yunikorn_actors.planning.stages.stage import NEVER_NS
+
+PAUSE_NS = 15_000_000_000
+"""Between two attempts for one ask."""
+
+
+class Agenda:
+    def __init__(self, marks: PreemptingMarks, delay_ns: int) -> None:
+        self._marks = marks
+        self._delay_ns = delay_ns
+        self._due: dict[QueueView, int] = {}
+        """Leaves with asks that may preempt, and when to look at the first of them."""
+        self._idle: dict[QueueView, int] = {}
+        """Leaves for which nothing was found: when to look again once something has changed."""
+        self._blocked: dict[QueueView, None] = {}
+        """Leaves whose asks look again as soon as something that was promised is not any more."""
+        self.changes = 0
+        """How many changes there were: an ask that was tried after as many finds nothing new."""
+
+    def delay_of(self, leaf: QueueView) -> int:
+        return delay_of(leaf.queue, self._delay_ns)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether a change has made leaves due, or a leaf has to be given its time."""
+        marks = self._marks
+        if marks.lanes or (marks.was_freed and self._blocked):
+            return True
+        return marks.is_stale and bool(self._idle or marks.new)
+
+    def take_marks(self) -> None:
+        """Find the leaves to look at, and when."""
+        marks = self._marks
+        if marks.was_measured:
+            marks.was_measured = False
+            self.changes += 1
+            self._due.update(dict.fromkeys(marks.leaves, 0))
+            marks.leaves.clear()
+        if marks.is_stale:
+            marks.is_stale = False
+            self.changes += 1
+            for leaf, due_ns in self._idle.items():
+                self._advance(leaf, due_ns)
+            self._idle.clear()
+        if marks.was_freed:
+            marks.was_freed = False
+            self._due.update(dict.fromkeys(self._blocked, 0))
+            self._blocked.clear()
+        for leaf, created_ns in marks.new.items():
+            self._advance(leaf, created_ns + self.delay_of(leaf))
+        marks.new.clear()
+        # The lane of a mark may have ended, and another one of the same asks have taken its place.
+        for former in marks.lanes:
+            lane = former.leaf.lanes.get((former.shape, former.owner))
+            if lane is not None and may_preempt(lane):
+                self._due[lane.leaf] = 0
+        marks.lanes.clear()
+
+    def _advance(self, leaf: QueueView, due_ns: int) -> None:
+        self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
+
+    # -- what a plan asks and finds
+
+    def is_any_due(self, now_ns: int) -> bool:
+        return any(due_ns <= now_ns for due_ns in self._due.values())
+
+    def begin(self, leaf: QueueView, now_ns: int) -> bool:
+        """Say whether the leaf is due; it stays so until `end`, as the plan may be cut short."""
+        if self._due.get(leaf, NEVER_NS) > now_ns:
+            return False
+        self._due[leaf] = 0
+        return True
+
+    def end(self, leaf: QueueView, next_ns: int) -> None:
+        """All of the leaf was looked at; the next of its asks has waited long enough then."""
+        self._due[leaf] = next_ns
+
+    def rest(self, leaf: QueueView, due_ns: int) -> None:
+        """Nothing was found: look again after a change, and not before this time."""
+        self._idle[leaf] = min(due_ns, self._idle.get(leaf, NEVER_NS))
+
+    def block(self, leaf: QueueView, now_ns: int) -> None:
+        """The obstacle may end at any time; then the asks do not wait for the pause."""
+        self._blocked[leaf] = None
+        self.rest(leaf, now_ns + PAUSE_NS)
+
+    def retry(self, leaf: QueueView) -> None:
+        """Look again as soon as the newer facts are here, without the pause."""
+        self._idle[leaf] = 0
+
+    def clear(self) -> None:
+        """Nothing is ever due: preemption is switched off."""
+        self._due.clear()
+
+    def next_ns(self) -> int:
+        """Return when to come back; a leaf in which nothing waits is forgotten."""
+        for leaf in [leaf for leaf in self._due if not leaf.lanes]:
+            del self._due[leaf]
+        times = (due_ns for leaf, due_ns in self._due.items() if _has_waiting(leaf))
+        return min(times, default=NEVER_NS)
+
+
+def may_preempt(lane: Lane) -> bool:
+    """Lanes that wait for room on nodes or in queues; a user's limit is nobody else's fault."""
+    if lane.is_open or lane.shape.required_node:
+        return False
+    return lane.refused_by is None or isinstance(lane.refused_by, QueueView)
+
+
+def _has_waiting(leaf: QueueView) -> bool:
+    return len(leaf.lanes) > len(leaf.open_lanes)

@@ -1,0 +1,177 @@
+"""What preemption may do: pure functions of queues, allocations and expected usage.
+
+For a guarantee: an ask looks for victims below its fence, never in its own leaf. A victim is not
+more important than the ask, compared in the queue where their paths meet. A queue that gives never
+ends below its guarantee, and the queue that takes never ends above.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from yunikorn_actors.config import PreemptionPolicy
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource, match_any
+
+Reach = dict[str, int | None]
+"""Path of a leaf to the highest priority that may be a victim there; None is any."""
+
+
+# -- the asking side
+
+
+def delay_of(leaf: Queue, otherwise_ns: int) -> int:
+    """Return how long an ask has to wait before victims may be preempted for it."""
+    delay_ns = leaf.properties.preemption_delay_ns
+    return otherwise_ns if delay_ns is None else delay_ns
+
+
+Bounds = dict[str, Resource]
+"""Path of a queue to what it is guaranteed, which bounds what may be taken for it."""
+
+
+def bounds_of(leaf: Queue, wanted: Resource) -> Bounds:
+    """Return which guarantees bound the asking side, or none where nothing entitles the ask.
+
+    Its own alone where it has one; else those of all its ancestors.
+    """
+    queues = (leaf,) if leaf.spec.guaranteed else leaf.lineage
+    bounds = {queue.path: queue.spec.guaranteed for queue in queues if queue.spec.guaranteed}
+    entitled = any(wanted.get(kind, 0) > 0 for bound in bounds.values() for kind in bound)
+    return bounds if entitled else {}
+
+
+def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[str, ...]:
+    """Name the wanted types of which more is used than the limit allows, if it names them."""
+    if not limit:
+        return ()
+    return tuple(
+        [
+            kind
+            for kind, quantity in wanted.items()
+            if quantity > 0 and kind in limit and used.get(kind, 0) > limit[kind]
+        ]
+    )
+
+
+def fence_of(leaf: Queue, wanted: Resource, usage: ExpectedUsage, bounds: Bounds) -> Queue:
+    """Return the first queue that fences its asks in, or whose own work must be preempted.
+
+    It must if the maximum of the queue, or the guarantee that bounds it, leaves no room for the
+    ask. The usage includes the ask already.
+    """
+    for level in leaf.lineage:
+        if level.properties.preemption_policy is PreemptionPolicy.FENCE:
+            return level
+        used = usage.of(level)
+        if level.parent is not None and excess(level.spec.max, used, wanted):
+            return level
+        if excess(bounds.get(level.path), used, wanted):
+            return level
+    return leaf.lineage[-1]
+
+
+def reach_of(leaf: Queue, priority: int, fence: Queue) -> Reach:
+    """Return the leaves in which an ask may look for victims."""
+    reach: Reach = {}
+    if leaf is fence:
+        return reach
+    for child, level in pairwise(leaf.lineage):
+        priority = _outside(child, priority)
+        for sibling in level.children.values():
+            if sibling is not child:
+                reach.update(_inside(sibling, priority))
+        if level is fence:
+            break
+    return reach
+
+
+def _outside(queue: Queue, priority: int) -> int:
+    """Return how important something in the queue is to those beside it."""
+    offset = queue.properties.priority_offset
+    return offset if queue.properties.priority_fence else priority + offset
+
+
+def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | None]]:
+    """Yield the leaves below, each with what is not too important there."""
+    properties = queue.properties
+    if priority is not None and properties.priority_fence:
+        if properties.priority_offset > priority:
+            return
+        priority = None
+    elif priority is not None:
+        priority -= properties.priority_offset
+    if not queue.is_leaf:
+        for child in queue.children.values():
+            yield from _inside(child, priority)
+    elif properties.preemption_policy is not PreemptionPolicy.DISABLED:
+        yield queue.path, priority
+
+
+# -- the giving side
+
+
+def may_be_preempted(allocation: Allocation, wanted: Resource) -> bool:
+    """Whether it may be a victim at all: not bound to its node, not on its way out (G12)."""
+    return (
+        allocation.may_be_released
+        and not allocation.spec.required_node
+        and match_any(allocation.resource, wanted)
+    )
+
+
+def is_reached(reach: Reach, leaf: Queue, allocation: Allocation) -> bool:
+    if leaf.path not in reach:
+        return False
+    limit = reach[leaf.path]
+    return limit is None or allocation.spec.priority <= limit
+
+
+def guards(asking: Queue, giving: Queue) -> tuple[Queue, ...]:
+    """Return the queues whose guarantees protect work of the giving leaf from the asking one."""
+    common = frozenset(queue.path for queue in asking.lineage)
+    return tuple(q for q in giving.lineage if q.spec.guaranteed and q.path not in common)
+
+
+def share_a_guarantee(asking: Queue, giving: Queue) -> bool:
+    """Whether both share only the guarantee of a common ancestor, so that neither is entitled."""
+    if asking.spec.guaranteed or guards(asking, giving):
+        return False
+    return any(queue.spec.guaranteed for queue in giving.lineage)
+
+
+def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -> bool:
+    """Whether a queue is above its guarantee, and stays at it without the victim.
+
+    It must be above in a wanted type, if it has a guarantee for one. A type of which it
+    already uses less than its guarantee then forbids nothing.
+    """
+    guaranteed = queue.spec.guaranteed or {}
+    named = [kind for kind in guaranteed if victim.get(kind, 0) > 0]
+    if not named:
+        return True
+    wanted_too = [kind for kind in named if wanted.get(kind, 0) > 0] or named
+    if not any(used.get(kind, 0) > guaranteed[kind] for kind in wanted_too):
+        return False
+    return not any(
+        used.get(kind, 0) >= guaranteed[kind] > used.get(kind, 0) - victim[kind] for kind in named
+    )
+
+
+# -- order
+
+Order = tuple[bool, bool, int, int, int, str]
+
+
+def order_of(allocation: Allocation, ask: Ask) -> Order:
+    """Order victims: opted-out work last of all, originators before it, the newest first."""
+    spec = allocation.spec
+    return (
+        not spec.allow_preempt_self,
+        spec.originator,
+        -ask.created_ns,
+        -ask.sequence,
+        -allocation.allocated_ns,
+        allocation.uuid,
+    )

@@ -1,0 +1,340 @@
+"""Victims for an ask of a queue below its guarantee.
+
+On each node victims are picked in order until there is room, and unnecessary ones are left out.
+Nodes are compared by their victims (opted-out work and originators last, then by number). If a
+quota refuses the ask, more victims may be needed elsewhere. What one ask gets is counted before the
+next one looks: room beyond it serves the next ask, which then needs no victims. So the solutions of
+all nodes stay on a heap; only the one on top is worked out again, and a changed node is added anew.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.planning.model.views import AppView
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.outlook import Scene
+from yunikorn_actors.planning.preemption.preemptor_ask import (
+    Claimant,
+    Lack,
+    Victim,
+    candidates_on,
+    has_only_to_wait,
+    in_order,
+    is_kept_for_another,
+    is_usable,
+)
+from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource, charge, fits_in
+
+RETRACTIONS_MAX = 100
+"""The most choices that are taken back on one node."""
+Score = tuple[bool, bool, int, str]
+
+
+class Solution(NamedTuple):
+    node_id: str
+    victims: tuple[Allocation, ...]
+    """Empty if enough room is coming free already and is not promised."""
+    has_only_to_wait: bool
+    """It needs no earmark: with the room that comes free it is placed like any other ask."""
+
+
+class Search:
+    """For all asks of one leaf that are alike, within one plan.
+
+    Nodes and queues are searched by one object: a victim that a node needs may be one that a quota
+    needs too, and what is tried on either side must be taken back on both.
+    """
+
+    def __init__(self, scene: Scene, leaf: Queue, spec: AskSpec, shape: Shape) -> None:
+        self._shape = shape
+        self._scene = scene
+        self._state: PartitionState = scene.state
+        self._usage: ExpectedUsage = scene.usage
+        self._leaf = leaf
+        self._candidates: dict[str, list[Victim]] = {}
+        self._ordered: list[Victim] | None = None
+        self._heap: list[tuple[Score, str]] | None = None
+        self.is_over = False
+        """Nothing was found, and nothing will be found within this plan."""
+        self.is_blocked = False
+        """Another ask has a node, or promised room, that it may yet give up or use."""
+        self._seen = 0
+        self._claimant: Claimant
+        self._spec = spec
+
+    def next(self, app: AppView, spec: AskSpec) -> Solution | None:
+        """Find room for one more ask; what it gets is taken from then on."""
+        self._spec = spec
+        self._claimant = Claimant(self._state, self._usage, self._leaf, spec)
+        hopeless = self._claimant.is_hopeless
+        found = None if hopeless else self._find(app)
+        if hopeless and self._scene.has_promises:
+            self.is_blocked = True
+        if found is None:
+            self.is_over = True
+            self._claimant.withdraw()
+        return found
+
+    def _find(self, app: AppView) -> Solution | None:
+        while (best := self._best()) is not None:
+            node_id, victims = best
+            chosen = self._with_more(node_id, victims)
+            if chosen is None:
+                break
+            # Context asks the same of the same victims; whether those on the node do for the quotas
+            # is known by now. A node for which the answer is no comes up again when something has
+            # changed there.
+            if self._claimant.may_have(chosen, quotas=chosen is not victims):
+                return self._settle_on(node_id, app, chosen)
+        self._look_at_all()
+        return None
+
+    def _with_more(self, node_id: str, victims: list[Victim]) -> list[Victim] | None:
+        """Add the victims that the quotas need, and leave out what these make unnecessary."""
+        # The victims on the node go in any case, so the queues are asked with them gone.
+        for victim in victims:
+            self._claimant.take(victim)
+        more = self._more(victims)
+        if not more:
+            chosen = None if more is None else victims
+            for victim in victims:
+                self._claimant.give_back(victim)
+            return chosen
+        chosen = self._spare(self._state.nodes[node_id], [*victims, *more])
+        for victim in chosen:
+            self._claimant.give_back(victim)
+        return chosen
+
+    def _settle_on(self, node_id: str, app: AppView, chosen: list[Victim]) -> Solution:
+        node, scene = self._state.nodes[node_id], self._scene
+        going = tuple(victim.allocation for victim in chosen)
+        for victim in chosen:
+            self._claimant.take(victim)
+        waits = not going and self._has_only_to_wait(node)
+        for allocation in going:
+            scene.take(allocation)
+        scene.promise(node, app, self._claimant.wanted)
+        return Solution(node_id, going, waits)
+
+    def _has_only_to_wait(self, node: Node) -> bool:
+        """Whether the room is free already, so that the ask only waits for the node to open."""
+        free, wanted = self._scene.free_on(node), self._claimant.wanted
+        opens = self._scene.is_opening(node) and fits_in(wanted, free)
+        return opens or has_only_to_wait(node, free, wanted)
+
+    # -- nodes
+
+    def _best(self) -> tuple[str, list[Victim]] | None:
+        """Pop the node that costs least; a solution that has become worse goes back."""
+        # Nodes that changed since the last ask are offered again. The others keep their old score,
+        # which is checked when they come up.
+        changed = self._scene.changed
+        again = dict.fromkeys(changed[self._seen :])
+        if self._heap is None:
+            self._heap, again = [], dict.fromkeys(self._state.nodes)
+        self._seen = len(changed)
+        for node_id in again:
+            self._offer(node_id)
+        while self._heap:
+            score, node_id = heappop(self._heap)
+            victims = self._solve(node_id)
+            if victims is None:
+                continue
+            now = _score(node_id, victims)
+            if now <= score:
+                return node_id, victims
+            heappush(self._heap, (now, node_id))
+        return None
+
+    def _offer(self, node_id: str) -> None:
+        """File a node by the best that it could be: it is worked out when that is the best of all.
+
+        Where there is room it may need no victim, elsewhere it needs one at least.
+        """
+        assert self._heap is not None
+        room = self._scene.room_on(self._state.nodes[node_id])
+        needs_one = room is not None and not fits_in(self._claimant.wanted, room)
+        heappush(self._heap, ((False, False, int(needs_one), node_id), node_id))
+
+    def _look_at_all(self) -> None:
+        """Find out of the nodes that never were the best whether something blocks them."""
+        for _, node_id in self._heap or ():
+            self._solve(node_id)
+
+    def _solve(self, node_id: str) -> list[Victim] | None:
+        """Return the fewest victims in order that make room on one node."""
+        if is_barred(self._shape, node_id):
+            return None
+        node = self._state.nodes[node_id]
+        room = self._scene.room_on(node)
+        opens = self._scene.is_opening(node)
+        if room is None or not (opens or is_usable(self._state, node, self._spec)):
+            self.is_blocked = self.is_blocked or room is None or bool(node.reservations)
+            return None
+        short = {
+            kind: quantity - room.get(kind, 0)
+            for kind, quantity in self._claimant.wanted.items()
+            if quantity > 0 and quantity > room.get(kind, 0)
+        }
+        picked: list[Victim] = []
+        found = not short or self._pick(self._candidates_on(node_id), short, picked)
+        # Preempting must not take the asking side above its own guarantee, whatever it frees.
+        found = found and not any(self._claimant.lacks_guarantee())
+        # So far they were only tried; `_settle_on` takes those of the best node for good.
+        for victim in picked:
+            self._claimant.give_back(victim)
+        is_kept = not (opens or self._scene.is_cleared(node))
+        is_kept = is_kept and is_kept_for_another(node, self._spec)
+        if not found or (not picked and is_kept):
+            self.is_blocked = self.is_blocked or bool(node.reservations)
+            return None
+        return self._without_needless(picked, short)
+
+    def _pick(self, candidates: list[Victim], short: Resource, picked: list[Victim]) -> bool:
+        """Take them in order until nothing is short.
+
+        A victim may use up what its queue can give, so that a better one cannot be taken. Then the
+        last choice is taken back and the search goes on, up to the bound.
+        """
+        claimant = self._claimant
+        # Positions at which a victim was taken; what lies behind them has been decided.
+        taken_at: list[int] = []
+        position, steps = 0, 0
+        while _is_short(short):
+            if position == len(candidates):
+                steps += 1
+                if not taken_at or steps > RETRACTIONS_MAX:
+                    return False
+                position = taken_at.pop()
+                victim = picked.pop()
+                claimant.give_back(victim)
+                _grow(short, victim.resource)
+                position += 1
+                continue
+            victim = candidates[position]
+            if _helps(victim.resource, short) and claimant.may_take(victim):
+                claimant.take(victim)
+                picked.append(victim)
+                taken_at.append(position)
+                _reduce(short, victim.resource)
+            position += 1
+        return True
+
+    def _without_needless(self, picked: list[Victim], short: Resource) -> list[Victim]:
+        """Leave out victims that a later, bigger one made unnecessary, the last in order first.
+
+        Not where the guarantees need them: without one of them a queue may stay above its own, or
+        a later victim may be forbidden.
+        """
+        kept = list(picked)
+        for victim in reversed(picked):
+            rest = [other for other in kept if other is not victim]
+            _grow(short, victim.resource)
+            if not _is_short(short) and self._claimant.may_have(rest):
+                kept = rest
+            else:
+                _reduce(short, victim.resource)
+        return kept
+
+    def _candidates_on(self, node_id: str) -> list[Victim]:
+        found = self._candidates.get(node_id)
+        if found is None:
+            node = self._state.nodes[node_id]
+            found = self._candidates[node_id] = candidates_on(self._state, node, self._claimant)
+        taken = self._scene.taken
+        return [victim for victim in found if victim.allocation.uuid not in taken]
+
+    # -- queues
+
+    def _more(self, victims: list[Victim]) -> list[Victim] | None:
+        """Pick the further victims that the quotas need to let the ask in; None if they cannot."""
+        lacks = tuple(self._claimant.lacks_quota())
+        more: list[Victim] = []
+        if not lacks:
+            return more
+        for victim in self._everywhere():
+            if victim in victims or not _relieves(victim, lacks):
+                continue
+            if self._claimant.may_take(victim):
+                self._claimant.take(victim)
+                more.append(victim)
+                lacks = tuple(self._claimant.lacks_quota())
+                if not lacks:
+                    return more
+        for victim in more:
+            self._claimant.give_back(victim)
+        return None
+
+    def _everywhere(self) -> Iterator[Victim]:
+        """Yield all candidates in order; they are put in order once."""
+        if self._ordered is None:
+            nodes = self._state.nodes
+            self._ordered = [v for node_id in nodes for v in self._candidates_on(node_id)]
+            self._ordered.sort(key=in_order)
+        taken = self._scene.taken
+        return (victim for victim in self._ordered if victim.allocation.uuid not in taken)
+
+    def _spare(self, node: Node, chosen: list[Victim]) -> list[Victim]:
+        """Leave out victims that turned out to be unnecessary, the last in order first.
+
+        Those of the node as well: a victim for a quota may make room on the node, too.
+        """
+        claimant, kept = self._claimant, list(chosen)
+        for victim in reversed(chosen):
+            claimant.give_back(victim)
+            rest = [other for other in kept if other is not victim]
+            lacks = any(claimant.lacks_quota()) or any(claimant.lacks_guarantee())
+            if lacks or not self._has_room(node, rest):
+                claimant.take(victim)
+            else:
+                kept = rest
+        return kept
+
+    def _has_room(self, node: Node, victims: list[Victim]) -> bool:
+        """Whether the ask fits on the node when these are gone."""
+        room = dict(self._scene.room_on(node) or {})
+        for victim in victims:
+            if victim.allocation.node_id == node.id:
+                charge(room, victim.resource)
+        return fits_in(self._claimant.wanted, room)
+
+
+def is_barred(shape: Shape, node_id: str) -> bool:
+    """The resource manager refuses this node to the ask, so victims there would be in vain."""
+    return shape.is_refused(node_id, Use.PREEMPTING) or shape.is_refused(node_id, Use.PLACING)
+
+
+def _score(node_id: str, victims: list[Victim]) -> Score:
+    opted_out = any(victim.order[0] for victim in victims)
+    originator = any(victim.order[1] for victim in victims)
+    return (opted_out, originator, len(victims), node_id)
+
+
+def _helps(resource: Resource, short: Resource) -> bool:
+    return any(quantity > 0 and resource.get(kind, 0) > 0 for kind, quantity in short.items())
+
+
+def _is_short(short: Resource) -> bool:
+    return any(quantity > 0 for quantity in short.values())
+
+
+def _reduce(short: Resource, resource: Resource) -> None:
+    for kind in short:
+        short[kind] -= resource.get(kind, 0)
+
+
+def _grow(short: Resource, resource: Resource) -> None:
+    for kind in short:
+        short[kind] += resource.get(kind, 0)
+
+
+def _relieves(victim: Victim, lacks: tuple[Lack, ...]) -> bool:
+    return any(
+        queue in victim.leaf.lineage and victim.resource.get(kind, 0) > 0 for queue, kind in lacks
+    )

@@ -1,0 +1,314 @@
+"""Placing: which ask runs where, decided one allocation at a time.
+
+The way leads from the root to the first queue with something to try, to its first application and
+the first ask of that. An ask that cannot be placed is filed under the reason and is not tried again
+before a change that can help.
+"""
+
+from yunikorn_actors.planning.model.in_flight import InFlight
+from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.queue_order import rekey
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
+from yunikorn_actors.planning.stages.backoff import Backoff
+from yunikorn_actors.planning.stages.gangs import Admitter
+from yunikorn_actors.planning.stages.reserve import Reserved, Reserver, gate_of_reserved
+from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.facts import AllocationCommitted, AllocationsCommitted
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.proposals import Allocate, Proposal
+from yunikorn_actors.state.reservations import own_earmark
+
+
+class Placer:
+    """One decision: its questions, what it takes, and what becomes of it, in one place.
+
+    A refusal has to give back exactly what the decision took, so both stand in one class.
+    """
+
+    due_ns = NEVER_NS
+
+    def __init__(
+        self,
+        model: Model,
+        desk: Desk,
+        *,
+        admitter: Admitter,
+        backoff: Backoff,
+        reserver: Reserver,
+    ) -> None:
+        self._model = model
+        self._desk = desk
+        self._findings = desk.findings
+        self._admitter = admitter
+        self._backoff = backoff
+        self._reserver = reserver
+        self._reserved = Reserved(model)
+        # The model has to know what is placed, because amounts rest on it; other parts keep theirs.
+        self._in_flight = model.flights.placements
+
+    @property
+    def has_work(self) -> bool:
+        wakes, root = self._model.wakes, self._model.tree.root
+        if wakes.places or wakes.gangs.first:
+            return True
+        return root is not None and root.has_work
+
+    # -- the stages
+
+    def place_first(self, _now_ns: int, room: int) -> list[Proposal]:
+        """Try the asks whose placeholder is gone at last: they come first to what it freed."""
+        proposals: list[Proposal] = []
+        for ask in self._take_first():
+            if len(proposals) >= room:
+                self._model.wakes.goes_first((ask.app, ask.ask.spec.key))
+            elif not gate_of(self._model.state, ask) and not ask.app.blocked_at():
+                node = self._node_for(ask)
+                if node is not None:
+                    proposal = self._decide(ask, node)
+                    self._in_flight[proposal.proposal_id].goes_first = True
+                    proposals.append(proposal)
+        return proposals
+
+    def _take_first(self) -> list[AskView]:
+        """Take the asks that go before everybody else, each once."""
+        marks = self._model.wakes.gangs
+        if not marks.first:
+            return []
+        owed, marks.first = marks.first, []
+        asks = [app.asks.get(key) for app, key in owed]
+        return [ask for ask in asks if ask is not None and ask.open]
+
+    def place_reserved(self, _now_ns: int, room: int) -> list[Proposal]:
+        """Try asks with a reservation on their nodes, then on others: that frees their own."""
+        proposals: list[Proposal] = []
+        if not self._model.reserved_nodes:
+            return proposals
+        # An application may have a place to start only since the last plan.
+        self._model.participants.top_up()
+        reserved = self._reserved
+        for ask, node, item in reserved.ready():
+            if len(proposals) >= room:
+                break
+            if gate_of_reserved(ask, item) is None and not self.is_blocked(ask.app):
+                proposals.append(self._decide(ask, node))
+        while len(proposals) < room and (other := reserved.first_elsewhere()) is not None:
+            self._try(other.app.leaf, other, proposals)
+        return proposals
+
+    def plan(self, _now_ns: int, room: int) -> list[Proposal]:
+        """The main loop; when nothing is left, a gang whose commitment lapsed has its turn."""
+        proposals: list[Proposal] = []
+        # Places may have come free since the last plan; whoever gets one takes part from the start.
+        self._model.participants.top_up()
+        while len(proposals) < room and (self._next(proposals) or self._admitter.offer_lapsed()):
+            pass
+        return proposals
+
+    # -- one decision
+
+    def _next(self, proposals: list[Proposal]) -> bool:
+        """Make one decision, or file what could not be placed; False when nothing is left."""
+        model = self._model
+        root = model.tree.root
+        if root is None or not root.children:
+            return model.participants.top_up()
+        leaf = root
+        # Only queues with an open lane below them are children in the order, so a leaf is reached.
+        while not leaf.open_lanes:
+            leaf = leaf.children[0][1]
+        if not self._try(leaf, leaf.open_lanes.first(), proposals):
+            # The application may have been woken for a place: it leaves the place to the next.
+            model.participants.top_up()
+        return True
+
+    def _try(self, leaf: QueueView, ask: AskView, proposals: list[Proposal]) -> bool:
+        """Place the ask, or file what stands in its way."""
+        app, shape, model = ask.app, ask.shape, self._model
+        if self.is_blocked(app):
+            return False
+        if shape is model.shapes.turns:
+            return self._take_turn(app, proposals)
+        # The order of these questions is that of their cost, and of how many asks one answer
+        # serves.
+        if self._backoff.must_rest(ask):
+            return False
+        gate = gate_of(model.state, ask)
+        if gate is not None:
+            self._refuse(leaf.lanes[shape, app.owner], gate)
+            return False
+        node = self._node_for(ask)
+        if node is not None:
+            proposals.append(self._decide(ask, node))
+            return True
+        self._file(ask, proposals)
+        return False
+
+    def _node_for(self, ask: AskView) -> NodeView | None:
+        """Return the first node with room; of a required one others may have a part for them."""
+        node = self._model.nodes.first_fit(ask.shape, ask.app.node_order)
+        if node is None or (ask.shape.required_node and not self._model.may_use(ask, node)):
+            return None
+        return node
+
+    def is_blocked(self, app: AppView) -> bool:
+        """Hold the application back if a maximum of running applications is reached."""
+        if app.app.state is not ApplicationState.ACCEPTED:
+            return False
+        gate = app.blocked_at()
+        if gate is not None:
+            if app.blocked_by is None:
+                self._model.participants.hold(app, gate)
+            self._findings.note_blocked(app, gate)
+        return gate is not None
+
+    def _take_turn(self, app: AppView, proposals: list[Proposal]) -> bool:
+        """Admit the gang, and try all of its placeholders at once: no ask comes in between.
+
+        So what it was admitted to is still there for each of them, however many a plan may hold.
+        """
+        self._model.gangs.end_turn(app)
+        admission = self._admitter.admit(app)
+        if admission is not None:
+            proposals.append(admission)
+            while (ask := app.first_placeholder()) is not None:
+                self._try(app.leaf, ask, proposals)
+        rekey(app.leaf)
+        return admission is not None
+
+    def _refuse(self, lane: Lane, gate: Gate) -> None:
+        self._model.tree.refuse(lane, gate)
+        if gate.is_quota:
+            self._findings.note_lane(lane)
+        else:
+            # Only the size of the cluster refuses it: what to report shows at the end of the plan.
+            self._model.wakes.look_into_lane(lane)
+        self._change_passes(lane)
+
+    def _file(self, ask: AskView, proposals: list[Proposal]) -> None:
+        """No node has room: the shape waits, and a required node is kept at once."""
+        model, shape = self._model, ask.shape
+        model.tree.wait_for_node(shape)
+        for lane in model.shapes.lanes.get(shape, ()):
+            model.wakes.look_into_lane(lane)
+            self._change_passes(lane)
+        model.wakes.ask_may_reserve()
+        required = model.nodes.views.get(shape.required_node)
+        if required is not None:
+            model.wakes.required_node_is_full(required)
+            reservation = self._reserver.reserve_required(ask, required)
+            if reservation is not None:
+                proposals.append(reservation)
+
+    def _change_passes(self, lane: Lane) -> None:
+        """Everything in the lane was refused."""
+        if lane.leaf.queue.properties.backoff_count:
+            for _, app in lane.apps:
+                self._model.wakes.pass_changed(app)
+
+    def _decide(self, ask: AskView, node: NodeView) -> Allocate:
+        model, app = self._model, ask.app
+        resource, record = ask.resource, ask.ask
+        is_placeholder = ask.is_placeholder
+        # All that the decision takes leaves the view now: until Context has answered no other
+        # decision, of this plan or a later one, may count on it.
+        proposal_id = self._desk.next_id(self)
+        self._in_flight[proposal_id] = InFlight(ask, node, resource, app.limits, is_placeholder)
+        ask.inflight += 1
+        if record.reserved:
+            model.flights.serve(ask, node)
+            model.amounts.measure_earmarks(app, ask.ask.spec.key)
+        # Its place, its limits, its node, its queues: a refusal gives back the same four.
+        model.participants.start(app)
+        for limit in app.limits:
+            limit.take(app, resource)
+        model.nodes.take(node, resource)
+        model.amounts.use(app, resource, is_placeholder=is_placeholder, waited=ask.shape.total)
+        ask.waiting -= 1
+        model.asks.shut(ask, 1)
+        if is_placeholder:
+            app.placing += 1
+            model.gangs.follow_placing(app)
+            # From here on it is no longer to come: else the gang would be counted twice in this
+            # plan.
+            self._admitter.note_placing(app, resource)
+        rekey(app.leaf)
+        spec = record.spec
+        return Allocate(
+            proposal_id=proposal_id,
+            application_id=spec.application_id,
+            key=spec.key,
+            sequence=record.sequence,
+            node_id=node.id,
+        )
+
+    # -- what becomes of it
+
+    def subject_of(self, proposal_id: int) -> AskView:
+        return self._in_flight[proposal_id].ask
+
+    def resolve(self, proposal_id: int, fact: Resolving) -> bool:
+        """The ask may be another by now, and its node replaced by another of the same id."""
+        assert isinstance(fact, AllocationCommitted | AllocationsCommitted)
+        flight = self._in_flight.pop(proposal_id)
+        # Only what was committed exactly as it was decided is charged already. In all other cases
+        # it is given back here and charged anew with the amounts of the fact.
+        is_same = (
+            flight.resource == fact.resource and flight.is_placeholder is flight.ask.is_placeholder
+        )
+        if is_same and self._model.nodes.knows(flight.node):
+            self._resolve(flight)
+            self._model.asks.forget_if_done(flight.ask)
+            return True
+        self._let_go(flight)
+        return False
+
+    def reject(self, proposal_id: int) -> None:
+        """What it took is free again, and the ask waits again."""
+        flight, model = self._in_flight.pop(proposal_id), self._model
+        ask = flight.ask
+        self._let_go(flight)
+        # The attempt was refused, so nothing is resolved: the ask still goes first to its room.
+        if flight.goes_first:
+            model.wakes.goes_first((ask.app, ask.ask.spec.key))
+        if not ask.gone:
+            model.asks.resync(ask)
+        model.wakes.amounts_changed(ask.app.leaf)
+
+    def _resolve(self, flight: InFlight) -> None:
+        """The decision is in flight no longer."""
+        model, ask = self._model, flight.ask
+        app = ask.app
+        ask.inflight -= 1
+        if ask.is_placeholder:
+            app.placing -= 1
+        flights = model.flights
+        if flights.serving and flights.served(flight):
+            model.amounts.measure_earmarks(app, ask.ask.spec.key)
+        for limit in flight.limits:
+            limit.resolve(app, flight.resource)
+            model.participants.wake(limit)
+        model.participants.started(app)
+
+    def _let_go(self, flight: InFlight) -> None:
+        self._resolve(flight)
+        model, app = self._model, flight.ask.app
+        model.amounts.give_back(app, flight.resource, is_placeholder=flight.is_placeholder)
+        model.amounts.free_node(flight.node, flight.resource)
+        if flight.is_placeholder:
+            model.gangs.follow_placing(app)
+
+
+def gate_of(state: PartitionState, ask: AskView) -> Gate | None:
+    """Return what refuses the ask, if anything does; only quotas hold back a required node."""
+    wanted, leaf = ask.shape.wanted, ask.app.leaf
+    own = own_earmark(state, ask.ask, "") if ask.ask.reserved else None
+    # Its queues count the room promised to it as used already, so it must not count twice.
+    if own is not None:
+        return leaf.refusing_earmarked(wanted, own) or refusing_limit(ask.app.limits, wanted)
+    gate: Gate | None = leaf.refusing(wanted)
+    if gate is not None and gate.is_quota:
+        return gate
+    return refusing_limit(ask.app.limits, wanted) or (None if ask.shape.required_node else gate)

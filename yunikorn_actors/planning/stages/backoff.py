@@ -1,0 +1,125 @@
+"""Applications that rest, because too many of their asks found no node.
+
+A pass over an application's asks counts those that no node holds; an ask that waits for a node
+counts as if it had been tried. Where the count has reached the threshold of the leaf and the pass
+goes on to another ask, of whatever kind, the application rests for a while: nothing of it is tried,
+not even a new ask with a higher priority, and other applications go first. An ask counts as without
+a node only after the search for its victims, so no application rests before that.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.stages.stage import NEVER_NS
+from yunikorn_actors.state.allocations import AskOrder
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.proposals import Proposal
+
+
+class Backoff:
+    """Holds applications back, like a queue that lets no more of them start."""
+
+    kind: ClassVar[GateKind] = GateKind.NONE
+    name = "the back-off"
+
+    def __init__(self, model: Model) -> None:
+        self._participants = model.participants
+        self._tree = model.tree
+        self._wakes = model.wakes
+        self._now_ns = 0
+        self.resting: dict[AppView, int] = {}
+        """Until when."""
+        self.due_ns = NEVER_NS
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._wakes.passes)
+
+    def plan(self, now_ns: int, _room: int) -> list[Proposal]:
+        """Wake applications whose rest is over; the same asks may make them rest again."""
+        self._now_ns = now_ns
+        if self.due_ns <= now_ns:
+            self._wake(now_ns)
+        return []
+
+    def _wake(self, now_ns: int) -> None:
+        for app in [app for app, due_ns in self.resting.items() if due_ns <= now_ns]:
+            del self.resting[app]
+            # It may have come to be blocked by a run limit meanwhile, and stays so.
+            if app.blocked_by is self:
+                self._participants.come_back(app)
+            self._wakes.pass_changed(app)
+        self.due_ns = min(self.resting.values(), default=NEVER_NS)
+
+    def must_rest(self, ask: AskView) -> bool:
+        """Whether the pass ends before this ask: nothing more of it is tried in this plan."""
+        app = ask.app
+        threshold = app.leaf.queue.properties.backoff_count
+        if not threshold:
+            return False
+        # One that rests already ends its pass at any ask, a new one with a higher priority
+        # included.
+        if app not in self.resting:
+            before = sum(1 for order in self._misses(app) if order < ask.order)
+            if before < threshold:
+                return False
+        self._wakes.pass_changed(app)
+        self._hold(app)
+        return True
+
+    def end_passes(self, _now_ns: int, room: int) -> list[Proposal]:
+        """Nothing more is tried now; victims are sought for the asks that were, before any rest."""
+        for app in self._wakes.passes if room > 0 else ():
+            if app.blocked_by is self and app not in self.resting:
+                self._participants.come_back(app)
+                self._file(app)
+        return []
+
+    def _file(self, app: AppView) -> None:
+        """It left its lanes, so what refused them is not known any more: find it out again."""
+        for shape in app.piles:
+            lane, gate = app.leaf.lanes[shape, app.owner], app.leaf.refusing(shape.wanted)
+            if gate is not None and lane.is_open and not shape.required_node:
+                self._tree.refuse(lane, gate)
+
+    def begin_rests(self, _now_ns: int, room: int) -> list[Proposal]:
+        """Find the applications whose pass met too many misses and has more asks after them."""
+        if room > 0 and self._wakes.passes:
+            apps, self._wakes.passes = self._wakes.passes, {}
+            self._look_at(apps)
+        return []
+
+    def _look_at(self, apps: Iterable[AppView]) -> None:
+        for app in apps:
+            threshold = app.leaf.queue.properties.backoff_count
+            misses = self._misses(app) if threshold and app not in self.resting else []
+            if len(misses) < threshold or not misses or not app.is_schedulable:
+                continue
+            # The pass went on only if there is an ask behind the miss that reached the threshold.
+            last = sorted(misses)[threshold - 1]
+            if any(record.order() > last for record in app.app.asks.values()):
+                self._rest(app)
+
+    def _misses(self, app: AppView) -> list[AskOrder]:
+        """List the asks that every quota allows and no node, or the free size, has room for."""
+        return [
+            ask.order
+            for ask in app.asks.values()
+            if ask.open
+            and not ask.shape.required_node
+            and (ask.shape.waits_for_node or app.leaf.refusing(ask.shape.wanted) is not None)
+            and app.leaf.refusing_quota(ask.shape.wanted) is None
+            and refusing_limit(app.limits, ask.shape.wanted) is None
+        ]
+
+    def _rest(self, app: AppView) -> None:
+        until_ns = self._now_ns + app.leaf.queue.properties.backoff_delay_ns
+        self.due_ns = min(self.due_ns, self.resting.setdefault(app, until_ns))
+        self._hold(app)
+
+    def _hold(self, app: AppView) -> None:
+        if app.blocked_by is None:
+            self._participants.hold(app, self)

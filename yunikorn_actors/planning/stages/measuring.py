@@ -1,0 +1,65 @@
+"""What everything else relies on: sizes, shares and the order of queues."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.queue_order import rekey
+from yunikorn_actors.planning.model.views import QueueView
+from yunikorn_actors.planning.stages.stage import NEVER_NS
+from yunikorn_actors.state.proposals import Proposal
+
+STEPS_IN_ONE: Final = 2_000
+"""So many steps of measuring, of which there are four for each queue, are one plan."""
+
+
+class Measurer:
+    """Where there are many queues, it needs several plans, and nothing else is planned till then.
+
+    If something changes again before the end, the next plan measures everything at once: a cluster
+    that never stands still is planned for, too.
+    """
+
+    due_ns = NEVER_NS
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._marks = model.wakes.measures
+        self._left: Iterator[None] | None = None
+        """The steps that are left."""
+        self._newest: QueueView | None = None
+        """The last queue when it began: one that came since then is not among those measured."""
+
+    @property
+    def has_work(self) -> bool:
+        return self._marks.is_stale
+
+    def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
+        marks = self._marks
+        if marks.is_stale and not self._is_measured():
+            return []
+        for leaf in marks.leaves:
+            rekey(leaf)
+        marks.leaves.clear()
+        return []
+
+    def _is_measured(self) -> bool:
+        """The cluster or the configuration changed: limits and shares have new measures."""
+        model, marks = self._model, self._marks
+        queues = model.tree.queues.values()
+        newest = next(reversed(queues), None)
+        steps: int | None = STEPS_IN_ONE
+        if self._left is None or not marks.is_under_way or newest is not self._newest:
+            steps = STEPS_IN_ONE if self._left is None else None
+            self._left = model.tree.measure(model.state.capacity)
+            self._newest, marks.is_under_way = newest, True
+        done = sum(1 for _ in islice(self._left, steps))
+        if done == steps:
+            return False
+        self._left = None
+        # Sizes before places: a gate that allows more now wakes what it blocked.
+        for queue in queues:
+            model.participants.wake_blocked(queue)
+        model.wakes.measured(leaf for leaf in queues if leaf.lanes and leaf.is_entitled)
+        return True

@@ -1,0 +1,358 @@
+"""When to look for victims, for whom, and what is on its way.
+
+An ask of a queue with a guarantee may preempt when it has waited for the delay of its leaf. If
+nothing was found, the preemptor tries it again after a change, but not before a pause is over. It
+looks at an ask that can run on one node alone whenever that node changes, and at a quota when its
+time has come. The number of attempts in one plan is bounded, and only real attempts count (R-081).
+"""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
+from yunikorn_actors.planning.model.waiting_asks import waiting_in
+from yunikorn_actors.planning.preemption.outlook import Flight, Scene
+from yunikorn_actors.planning.preemption.preemptor_ask import earmarks_of, is_limited_by_promises
+from yunikorn_actors.planning.preemption.quota import Enforcement
+from yunikorn_actors.planning.preemption.required_node import victims_on
+from yunikorn_actors.planning.preemption.schedule import PAUSE_NS, Agenda, may_preempt
+from yunikorn_actors.planning.preemption.victim_search import Search, is_barred
+from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
+from yunikorn_actors.values.resource import charge
+
+ATTEMPTS_MAX = 256
+"""In one plan; what is left over is tried in the next."""
+
+
+class Preemptor:
+    """Asks that require a node, quotas, guarantees: three searches that share one scene.
+
+    They stay together, because each has to count what the ones before it decided in the same plan.
+    When to search is for the agenda, and how for `search`, `quota` and `required`.
+    """
+
+    def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
+        self._model = model
+        self._desk = desk
+        self._marks = model.wakes.preempting
+        self.in_flight: dict[int, Flight] = {}
+        self.agenda = Agenda(self._marks, delay_ns)
+        self._due_ns = NEVER_NS
+        """When an ask has waited long enough, or a quota is to be enforced."""
+        self.one_at_a_time = False
+        """The resource manager is asked first: until it answers, nothing counts on the result."""
+        self._is_cut_short = False
+        """The bound ended the last plan; there may be more to find."""
+        self._attempts = 0
+
+    @property
+    def due_ns(self) -> int:
+        return 0 if self._marks.was_measured else self._due_ns
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to look at, or to find out when to."""
+        if self._is_cut_short or self.agenda.has_changed:
+            return True
+        return self._marks.is_stale and bool(self._marks.nodes or self._model.state.quotas)
+
+    # -- what becomes of the proposals
+
+    def subject_of(self, proposal_id: int) -> AskView | str:
+        flight = self.in_flight[proposal_id]
+        return flight.beneficiary.queue if flight.ask is None else flight.ask
+
+    def resolve(self, proposal_id: int, _: Resolving | None = None) -> bool:
+        self._take_out(proposal_id)
+        return True
+
+    def _take_out(self, proposal_id: int) -> Flight:
+        flight, model = self.in_flight.pop(proposal_id), self._model
+        if flight.ask is not None:
+            flight.ask.keeping -= 1
+            # While this was on its way its node was not reserved anew; that may be due now.
+            model.asks.keep_required(flight.ask)
+        if flight.place is not None:
+            model.participants.resolve(flight.place)
+        if flight.node is not None and model.nodes.knows(flight.node):
+            flight.node.keeping -= 1
+            model.amounts.refresh_node(flight.node)
+        self._marks.is_stale = self._marks.was_freed = True
+        return flight
+
+    def reject(self, proposal_id: int) -> None:
+        """Look again as soon as the newer facts are here."""
+        flight = self._take_out(proposal_id)
+        # Without the pause of 15 s: the attempt was not in vain, only its view was old (H-23).
+        if flight.ask is not None and not flight.ask.gone:
+            self.agenda.retry(flight.ask.app.leaf)
+
+    def extend(self, proposal: Preempt, further: tuple[VictimRef, ...]) -> Preempt:
+        """Add victims that the resource manager asked for to a proposal that is not sent yet."""
+        victims = (*proposal.victims, *further)
+        self.in_flight[proposal.proposal_id].victims = victims
+        return replace(proposal, victims=victims)
+
+    # -- a plan
+
+    def plan(self, now_ns: int, room: int) -> list[Proposal]:
+        if room <= 0 or not (self.has_work or self.due_ns <= now_ns):
+            return []
+        self.agenda.take_marks()
+        self._attempts = 0
+        self._is_cut_short = False
+        proposals: list[Proposal] = []
+        # A generator, so that it stops exactly at the bound: each decision has been put in flight,
+        # and one that is not handed out would stay there for ever.
+        for proposal in self._decide(now_ns):
+            proposals.append(proposal)
+            if len(proposals) >= room:
+                self._is_cut_short = True
+                break
+        self._measure()
+        return proposals
+
+    def _decide(self, now_ns: int) -> Iterator[Preempt]:
+        yield from self._for_required_nodes(now_ns)
+        quotas = self._model.state.quotas.values()
+        if not self.agenda.is_any_due(now_ns) and all(due_ns > now_ns for due_ns in quotas):
+            return
+        # Made only now: it counts what was just decided for required nodes. For the same reason
+        # quotas come before guarantees: room that their victims leave spares other victims.
+        flights = self.in_flight.values()
+        scene = Scene(self._model, flights, one_at_a_time=self.one_at_a_time)
+        yield from self._for_quotas(scene, now_ns)
+        yield from self._for_guarantees(scene, now_ns)
+
+    def _measure(self) -> None:
+        """Find out when to come back."""
+        config = self._model.state.config
+        quotas = config is not None and config.quota_preemption_enabled
+        quotas_ns = min(self._open_quotas(), default=NEVER_NS) if quotas else NEVER_NS
+        self._due_ns = min(self.agenda.next_ns(), quotas_ns)
+
+    def _open_quotas(self) -> Iterator[int]:
+        """Yield when they are due; what is being enforced is looked at when that is resolved."""
+        for path, due_ns in self._model.state.quotas.items():
+            if not self._is_enforced(path) and path not in self._model.set_aside:
+                yield due_ns
+
+    def _propose(
+        self,
+        rule: PreemptionRule,
+        path: str,
+        victims: tuple[Allocation, ...],
+        ask: AskView | None = None,
+        node: NodeView | None = None,
+    ) -> Preempt:
+        spec = None if ask is None else ask.ask.spec
+        beneficiary = Beneficiary(
+            rule=rule,
+            queue=path,
+            application_id="" if spec is None else spec.application_id,
+            key="" if spec is None else spec.key,
+        )
+        refs = tuple(map(VictimRef.to, victims))
+        proposal_id = self._desk.next_id(self)
+        resource = {} if ask is None else ask.resource
+        place = None if ask is None else self._model.participants.take(ask.app)
+        self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource, place)
+        if ask is not None:
+            ask.keeping += 1
+        if node is not None:
+            node.keeping += 1
+            self._model.amounts.refresh_node(node)
+        return Preempt(
+            proposal_id=proposal_id,
+            beneficiary=beneficiary,
+            victims=refs,
+            sequence=0 if ask is None else ask.ask.sequence,
+            node_id="" if node is None else node.id,
+        )
+
+    # -- asks that can run on one node alone
+
+    def _for_required_nodes(self, now_ns: int) -> Iterator[Preempt]:
+        model = self._model
+        while self._marks.nodes:
+            first = next(iter(self._marks.nodes))
+            del self._marks.nodes[first]
+            node = model.nodes.views.get(first)
+            if node is None or node.keeping:
+                continue
+            for flight in tuple(node.node.reservations.values()):
+                ask = model.ask_of(flight.application_id, flight.key)
+                if flight.required and ask is not None and not node.keeping:
+                    yield from self._make_room(ask, node, now_ns)
+
+    def _make_room(self, ask: AskView, node: NodeView, now_ns: int) -> Iterator[Preempt]:
+        if not ask.open or not ask.ask.spec.allow_preempt_other or self._model.may_use(ask, node):
+            return
+        if self._is_refused(ask):
+            self._marks.full[node.id] = None
+            return
+        if is_barred(ask.shape, node.id):
+            return
+        free = dict(node.free)
+        for swap in self._model.flights.swaps.values():
+            if swap.is_leaving and swap.placeholder.node_id == node.id:
+                charge(free, swap.placeholder.resource)
+        victims = victims_on(self._model.state, node.node, ask.ask.spec, free)
+        if victims is None:
+            # Context records that there is no victim, but not again within the pause.
+            if ask.tried is not None and ask.tried[0] + PAUSE_NS > now_ns:
+                return
+            ask.tried = (now_ns, self.agenda.changes)
+        elif not victims:
+            return
+        rule = PreemptionRule.REQUIRED_NODE
+        yield self._propose(rule, ask.app.leaf.queue.path, victims or (), ask, node)
+
+    def _is_refused(self, ask: AskView) -> bool:
+        """A queue, a limit or a want of places refuses it: room on its node would not help it."""
+        app, wanted = ask.app, ask.shape.wanted
+        return (
+            app.leaf.refusing_quota(wanted) is not None
+            or refusing_limit(app.limits, wanted) is not None
+            or app.blocked_at() is not None
+            or is_limited_by_promises(self._model.state, app.app, ask.resource)
+        )
+
+    # -- quotas
+
+    def _for_quotas(self, scene: Scene, now_ns: int) -> Iterator[Preempt]:
+        """From the root down; never two at once on one path of the tree (R-082, R-083)."""
+        model = self._model
+        config = model.state.config
+        if config is None or not config.quota_preemption_enabled:
+            return
+        enforcement = Enforcement(model.state, scene.staying, scene.taken)
+        for path, due_ns in sorted(model.state.quotas.items()):
+            if due_ns > now_ns or self._is_enforced(path) or path in model.set_aside:
+                continue
+            queue = model.state.queues[path]
+            victims = enforcement.victims_of(queue)
+            # Victims for a quota are gone for guarantees too, in this very plan.
+            for victim in victims:
+                app = model.state.applications[victim.spec.application_id]
+                scene.usage.take(app.queue, victim.resource)
+                scene.take(victim)
+            yield self._propose(PreemptionRule.QUOTA, path, victims)
+
+    def _is_enforced(self, path: str) -> bool:
+        for flight in self.in_flight.values():
+            other = flight.beneficiary
+            if other.rule is PreemptionRule.QUOTA and _are_on_one_path(path, other.queue):
+                return True
+        return False
+
+    # -- guarantees
+
+    def _for_guarantees(self, scene: Scene, now_ns: int) -> Iterator[Preempt]:
+        config = self._model.state.config
+        root = self._model.tree.root
+        if config is None or not config.preemption_enabled or root is None:
+            self.agenda.clear()
+            return
+        searches: dict[tuple[QueueView, Shape, int], Search] = {}
+        for leaf in _leaves(root):
+            if self.agenda.begin(leaf, now_ns):
+                yield from self._for_leaf(leaf, scene, searches, now_ns)
+
+    def _for_leaf(
+        self,
+        leaf: QueueView,
+        scene: Scene,
+        searches: dict[tuple[QueueView, Shape, int], Search],
+        now_ns: int,
+    ) -> Iterator[Preempt]:
+        agenda, next_ns = self.agenda, NEVER_NS
+        for lane, ask in waiting_in(leaf, may_preempt):
+            if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
+                continue
+            if not self._repeats_left(ask):
+                continue
+            due_ns = ask.ask.created_ns + agenda.delay_of(leaf)
+            if ask.tried is not None:
+                tried_ns, changes = ask.tried
+                due_ns = max(due_ns, tried_ns + PAUSE_NS)
+                if due_ns > now_ns and changes == agenda.changes:
+                    agenda.rest(leaf, due_ns)
+                    continue
+            if due_ns > now_ns:
+                next_ns = min(next_ns, due_ns)
+                continue
+            key = (leaf, lane.shape, ask.ask.spec.priority)
+            if key not in searches:
+                searches[key] = Search(scene, leaf.queue, ask.ask.spec, lane.shape)
+            if scene.would_exceed_limit(ask.app, ask.resource):
+                self.agenda.block(leaf, now_ns)
+                continue
+            yield from self._try(ask, searches[key], now_ns)
+            if self._attempts >= ATTEMPTS_MAX:
+                self._is_cut_short = True
+                return
+        agenda.end(leaf, next_ns)
+
+    def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
+        """Whether something else than room holds it back: then file it there, to be woken."""
+        app, model = ask.app, self._model
+        if app.blocked_by is not None or not may_preempt(lane):
+            # An ask before this one has found out.
+            return True
+        gate = app.blocked_at()
+        if gate is not None:
+            model.participants.hold(app, gate)
+            return True
+        limit = refusing_limit(app.limits, lane.shape.wanted)
+        if limit is not None:
+            model.tree.refuse(lane, limit)
+        return limit is not None
+
+    def _try(self, ask: AskView, search: Search, now_ns: int) -> Iterator[Preempt]:
+        """Find room for as many repeats as wait, until nothing is found."""
+        model = self._model
+        leaf = ask.app.leaf
+        while self._repeats_left(ask):
+            self._attempts += not search.is_over
+            found = None if search.is_over else search.next(ask.app, ask.ask.spec)
+            # Without an earmark nothing is promised: the ask is placed in its order when the room
+            # is free.
+            if found is None or found.has_only_to_wait:
+                if found is not None or search.is_blocked:
+                    self.agenda.block(leaf, now_ns)
+                else:
+                    ask.tried = (now_ns, self.agenda.changes)
+                    self.agenda.rest(leaf, now_ns + PAUSE_NS)
+                return
+            yield self._propose(
+                PreemptionRule.GUARANTEE,
+                leaf.queue.path,
+                found.victims,
+                ask,
+                model.nodes.views[found.node_id],
+            )
+
+    def _repeats_left(self, ask: AskView) -> int:
+        """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
+        return max(0, ask.open - earmarks_of(self._model.state, ask.ask) - ask.keeping)
+
+
+def _leaves(queue: QueueView) -> Iterator[QueueView]:
+    """Yield the leaves in the order in which they are served."""
+    if not queue.below:
+        yield queue
+    for child in sorted(queue.below, key=QueueView.key):
+        yield from _leaves(child)
+
+
+def _are_on_one_path(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")

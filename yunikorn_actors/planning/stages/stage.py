@@ -1,0 +1,77 @@
+"""What the parts of the planner have in common."""
+
+from typing import Protocol
+
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.unschedulable import Findings
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.proposals import Proposal
+from yunikorn_actors.values.ids import first_proposal_id
+
+NEVER_NS = 2**63 - 1
+
+
+ResolvingOne = (
+    f.AllocationCommitted
+    | f.AskParked
+    | f.GangAdmitted
+    | f.PreemptionDecided
+    | f.PreemptionFailed
+    | f.ReleaseRequested
+    | f.ReservationDropped
+    | f.ReservationMade
+)
+"""Facts that may carry the id of the proposal that led to them."""
+Resolving = ResolvingOne | f.AllocationsCommitted
+Subject = AskView | AppView | str
+"""What a proposal is for: an ask, a gang, or the queue of this path."""
+
+
+class Part(Protocol):
+    """A part of the planner: it decides something in a plan, or prepares what others decide."""
+
+    @property
+    def due_ns(self) -> int:
+        """The earliest moment at which a delay, a pause or a rest ends."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything might be decided now."""
+
+    def plan(self, now_ns: int, room: int) -> list[Proposal]:
+        """Decide; `room` is how many proposals the plan may still make."""
+
+
+class Owner(Protocol):
+    """A part that makes proposals, and learns what becomes of each."""
+
+    def resolve(self, proposal_id: int, fact: Resolving) -> bool:
+        """Context committed it. Say whether just as it was decided: then it is charged already."""
+
+    def reject(self, proposal_id: int) -> None:
+        """Context or the resource manager refused: what the proposal took is free again."""
+
+    def subject_of(self, proposal_id: int) -> Subject:
+        """Return what the proposal is for."""
+
+
+class Desk:
+    """What the parts hand in: findings, and who made which proposal until Context has answered."""
+
+    def __init__(self, scheduler_number: int, findings: Findings) -> None:
+        self.findings = findings
+        self._last_id = first_proposal_id(scheduler_number)
+        self.owner: dict[int, Owner] = {}
+
+    def next_id(self, owner: Owner) -> int:
+        self._last_id += 1
+        self.owner[self._last_id] = owner
+        return self._last_id
+
+    def resolve(self, proposal_id: int, fact: Resolving) -> bool:
+        """Say whether it was committed as decided; False too for a decision of another planner."""
+        owner = self.owner.pop(proposal_id, None)
+        return owner is not None and owner.resolve(proposal_id, fact)
+
+    def reject(self, proposal_id: int) -> None:
+        self.owner.pop(proposal_id).reject(proposal_id)

@@ -1,0 +1,118 @@
+"""What a plan found out about asks that wait.
+
+An event tells when an ask finds too little room, and another when it has enough again at its turn.
+A resource manager that takes container states gets every refused ask at once, also those
+behind the first ask of a lane, because they are refused with it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from yunikorn_actors.planning.model.headroom import available_to
+from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.model.views import AppView, AskView, Holder, Lane
+from yunikorn_actors.planning.why.reasons import no_room
+from yunikorn_actors.state.allocations import Ask, WaitingState
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.findings import Finding
+from yunikorn_actors.state.gates import GateKind
+
+RunLimitFinding = tuple[Application, GateKind, str]
+NO_NODE = "request is waiting for cluster resources become available"
+
+
+def _not_runnable(gate: Holder) -> str:
+    return f"{gate.name} has reached its maximum of running applications"
+
+
+def _refusals(ask: AskView) -> dict[str, int]:
+    denial = ask.shape.denial
+    return {} if denial is None else dict(Counter(denial.refused[Use.PLACING].values()))
+
+
+class Findings:
+    def __init__(self, *, reports: bool) -> None:
+        self._reports = reports
+        """Whether the resource manager takes container states."""
+        self._found: dict[tuple[object, ...], Finding] = {}
+        """By all but what is available: what two parts of a plan find is told once."""
+        self._run_limits: list[RunLimitFinding] = []
+
+    def __bool__(self) -> bool:
+        """Whether anything was found since the last time."""
+        return bool(self._found or self._run_limits)
+
+    def take(self) -> list[Finding]:
+        """Hand out what was found since the last time."""
+        found, self._found = self._found, {}
+        return list(found.values())
+
+    def take_run_limits(self) -> list[RunLimitFinding]:
+        found, self._run_limits = self._run_limits, []
+        return found
+
+    def note_run_limits(self, moved: Iterable[AppView], apps: dict[int, AppView]) -> None:
+        """Tell which applications a run limit blocks now, or blocks no more since the last plan.
+
+        Only the end of the plan counts: in between, one may be woken and blocked again many times.
+        """
+        for app in moved:
+            gate = app.blocked_by
+            run_limit = GateKind.NONE if gate is None else gate.kind
+            reason = "" if gate is None else _not_runnable(gate)
+            # Not of an application that has left since, or of its former life.
+            if run_limit is not app.run_limit and apps.get(app.app.serial) is app:
+                app.run_limit = run_limit
+                self._run_limits.append((app.app, run_limit, reason))
+
+    def note_lane(self, lane: Lane) -> None:
+        """Everything in the lane was refused."""
+        for ask in lane.asks() if self._reports else (lane.first,):
+            self.note(ask, lane)
+
+    def note_gang(self, app: AppView, reason: str) -> None:
+        """The gang awaits admission: none of its placeholders is tried."""
+        if self._reports:
+            for ask in app.asks.values():
+                if ask.ask.spec.placeholder:
+                    self._report(ask.ask, WaitingState.SKIPPED, reason)
+
+    def note_blocked(self, app: AppView, gate: Holder) -> None:
+        """A maximum of running applications blocks this one: none of its asks is tried."""
+        if self._reports:
+            reason = _not_runnable(gate)
+            for ask in app.app.asks.values():
+                if ask.remaining:
+                    self._report(ask, WaitingState.SKIPPED, reason)
+
+    def note_stuck(self, ask: AskView) -> None:
+        """A real ask may not run on the node of its placeholder, and no other node has room."""
+        if self._reports:
+            self._report(ask.ask, WaitingState.FAILED, NO_NODE)
+
+    def _report(self, ask: Ask, state: WaitingState, reason: str) -> None:
+        if ask.reported is not state:
+            self._find(Finding(ask, state, reason))
+
+    def note(self, ask: AskView, lane: Lane) -> None:
+        # The free size of the cluster is no quota: an ask that only this refuses is FAILED, as one
+        # that no node holds, because a larger cluster would take it.
+        gate = lane.refused_by
+        if gate is not None and gate.is_quota:
+            state, reason = WaitingState.SKIPPED, no_room(gate.name)
+        else:
+            state, reason = WaitingState.FAILED, NO_NODE
+        shortage = GateKind.NONE if gate is None else gate.kind
+        refusals = _refusals(ask) if gate is None else {}
+        if shortage is not ask.ask.shortage or refusals:
+            available = available_to(ask, shortage)
+            self._find(Finding(ask.ask, state, reason, shortage, available, refusals))
+        elif self._reports:
+            self._report(ask.ask, state, reason)
+
+    def _find(self, found: Finding) -> None:
+        spec, refusals = found.ask.spec, tuple(found.refusals.items())
+        name = (
+            spec.application_id, spec.key, found.state, found.reason, found.shortage, refusals
+        )  # fmt: skip
+        self._found.setdefault(name, found)

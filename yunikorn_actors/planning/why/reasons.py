@@ -1,0 +1,364 @@
+"""Why an ask waits, or what has become of it: the words in which it is said.
+
+Everything that refuses a waiting ask is named, in the order in which the planner meets it. What is
+first hides nothing: to take it away helps only if nothing stands behind it.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct, field
+
+from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.tags import APP_TAG_COMPLETING_DISABLE
+
+
+class Cause(StrEnum):
+    """Why an ask waits, as a word for programs; `Obstacle.text` says it to people."""
+
+    RM_PAUSED = "RM_PAUSED"
+    """Its resource manager is lost, or does not take its answers."""
+    APP_STATE = "APP_STATE"
+    """Its application is in a state in which nothing is placed."""
+    PARKED = "PARKED"
+    """It takes over a placeholder whose end is not confirmed yet."""
+    ON_ITS_WAY = "ON_ITS_WAY"
+    """A decision about it is on its way."""
+    NODE_KEPT = "NODE_KEPT"
+    """Its node is kept for another ask."""
+    BACKING_OFF = "BACKING_OFF"
+    """Its application rests because no node held its asks."""
+    GANG_HELD = "GANG_HELD"
+    """Its gang awaits admission: the quotas have no room for all of it."""
+    GANG_WAITS = "GANG_WAITS"
+    """It waits for the placeholders of its gang."""
+    APP_LIMIT = "APP_LIMIT"
+    """No further application may run in its queue, or of its user or group."""
+    STATEAWARE_BUSY = "STATEAWARE_BUSY"
+    """Another application of its leaf, whose policy is `stateaware`, goes first."""
+    QUEUE_LIMIT = "QUEUE_LIMIT"
+    """The maximum of a queue is used up."""
+    CLUSTER_FULL = "CLUSTER_FULL"
+    """All of the cluster is used."""
+    USER_LIMIT = "USER_LIMIT"
+    """The limit of its user or group is used up."""
+    NO_NODE = "NO_NODE"
+    """No node holds it."""
+    PREDICATES = "PREDICATES"
+    """The resource manager refuses the nodes that would hold it."""
+    NEXT = "NEXT"
+    """Nothing refuses it: it is tried in the next plan."""
+    PLACED = "PLACED"
+    """It does not wait: all of it has been placed."""
+    REJECTED = "REJECTED"
+    """It does not wait: it was never taken, or the core withdrew it."""
+
+
+IN_WORDS: Final[dict[Cause, str]] = {
+    Cause.RM_PAUSED: "the resource manager is away, or does not take its messages",
+    Cause.APP_STATE: "the application is in a state in which nothing is placed",
+    Cause.PARKED: "it takes over a placeholder that is being released",
+    Cause.ON_ITS_WAY: "a node has been chosen and is being checked",
+    Cause.NODE_KEPT: "a node is kept for it and has no room yet",
+    Cause.BACKING_OFF: "its application rests, because no node held its asks",
+    Cause.GANG_HELD: "its gang is not admitted: there is no room for all of it",
+    Cause.GANG_WAITS: "its gang is not complete",
+    Cause.APP_LIMIT: "no more applications may run",
+    Cause.STATEAWARE_BUSY: "another application of its queue starts first",
+    Cause.QUEUE_LIMIT: "a queue is at its maximum",
+    Cause.CLUSTER_FULL: "the whole cluster has no room for it",
+    Cause.USER_LIMIT: "a user or group is at its limit",
+    Cause.NO_NODE: "no node has room for it",
+    Cause.PREDICATES: "the resource manager refuses the nodes with room",
+    Cause.NEXT: "nothing: it is tried after the asks before it",
+    Cause.PLACED: "nothing: all of it is placed",
+    Cause.REJECTED: "nothing: it was not taken",
+}
+"""What asks wait for, where many of them are counted."""
+
+
+class NodeCheck(StrEnum):
+    """The checks of a node, in the order in which they are made."""
+
+    NO_WORK = "NO_WORK"
+    """The node is drained or not ready."""
+    KEPT = "KEPT"
+    """It is kept for another ask."""
+    TOO_SMALL = "TOO_SMALL"
+    """It is too small even when empty."""
+    FULL = "FULL"
+    """Too little of it is free."""
+    REFUSED = "REFUSED"
+    """The resource manager refuses it."""
+
+
+class NearMiss(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The node that is short by the least."""
+
+    node_id: str
+    """Id of the node."""
+    check: NodeCheck
+    """The check that it fails."""
+    lacks: Resource
+    """Of what is free there, or of its size if it is too small even when empty."""
+    foreign: Resource = field(default_factory=dict)
+    """How much of these types others use there, whom this core does not schedule."""
+
+
+class Gang(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far the placeholders of a gang have come, and which of them is the next."""
+
+    placed: int
+    """How many placeholders have been placed."""
+    size: int
+    """All placeholders that were asked for, placed ones and others."""
+    member: str = ""
+    """Key of the placeholder ask that is tried next, if one waits."""
+    cause: Cause | None = None
+    """What refuses that one."""
+
+
+class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that keeps an ask waiting, and what would take it away."""
+
+    cause: Cause
+    """The kind of obstacle."""
+    text: str
+    """The obstacle in words."""
+    remedy: str = ""
+    """Which change would take this obstacle away; empty if nothing has to be changed."""
+    never: bool = False
+    """It is larger than what this could ever give: waiting does not help, only a change of the
+    configuration, of the cluster or of the ask."""
+    where: str = ""
+    """Path of the queue, or id of the node."""
+    wanted: Resource = field(default_factory=dict)
+    """What is asked for, of each type that is bounded there."""
+    used: Resource = field(default_factory=dict)
+    """How much of each of these types is used there."""
+    promised: Resource = field(default_factory=dict)
+    """How much of them is kept there for others."""
+    maximum: Resource = field(default_factory=dict)
+    """How much of them there may be at most."""
+    lacks: Resource = field(default_factory=dict)
+    """How much room is missing there."""
+    running: int = 0
+    """How many applications run there, or have a place."""
+    running_max: int = 0
+    """How many may."""
+    holders: tuple[str, ...] = ()
+    """Which those are; not more than ten are named."""
+    gang: Gang | None = None
+    """How far the gang has come, if that is what it waits for."""
+    nodes: dict[str, int] = field(default_factory=dict)
+    """For each check, how many nodes fail it first."""
+    without: dict[str, int] = field(default_factory=dict)
+    """For each check, how many nodes would take the ask if they passed this one as well."""
+    exhausted: dict[str, int] = field(default_factory=dict)
+    """For each type of resource, how many nodes have too little of it."""
+    near_miss: NearMiss | None = None
+    """The node that comes nearest to holding it."""
+    kept_for: dict[str, str] = field(default_factory=dict)
+    """For nodes that are reserved, for whom; not more than ten are named."""
+    refusals: dict[str, int] = field(default_factory=dict)
+    """For each reason of the resource manager's predicate, how many nodes it refused."""
+    until_ns: int = 0
+    """When the ask is tried again without any other change; 0 if that does not happen."""
+    left_ns: int = 0
+    """How long that is from now on."""
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.remedy}" if self.remedy else self.text
+
+
+class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether victims are preempted for the ask."""
+
+    text: str
+    """In words: what is preempted for it, or why nothing is."""
+    victims: tuple[str, ...] = ()
+    """Keys of the preempted allocations whose end is not confirmed yet."""
+    tried_ns: int = 0
+    """When the last search found no victims; 0 if none has failed."""
+    next_ns: int = 0
+    """When the next search may begin; 0 if it does not wait for a time."""
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """The answer to `explain`."""
+
+    application_id: str
+    """Id of the application."""
+    key: str
+    """Key of the ask."""
+    repeats: int
+    """How many of its repeats wait."""
+    since_ns: int
+    """When the ask came; if it was rejected, when that was."""
+    reserved: tuple[str, ...]
+    """Nodes that are reserved for it."""
+    obstacle: Obstacle
+    """What the planner meets first."""
+    preempting: Preempting | None = None
+    """None if no repeat of it waits for room."""
+    behind: tuple[Obstacle, ...] = ()
+    """What else refuses it, in the order of the planner."""
+    queue: str = ""
+    """Path of its queue."""
+    position: int = 0
+    """Its place among the asks that wait in its queue, from 1 on; 0 if it does not wait there."""
+    waiting: int = 0
+    """How many asks wait in its queue."""
+    nodes_with_room: int | None = None
+    """How many nodes would take it now, whatever else refuses it; None if they were not counted."""
+    placed: dict[str, int] = field(default_factory=dict)
+    """For each node, how many allocations of it there are."""
+    at_ns: int = 0
+    """When all this was true."""
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """All of them, in the order of the planner."""
+        return (self.obstacle, *self.behind)
+
+    @property
+    def decisive(self) -> Obstacle:
+        """The first that waiting does not take away; if there is none, the first of all."""
+        return decisive(self.obstacles)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a repeat of it waits; one that was placed or rejected is explained as well."""
+        return self.repeats > 0
+
+    def __str__(self) -> str:
+        said = f"{self.key} of {self.application_id}: {self.decisive}"
+        going = self.preempting is not None and self.preempting.victims
+        return f"{said}; {self.preempting.text}" if self.preempting and going else said
+
+    def report(self) -> str:
+        """Say all of it, one thing on a line."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> tuple[str, ...]:
+        """The report, line by line."""
+        return tuple(_lines(self))
+
+
+EXPLAINED_MAX: Final = 1_000
+"""Asks of one partition that are explained in one list."""
+LOOKS_MAX: Final = 200_000
+"""So many nodes are looked at for one list; the shapes that are left go without that look."""
+
+
+class WaitingQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which asks that wait are counted or listed, and where to go on: a partition has very many."""
+
+    serial: int = 0
+    """The application to go on with."""
+    place: int = 0
+    """How many of its asks were looked at."""
+    cause: str = ""
+    """Asks that wait for this first; empty for all."""
+    text: str = ""
+    """Asks with this in their key or queue, in the id or the user of their application."""
+    listed: int = 0
+    """So many of them are listed."""
+    by_cause: bool = False
+    """They are counted by cause as well, which takes longer."""
+    explained: int = 0
+    """So many of them are explained, each as by itself."""
+    looks: int = 0
+    """So many nodes may be looked at for that; then what is explained goes without that look."""
+
+
+class WaitingAsk(Struct, frozen=True, kw_only=True):
+    """One ask that waits, and what it waits for first."""
+
+    application_id: str
+    key: str
+    cause: Cause
+    text: str
+
+
+class WaitingAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was found of the part that was looked at."""
+
+    total: int = 0
+    causes: dict[str, int] = field(default_factory=dict)
+    asks: tuple[WaitingAsk, ...] = ()
+    is_all: bool = True
+    """There is no more to look at."""
+    serial: int = 0
+    """Where to go on, if there is."""
+    place: int = 0
+    """How many asks of that application were looked at."""
+    explained: tuple[Why, ...] = ()
+    looks: int = 0
+    """How many nodes were looked at."""
+
+
+def decisive(obstacles: Iterable[Obstacle]) -> Obstacle:
+    listed = list(obstacles)
+    return next((it for it in listed if it.never), listed[0])
+
+
+CLUSTER: Final = "the whole cluster"
+
+
+def no_room(place: str) -> str:
+    """Say that a queue, a limit or the cluster has no room for an ask."""
+    return f"{place} has no room for it"
+
+
+def what_became(state: str, message: str) -> str:
+    """Say it of an application that has ended, and what its user may do."""
+    if state != ApplicationState.COMPLETED:
+        why = f" ({message})" if message else ""
+        first = "mend that and " if state == ApplicationState.REJECTED else ""
+        return f"it is {state}{why}; {first}submit it again"
+    return (
+        "it is Completed, because it had no work for a while; submit it again, with tag "
+        f"{APP_TAG_COMPLETING_DISABLE}=true if it is to stay"
+    )
+
+
+_S = 1_000_000_000
+
+
+def seconds(ns: int) -> str:
+    """Write a duration for people."""
+    return f"{ns / _S:.1f} s"
+
+
+def _lines(why: Why) -> Iterator[str]:
+    yield f"{why.key} of {why.application_id} {_head(why)}"
+    for number, obstacle in enumerate(why.obstacles, 1):
+        yield f"  {number}. {obstacle.cause}: {obstacle.text}"
+        if obstacle.remedy:
+            yield f"     {obstacle.remedy}"
+    if not why.position:
+        return
+    if why.nodes_with_room is not None:
+        yield f"  nodes with room for it now: {why.nodes_with_room}"
+    if why.reserved:
+        yield f"  reserved for it: {', '.join(why.reserved)}"
+    if why.placed:
+        nodes = ", ".join(f"{count} on {node}" for node, count in why.placed.items())
+        yield f"  placed already: {nodes}"
+    if why.preempting is not None:
+        wait_ns = why.preempting.next_ns - why.at_ns
+        more = f" (the next search may begin in {seconds(wait_ns)})" if wait_ns > 0 else ""
+        yield f"  preemption: {why.preempting.text}{more}"
+
+
+def _head(why: Why) -> str:
+    if not why.waits:
+        return "does not wait"
+    waited = f"has waited for {seconds(why.at_ns - why.since_ns)} in {why.queue}"
+    repeats = f", {why.repeats} repeats of it" if why.repeats > 1 else ""
+    if not why.position:
+        return waited + repeats
+    return f"{waited}{repeats}, place {why.position} of {why.waiting}"

@@ -1,0 +1,137 @@
+"""A look at every node on behalf of one ask: which would take it, and what stands against the rest.
+
+Nobody but `explain` looks at nodes one by one; placing finds its node by the index.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.why.reasons import NearMiss, NodeCheck
+from yunikorn_actors.state.eligibility import check_open, is_kept_from
+from yunikorn_actors.state.gates import shortfall
+from yunikorn_actors.state.preemption import room_for
+from yunikorn_actors.state.proposals import Refusal
+from yunikorn_actors.values.resource import Resource, fits_in
+
+_OF_SIZE = frozenset({NodeCheck.TOO_SMALL, NodeCheck.FULL})
+Checks = tuple[NodeCheck, ...]
+NAMED_MAX = 10
+
+
+class Survey(NamedTuple):
+    total: int
+    fitting: int
+    """Nodes that would take the ask."""
+    first: dict[str, int]
+    """For each check, how many nodes fail it first."""
+    without: dict[str, int]
+    """For each check, how many nodes fail this one alone."""
+    exhausted: dict[str, int]
+    """For each type, how many nodes that are open to the ask have too little of it."""
+    near_miss: NearMiss | None
+    kept_for: dict[str, str]
+    """For some of the nodes that are reserved for others, for whom."""
+    refusals: dict[str, int]
+    is_hopeless: bool
+    """No node could hold the ask, even when empty."""
+
+
+def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
+    total = too_small = 0
+    first: Counter[str] = Counter()
+    without: Counter[str] = Counter()
+    exhausted: Counter[str] = Counter()
+    refusals: Counter[str] = Counter()
+    kept_for: dict[str, str] = {}
+    nearest = Nearest(ask.shape)
+    for node in nodes:
+        total += 1
+        failing = _failing(ask, node)
+        if not failing:
+            continue
+        check = failing[0]
+        first[check] += 1
+        if len(failing) == 1:
+            without[check] += 1
+        if NodeCheck.TOO_SMALL in failing:
+            too_small += 1
+        if check is NodeCheck.KEPT and len(kept_for) < NAMED_MAX:
+            kept_for.update((node.id, f"{key} of {app}") for app, key in node.node.reservations)
+        if check in _OF_SIZE:
+            exhausted.update(nearest.look(node, check).keys())
+        elif check is NodeCheck.REFUSED:
+            assert ask.shape.denial is not None
+            refusals[ask.shape.denial.refused[Use.PLACING][node.id]] += 1
+    return Survey(
+        total=total,
+        fitting=total - sum(first.values()),
+        first={check: first[check] for check in NodeCheck if first[check]},
+        without={check: without[check] for check in NodeCheck if without[check]},
+        exhausted=dict(sorted(exhausted.items())),
+        near_miss=nearest.found,
+        kept_for=kept_for,
+        refusals=dict(sorted(refusals.items())),
+        is_hopeless=0 < total == too_small,
+    )
+
+
+class Nearest:
+    """The node that is short by the smallest share; one that could hold the ask comes first."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._wanted = shape.wanted
+        self._sizes = dict(shape.wanted)
+        self._rank: tuple[bool, float, str] | None = None
+        self.found: NearMiss | None = None
+
+    def look(self, node: NodeView, check: NodeCheck) -> Resource:
+        """Return what this one lacks."""
+        is_small = check is NodeCheck.TOO_SMALL
+        lacks = shortfall(node.node.capacity if is_small else node.free, {}, self._wanted, True)
+        short = max(lacks[kind] / self._sizes[kind] for kind in lacks)
+        rank = (is_small, short, node.id)
+        if self._rank is None or rank < self._rank:
+            self._rank = rank
+            taken = node.node.occupied
+            self.found = NearMiss(
+                node_id=node.id,
+                check=check,
+                lacks=lacks,
+                foreign={kind: taken[kind] for kind in lacks if taken.get(kind)},
+            )
+        return lacks
+
+
+def _failing(ask: AskView, node: NodeView) -> Checks:
+    """Return the checks that the node fails, in their order."""
+    closed = _closed(ask, node)
+    shape = ask.shape
+    if not node.fits(shape.wanted):
+        is_small = not fits_in(ask.resource, node.node.capacity)
+        closed = (*closed, NodeCheck.TOO_SMALL if is_small else NodeCheck.FULL)
+    if shape.denial is not None and shape.is_refused(node.id, Use.PLACING):
+        closed = (*closed, NodeCheck.REFUSED)
+    return closed
+
+
+def _closed(ask: AskView, node: NodeView) -> Checks:
+    """Neither a drain nor a reservation of another stops an ask that requires this node.
+
+    Room there that victims of other asks made is not for it.
+    """
+    spec = ask.ask.spec
+    if node.fits(ask.shape.wanted) and not fits_in(
+        ask.resource, room_for(node.node, spec, node.free)
+    ):
+        return (NodeCheck.KEPT,)
+    refusal = check_open(node.node, spec)
+    if refusal is None and not node.keeping:
+        return ()
+    is_drained = refusal is Refusal.NODE_DRAINING
+    is_coming = node.keeping and not spec.required_node and node.id not in ask.ask.reserved
+    is_kept = is_coming or (refusal is not None and is_kept_from(node.node, spec))
+    return (NodeCheck.NO_WORK,) * is_drained + (NodeCheck.KEPT,) * bool(is_kept)

@@ -1,0 +1,91 @@
+"""What a program may rely on wherever its core is, and what is built upon a core needs of it."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.runtime.event_streams import EventStream, Feed
+
+
+@runtime_checkable
+class Core(Protocol):
+    """The calls that `SchedulerCore`, in this process, and `RemoteCore`, in another one, share."""
+
+    @property
+    def failure(self) -> CoreError | None:
+        """Why the core takes nothing more, None while it does."""
+        ...
+
+    def start(self) -> Any:  # noqa: ANN401 - itself
+        """Start it, or connect to it."""
+        ...
+
+    def stop(self, timeout: float = ...) -> None:
+        """Stop it, or leave it."""
+        ...
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: si.ResourceManagerCallback,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register, or register again: then everything of the former registration is dropped."""
+        ...
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Make asks, report and release; `update_allocation` of the callback answers."""
+        ...
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Add and remove applications; `update_application` of the callback answers."""
+        ...
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
+        ...
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Reload the configuration; if it is refused nothing has changed."""
+        ...
+
+    def resource_manager_lost(self, rm_id: str) -> None:
+        """Suspend its partitions: its work goes on, nothing is decided until it registers again."""
+        ...
+
+    def unregister_resource_manager(self, rm_id: str) -> None:
+        """Remove everything of a resource manager, registered or lost."""
+        ...
+
+    def state_dump(self) -> dict[str, Any]:
+        """Return everything that the core knows, as plain values."""
+        ...
+
+    def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
+        """Say why an ask waits, or what has become of it."""
+        ...
+
+    def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
+        """Event records from this number on, with the range that is stored."""
+        ...
+
+    def event_stream(self, history: int = 0) -> EventStream:
+        """Hear every event record from now on, after so many of the last ones."""
+        ...
+
+    # -- for what is built upon it
+
+    @property
+    def _when_over(self) -> list[Callable[[], None]]: ...
+
+    def _check_running(self) -> None: ...
+
+    def _check_sound(self) -> None: ...
+
+    def _is_inside(self) -> bool: ...
+
+    def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+        """Feed it event records from now on; what is returned ends that."""
+        ...

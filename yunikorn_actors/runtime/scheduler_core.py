@@ -1,0 +1,713 @@
+"""The core in service: its machines, which one dispatcher runs, callbacks on threads, the timers.
+
+With the driver `threads` the dispatcher has a thread of its own; with `direct` callers run the
+machines (`dispatcher`).
+
+`SchedulerCore` is what an embedder holds. Updates return at once; registration, configuration and
+questions wait for their answer and may not be called from a thread of the core, which would wait
+for itself. The first exception anywhere in the core is kept with its story; the core then takes
+nothing more and says so. Stopping is idempotent and may come from anywhere, a callback included;
+what has been taken and not handled by then is dropped.
+"""
+
+import hashlib
+import os
+import threading
+import time
+import traceback
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.checks.health_checks import Health, health_of
+from yunikorn_actors.config import ExtraConfig
+from yunikorn_actors.config.extra import LEVELS
+from yunikorn_actors.core.backlog import Backlog
+from yunikorn_actors.core.entry import Follower, Gateway
+from yunikorn_actors.drivers.live.actor_registry import ActorRegistry
+from yunikorn_actors.drivers.live.actors import Actor, Here
+from yunikorn_actors.drivers.live.clock import Clock, RealClock
+from yunikorn_actors.drivers.live.dispatcher import Dispatched, Dispatcher
+from yunikorn_actors.drivers.live.outsiders import CallbackHolder, FollowerHolder
+from yunikorn_actors.drivers.live.timers import TimerThread
+from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
+from yunikorn_actors.journal import Journal, Kept, without_collections
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.failures import REPLACED_MAX
+from yunikorn_actors.machines.machine import (
+    CallRm,
+    CancelTimer,
+    Effect,
+    InvariantViolation,
+    Log,
+    SetTimer,
+    StartMachine,
+    StopCore,
+    StopMachine,
+    refusal_of,
+)
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import Topology, TopologyName
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    GATEWAY,
+    TIMER,
+    Cause,
+    Delivery,
+    Envelope,
+    Message,
+    manager_of,
+)
+from yunikorn_actors.messages.callbacks import method_of
+from yunikorn_actors.recording.logs import alarm, logger
+from yunikorn_actors.recording.meter import Meter
+from yunikorn_actors.recording.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
+from yunikorn_actors.recording.secret_values import masked_dump
+from yunikorn_actors.runtime import os_groups as accounts
+from yunikorn_actors.runtime.arguments import CoreDriver, check_forms, read_timeout
+from yunikorn_actors.runtime.config_source import read_config
+from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
+from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
+from yunikorn_actors.runtime.health_monitor import HealthWatch
+from yunikorn_actors.runtime.replies import Replies
+from yunikorn_actors.si.form import check_counts
+from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.resource import INT64_MAX
+
+REPLY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 5.0
+CALLBACK_TIMEOUT_S = 5.0
+"""So long a former callback may still be in a call when its resource manager registers."""
+TRACE_TIMEOUT_S = 1.0
+"""A disk has that long at least, whatever a callback has used up of the time to stop."""
+_State = Literal["new", "running", "stopped", "forked"]
+_OVER: Final[dict[_State, str]] = {
+    "new": "the core is new: call start() first",
+    "stopped": "the core is stopped: make another one",
+    "forked": "the core is the parent's, whose threads a forked process does not have: "
+    "make another one in this process, or start processes with `spawn`",
+}
+"""Why a core takes nothing, and the remedy."""
+_cores: "weakref.WeakSet[SchedulerCore]" = weakref.WeakSet()
+
+
+class SchedulerCore(Gateway):
+    """The core on threads of this process: make one, `start` it or enter it, register.
+
+    Updates return at once and are answered at the callback of the resource manager. Calls that wait
+    for the core, which are registration, configuration and questions, raise `WouldBlock` inside a
+    callback. Every call raises `InvalidRequest` if its request is malformed, `CoreStopped` or
+    `CoreFailed` if the core takes nothing more.
+    """
+
+    def __init__(
+        self,
+        *,
+        driver: CoreDriver = "threads",
+        topology: TopologyName = "proposing",
+        schedulers: int = 1,
+        settings: Settings | None = None,
+        instance: str = "",
+        trace: str | Path | TraceSettings | None = None,
+        journal: str | Path | None = None,
+        config: str | Path | None = None,
+        clock: Clock | None = None,
+        on_failure: OnFailure | None = None,
+        on_callback_error: OnCallbackError | None = None,
+    ) -> None:
+        """Make a core; `config`, a file or its text, is the administrator's configuration.
+
+        `journal` is a folder: what the core decides is kept there before anybody hears of it, and
+        the next core with this folder goes on from it.
+
+        `schedulers` is how many plan for each partition; only `proposing` has several. Hooks are
+        called on threads of the core; without them failures are logged, else printed on stderr.
+        """
+        check_forms(
+            driver=driver, settings=settings, instance=instance, trace=trace, journal=journal,
+            config=config, clock=clock, on_failure=on_failure, on_callback_error=on_callback_error,
+        )  # fmt: skip
+        self.clock = clock or RealClock()
+        super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
+        self.failure: CoreFailed | None = None
+        self._topology = Topology(
+            topology,
+            settings=_outside(settings or Settings(), self.clock.scale),
+            instance=instance or os.urandom(4).hex(),
+            schedulers=schedulers,
+        )
+        self._trace = TraceSettings(path=trace) if isinstance(trace, str | Path) else trace
+        self._journal_path = journal
+        self._journal: Journal | None = None
+        self._config = None if config is None else read_config(config)
+        self._hooks = Hooks(on_failure, on_callback_error)
+        self._driver = driver
+        self._set_up_actors()
+        self._health = HealthWatch(self._look)
+        self._extras: dict[str, ExtraConfig] = {}
+        """What each resource manager wishes of the log and of health checks."""
+        self._feeds: dict[str, Feed] = {}
+        self._when_over: list[Callable[[], None]] = []
+        """Called when the core was stopped or has failed, perhaps twice; none may block."""
+        self._lock = threading.RLock()
+        """Guards the state and the failure: what was posted before a stop is in a mailbox.
+
+        As every lock of a core it lets its own thread in again: a handler of signals that stops the
+        core runs in the middle of whatever the main thread is doing.
+        """
+        self._state: _State = "new"
+        self._stopped = threading.Event()
+        self._stopper: threading.Thread | None = None
+        _cores.add(self)
+
+    @property
+    def trace_failure(self) -> OSError | None:
+        """Why the trace ends early, None while it is whole; the core goes on without it."""
+        recorder = self._inside.recorder
+        return None if recorder is None else recorder.failure
+
+    def _set_up_actors(self) -> None:
+        self._replies = Replies()
+        self._dispatcher = Dispatcher(callers_run=self._driver == "direct")
+        self._actors = ActorRegistry(self._dispatcher)
+        self._timers = TimerThread(self.clock, self._actors.tell, self._dispatcher.go_on)
+        self._inside = Inside(self)
+
+    # -- life
+
+    def start(self) -> Self:
+        """Start the actors; where that is impossible nothing is left running."""
+        with self._lock:
+            if self._state != "new":
+                raise CoreStopped(
+                    f"a core is started once; this one is {self._state}: make another"
+                )
+            self._state = "running"
+            try:
+                self._start_threads()
+            except BaseException:
+                self._state = "stopped"
+                self._stop(STOP_TIMEOUT_S)
+                raise
+        self._go_on()
+        # Without the lock: this waits for answers, and a machine that fails needs it to say so.
+        try:
+            self._await_restored()
+            if self._config is not None:
+                self._administer(self._config)
+        except BaseException:
+            self.stop()
+            raise
+        logger.info("core started, topology {}", self._topology.name)
+        return self
+
+    def _await_restored(self) -> None:
+        """Wait until this core knows all that the core before it knew.
+
+        How long it takes depends on how much that is: a question that got no answer is no failure.
+        """
+        if self._journal is not None and self._journal.restored is not None:
+            self._journal.restored = None
+            with suppress(NoReply), without_collections():
+                self._counts()
+
+    def _start_threads(self) -> None:
+        if self._journal_path is not None:
+            self._journal = Journal(self._journal_path)
+            # No other core has had this number, so no UUID comes again, whatever was lost.
+            self._topology.instance += f"-{self._journal.number}"
+        if self._trace is not None:
+            self._inside.recorder = recorder_of(self._trace, self._header())
+        for address, machine in self._topology.first_machines().items():
+            if self._journal is not None and isinstance(machine, Context):
+                machine = Kept(machine, self._journal)  # noqa: PLW2901 - it stands for the other
+            self._actors.start(self._inside, address, machine)
+        self._dispatcher.start()
+        self._timers.start()
+        if self._journal is not None and self._journal.restored is not None:
+            self._post(CONTEXT, self._journal.restored, "restart")
+
+    def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
+        """Stop everything and wait for the threads; called again it only waits.
+
+        Called on a thread of the core it is scheduled, as that thread cannot wait for itself.
+        """
+        timeout = read_timeout("stop", timeout)
+        deadline = time.monotonic() + timeout
+        with self._lock:
+            before, self._state = self._state, "stopped"
+        if self._is_inside():
+            if before == "running":
+                self._stop_elsewhere(timeout)
+        elif before == "running":
+            self._stop(timeout)
+        elif before == "stopped":
+            self._await_stop(deadline)
+        else:
+            self._stopped.set()
+
+    def _stop_elsewhere(self, timeout: float) -> None:
+        with self._lock:
+            self._stopper = threading.Thread(
+                target=self._stop, args=(timeout,), name="yunikorn-actors-stop", daemon=True
+            )
+            self._stopper.start()
+
+    def _await_stop(self, deadline: float) -> None:
+        """Another thread is stopping the core, or has done so."""
+        self._stopped.wait(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            stopper = self._stopper
+        if stopper is not None:
+            stopper.join(max(0.0, deadline - time.monotonic()))
+
+    def _stop(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        try:
+            # In this order: nothing new falls due; callers leave before the machines that would
+            # answer them; the states go into the footer once no thread changes them (R-140, R-141).
+            self._timers.stop()
+            self._health.stop()
+            self._let_callers_go()
+            left = self._actors.end(deadline)
+            self._timers.join(max(0.0, deadline - time.monotonic()))
+            self._health.join(max(0.0, deadline - time.monotonic()))
+            self._close_trace(left, deadline)
+            if self._journal is not None:
+                self._journal.close()
+            for actor in left:
+                logger.warning(
+                    "{} has not returned from a call after {} s and is left behind",
+                    actor.address,
+                    timeout,
+                )
+            logger.info("core stopped")
+        finally:
+            logger.wish(self._topology.instance, None)
+            self._stopped.set()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if error is None:
+            self._check_sound()
+
+    def _become_a_copy(self) -> None:
+        """Be a core that is over: this is its copy in a forked process, which has no threads.
+
+        What a thread of the parent may have locked at that moment is made anew, and empty.
+        """
+        if self._state != "running":
+            return
+        self._state = "forked"
+        if self._journal is not None:
+            self._journal.forget()
+        self._lock, self._order = threading.RLock(), threading.RLock()
+        self._stopped = threading.Event()
+        self._set_up_actors()
+        feeds, self._feeds = self._feeds, {}
+        for feed in feeds.values():
+            # Its reader comes later, if at all: nobody waits in this process.
+            feed.failure, feed.has_ended = CoreStopped(_OVER["forked"]), True
+        # Those belong to the parent: so does, for one, the pipe that wakes an event loop.
+        self._when_over = []
+
+    # -- the door
+
+    def _post(self, address: str, message: Message, stimulus: str) -> None:
+        actor = self._running()
+        if actor is not None and actor.at is not None:
+            envelope = Envelope(actor.address, message, *actor.at, self._inside.stamp())
+        else:
+            cause = Cause(GATEWAY, 0)
+            envelope = Envelope(GATEWAY, message, cause, stimulus, self._inside.stamp())
+        with self._lock:
+            self._check_running()
+            taken = self._actors.tell(address, envelope)
+        if not taken:
+            raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
+
+    def _go_on(self) -> None:
+        self._dispatcher.go_on()
+
+    def _running(self) -> Dispatched | Actor | None:
+        """Return the actor that works on this thread: a machine that it runs, or an outsider."""
+        return self._dispatcher.actor if self._dispatcher.is_mine else self._inside.here.actor
+
+    def _is_inside(self) -> bool:
+        """Whether this is a thread of the core, or one that runs its machines at this moment."""
+        return self._inside.here.actor is not None or self._dispatcher.is_mine
+
+    def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
+        self._check_running()
+        if self._is_inside():
+            raise WouldBlock(
+                f"{stimulus} waits for the core and was called from inside it: call it from "
+                "another thread, or after the callback has returned"
+            )
+        reply_to = self._replies.open()
+        try:
+            with self._afterwards:
+                post(reply_to)
+            answer = self._replies.wait(reply_to, REPLY_TIMEOUT_S)
+        finally:
+            self._replies.forget(reply_to)
+        if answer is None:
+            with self._lock:
+                self._check_running()
+            raise NoReply(f"no answer to {stimulus} within {REPLY_TIMEOUT_S:.0f} s")
+        return answer
+
+    def _check_sound(self) -> None:
+        if self.failure is not None:
+            raise anew(self.failure)
+
+    def _check_running(self) -> None:
+        self._check_sound()
+        if self._state != "running":
+            raise CoreStopped(_OVER[self._state])
+
+    def _await_room(self, backlog: Backlog) -> None:
+        """A thread of the core would wait for itself; a core that is over lets everybody go."""
+        if not self._is_inside():
+            backlog.wait()
+
+    def _check_former(self, rm_id: str) -> None:
+        """A call that is about to return is waited for; a thread of the core waits for nobody."""
+        if self._is_inside():
+            return
+        stuck = self._actors.in_a_call(rm_id, CALLBACK_TIMEOUT_S)
+        if stuck is not None:
+            _, call, _ = stuck.story[-1]
+            raise CallbackStuck(
+                f"{rm_id} may not register: its former callback {stuck.address} has not returned "
+                f"from {call.__name__} within {CALLBACK_TIMEOUT_S:g} s; let that call return, and "
+                "register then"
+            )
+
+    def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
+        # Under the lock: a thread that was started after a stop had looked would never be joined.
+        with self._lock:
+            self._check_running()
+            holder = CallbackHolder(callback, partial(self._callback_raised, address))
+            self._actors.start(self._inside, address, holder)
+
+    def _open_follower(self, address: str, follower: Follower) -> None:
+        with self._lock:
+            self._check_running()
+            holder = FollowerHolder(follower, partial(self._follower_raised, address))
+            self._actors.start(self._inside, address, holder)
+
+    def _follower_raised(self, address: str, error: Exception) -> None:
+        told = f"{address} raised and follows no more: {error!r}"
+        if not logger.error("{}", told, exception=error):
+            alarm(told)
+        self._unfollow(address)
+
+    def _callback_raised(self, address: str, call: Message, error: BaseException) -> None:
+        rm_id = manager_of(address)
+        self._raised_in[rm_id] += 1
+        raised = CallbackRaised(rm_id, method_of(type(call)), error)
+        self._hooks.callback_raised(address, type(call).__name__, raised)
+
+    def _close_callback(self, address: str) -> None:
+        self._actors.retire(address)
+
+    def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
+        """The finest level and the shortest interval count."""
+        with self._lock:
+            # A manager that has left wishes nothing. New names may come for ever, so none is kept.
+            if extra == ExtraConfig():
+                self._extras.pop(rm_id, None)
+            else:
+                self._extras[rm_id] = extra
+            levels = [it.log_level for it in self._extras.values() if it.log_level is not None]
+            intervals = [it.health_check_ns or 0 for it in self._extras.values()]
+        logger.wish(self._topology.instance, min(levels, key=LEVELS.index, default=None))
+        every_ns = min((interval for interval in intervals if interval > 0), default=None)
+        self._health.every(None if every_ns is None else every_ns / self.clock.scale / 1e9)
+
+    def _warn(self, complaints: Iterable[str]) -> None:
+        for complaint in complaints:
+            logger.warning("{}", complaint)
+
+    def _context_dump(self) -> dict[str, Any]:
+        failure = self.trace_failure
+        told = {"trace_failure": "" if failure is None else str(failure)}
+        return masked_dump(super()._context_dump() | told)
+
+    def _look(self) -> Health:
+        return health_of(self._context_dump())
+
+    def _let_callers_go(self) -> None:
+        self._replies.close()
+        for registration in self._registered.copy().values():
+            registration.backlog.close()
+        for feed in self._feeds.copy().values():
+            feed.end(self.failure)
+        for tell in tuple(self._when_over):
+            tell()
+
+    # -- event streams
+
+    def event_stream(self, history: int = 0) -> EventStream:
+        """Hear every event record from now on, after so many of the last ones."""
+        check_counts("event_stream", least=-INT64_MAX, history=history)
+        feed = Feed(max(ROOM, history))
+        return EventStream(feed, self._open_feed(feed, history))
+
+    def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+        address = self._open_stream(feed, history)
+        with self._lock:
+            self._feeds[address] = feed
+            if self._state != "running" or self.failure is not None:
+                # It may have come too late to be ended with the others.
+                feed.end(self.failure)
+        return partial(self._close_feed, address)
+
+    def _close_feed(self, address: str) -> None:
+        if self._feeds.pop(address, None) is not None:
+            self._close_stream(address)
+
+    def _measure(self) -> None:
+        """Have a meter: a service is asked for metrics, and no other core pays for them."""
+        self._inside.meter = self._inside.meter or Meter()
+
+    # -- failure
+
+    def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
+        # The failure is there before a caller is let go: callers look for the reason. No machine
+        # handles anything by then, so none acts on a truth that may be broken.
+        with self._lock:
+            is_first = self.failure is None
+            if is_first:
+                self.failure = failure
+        self._actors.silence()
+        self._let_callers_go()
+        if is_first:
+            self._hooks.failed(failure, error)
+        else:
+            logger.error("{}", failure, exception=error)
+
+    # -- rest, trace
+
+    @property
+    def handled(self) -> int:
+        """How many messages have been handled since the start."""
+        return self._actors.handled
+
+    def is_settled(self) -> bool:
+        """Every message that was sent has been handled, and no timer is due."""
+        return self._timers.is_settled(self._actors.is_settled)
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When the first timer fires that is armed now."""
+        return self._timers.next_due_ns()
+
+    def clock_was_moved(self) -> None:
+        """Tell the timers that a standing clock shows another time."""
+        self._timers.wake()
+
+    def _header(self) -> dict[str, Any]:
+        config = self._config or ""
+        of_run = {
+            "driver": self._driver,
+            "seed": None,
+            "start_ns": self.clock.now_ns(),
+            "config_digest": hashlib.sha256(config.encode()).hexdigest() if config else "",
+        }
+        return self._topology.described() | of_run
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write what the flight recorder has kept (`TraceSettings.flight_recorder_bytes`)."""
+        recorder = self._inside.recorder
+        if not isinstance(recorder, FlightRecorder):
+            raise TypeError(
+                "the core has no flight recorder: make it with trace=TraceSettings(path=..., "
+                "flight_recorder_bytes=...)"
+            )
+        recorder.save(Path(path))
+
+    def _close_trace(self, left: list[Actor], deadline: float) -> None:
+        """A machine that failed, or that is still at work, is in no state to speak of."""
+        recorder = self._inside.recorder
+        if recorder is None:
+            return
+        footer: dict[str, Any] = {"states": {}}
+        if self.failure is not None:
+            footer["failure"] = str(self.failure)
+        else:
+            at_work = {actor.address for actor in left}
+            footer["states"] = {
+                address: recorder.digest_of(machine.canonical_state())
+                for address, machine in self._actors.machines().items()
+                if address not in at_work
+            }
+        recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
+
+
+class Inside:
+    """A core as its actors see it: their clock, and what becomes of all that they want or raise.
+
+    Apart from `SchedulerCore`, so that an embedder finds there only the calls that a program makes.
+    """
+
+    def __init__(self, core: SchedulerCore) -> None:
+        self.clock = core.clock
+        self.here = Here()
+        self.by_address = core._actors.by_address
+        self.recorder: Recorder | None = None
+        self.meter: Meter | None = None
+        self.survived: deque[CoreFailed] = deque(maxlen=REPLACED_MAX + 1)
+        """What machines were replaced for: the first of too many is why the core stops."""
+        self._core = core
+        self._marks = count(1)
+
+    # -- effects, on the thread that runs the actor
+
+    def carry_out(self, actor: Actor, effect: Effect) -> None:
+        match effect:
+            case CallRm():
+                self.send(actor, effect.callback, effect.call)
+            case SetTimer():
+                assert actor.at is not None
+                # Sent when it is due: until then it waits for nobody.
+                envelope = Envelope(TIMER, effect.message, *actor.at, effect.due_ns)
+                self._core._timers.arm(actor.address, effect.name, effect.due_ns, envelope)
+            case CancelTimer():
+                self._core._timers.cancel(actor.address, effect.name)
+            case StopCore():
+                first = self.survived[0]
+                self._core._end_with(first, first.__cause__)
+            case StartMachine():
+                # What stood there has failed, so it arms nothing more.
+                self._core._timers.cancel_all(effect.address)
+                machine = self._core._topology.build(effect.kind, effect.arguments)
+                self._core._actors.start(self, effect.address, machine)
+            case StopMachine():
+                # The machine first: what it still arms in the meantime is cancelled as well. If it
+                # is in the middle of a message it may arm one later, which finds no mailbox.
+                self._core._actors.retire(effect.address)
+                self._core._timers.cancel_all(effect.address)
+            case Log():
+                (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
+
+    def send(self, actor: Actor, to: str, message: Message) -> None:
+        assert actor.at is not None
+        envelope = Envelope(actor.address, message, *actor.at, self.stamp())
+        if not self._core._actors.tell(to, envelope):
+            self.send_elsewhere(actor, to, message)
+
+    def send_elsewhere(self, actor: Actor, to: str, message: Message) -> None:
+        """Take what is for a caller or the gateway; what is for an actor that has ended is lost."""
+        if to == GATEWAY:
+            self._record(actor, to, next(self._marks), message)
+            self._core._receive(message)
+        elif self._core._replies.serves(to):
+            self._record(actor, to, 1, message)
+            self._core._replies.answer(to, message)
+        elif self.meter is not None:
+            self.meter.lost()
+
+    def _record(self, actor: Actor, to: str, step: int, message: Message) -> None:
+        """Note what goes to a caller, who has no mailbox; what the gateway hears has one sender."""
+        if self.recorder is not None:
+            assert actor.at is not None
+            head = (to, step, actor.address, *actor.at, self.clock.now_ns())
+            self.recorder.add(Delivery(*head, message))
+
+    def stamp(self) -> int | None:
+        """Return when an envelope is made, for recording and meter; nobody else asks."""
+        if self.recorder is None and self.meter is None:
+            return None
+        return self.clock.now_ns()
+
+    def go_on(self) -> None:
+        """What a callback has answered or said may be left to its thread."""
+        self._core._go_on()
+
+    # -- failure
+
+    def fail(self, actor: Actor, envelope: Envelope, error: BaseException) -> None:
+        """Keep the first failure with its story; from here on nothing is handled."""
+        # First: what is called when a core fails may take its time.
+        if self._core._dispatcher.is_mine:
+            self._core._dispatcher.hand_over()
+        self._core._end_with(_failure_of(actor, envelope, error), error)
+
+    def survive(self, actor: Actor, envelope: Envelope, error: Exception) -> None:
+        """A machine failed that can be replaced: keep what led there, should it not help."""
+        failure = _failure_of(actor, envelope, error)
+        self.survived.append(failure)
+        told = f"{_headline(actor, envelope, error)}; another takes its place"
+        logger.error("{}", told, exception=error)
+        alarm(told)
+        # What the frames hold is the whole machine; the lines are all that is of use.
+        traceback.clear_frames(error.__traceback__)
+        self.decline(envelope)
+
+    def decline(self, envelope: Envelope) -> None:
+        """Let a caller go whose question will not be answered any more."""
+        answer = refusal_of(envelope)
+        if answer is not None:
+            now_ns = self.clock.now_ns()
+            if self.recorder is not None:
+                head = (answer.to, 1, GATEWAY, envelope.cause, envelope.stimulus)
+                self.recorder.add(Delivery(*head, now_ns, answer.message))
+            self._core._replies.answer(answer.to, answer.message)
+
+    def stopped_from_outside(self, actor: Actor) -> None:
+        """A call that stops all actors of the process stops this core as well."""
+        logger.warning("{} was stopped from outside, so the core stops", actor.address)
+        self._core.stop()
+
+
+def _forked() -> None:
+    for core in _cores:
+        core._become_a_copy()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def _failure_of(actor: Actor, envelope: Envelope, error: BaseException) -> CoreFailed:
+    """Tell a failure with the last messages of its machine."""
+    story = tuple(
+        f"{sender} -> {actor.address}: {kind.__name__} ({stimulus})"
+        for sender, kind, stimulus in actor.story
+    )
+    failure = CoreFailed(
+        f"{_headline(actor, envelope, error)}; its last messages:\n  " + "\n  ".join(story)
+    )
+    failure.__cause__ = (
+        InvariantViolation(error.what, story) if isinstance(error, InvariantViolation) else error
+    )
+    return failure
+
+
+def _headline(actor: Actor, envelope: Envelope, error: BaseException) -> str:
+    message = type(envelope.message).__name__
+    return f"{actor.address} failed on {message} ({envelope.stimulus}): {masked(repr(error))}"
+
+
+def _outside(settings: Settings, time_scale: int) -> Settings:
+    """A callback lives in the world, so its second is one there, however fast the core's clock."""
+    timeout_ns = min(settings.predicate_timeout_ns * time_scale, INT64_MAX)
+    return replace(settings, predicate_timeout_ns=timeout_ns)

@@ -1,0 +1,296 @@
+"""The portal's side of the conversation of one resource manager with one partition.
+
+Two threads: one says, one hears. Both go on asking while the other side is away, with the same
+numbers, so nothing is lost or done twice. When the core of the partition began anew, the one that
+hears registers again and reports, in the place of the manager.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.config import ExtraConfig
+from yunikorn_actors.core.backlog import Backlog
+from yunikorn_actors.core.entry import overrides
+from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, NoReply, anew
+from yunikorn_actors.recording.logs import logger
+from yunikorn_actors.service.cluster.channel import Entry
+from yunikorn_actors.service.cluster.partition_host import HANDLED, Answer, TrayGone
+from yunikorn_actors.service.cluster.recovery_report import Holdings
+from yunikorn_actors.service.cluster.split import Request
+from yunikorn_actors.values.masking import masked
+
+PAUSE_S: Final = 0.1
+"""Between two attempts to reach somebody who is away."""
+BATCH: Final = 200
+"""Requests that are said at a time."""
+ASKED: Final = (
+    "predicates",
+    "preemption_predicates",
+    "update_container_scheduling_state",
+    "get_state_dump",
+)
+"""Methods of a callback that are called only if it has them."""
+
+
+class HostAway(CoreStopped):
+    """The core of a partition cannot be reached now; the engine starts it again."""
+
+
+class Far(Protocol):
+    """The host of a partition, wherever it is."""
+
+    def call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - of any method
+        """Call a method of it; raise what that raises, or HostAway."""
+
+
+def reach(far: Far, method: str, *arguments: object) -> Any:  # noqa: ANN401 - of any method
+    """Call a host; one whose core is over is away as well, until another one takes its place."""
+    try:
+        return far.call(method, *arguments)
+    except (CoreFailed, CoreStopped, NoReply) as error:
+        raise HostAway(str(error)) from error
+
+
+class Envoy:
+    def __init__(
+        self,
+        partition: str,
+        far: Far,
+        request: si.RegisterResourceManagerRequest,
+        callback: si.ResourceManagerCallback,
+        turn: threading.Lock,
+        prepare: Callable[[], None],
+    ) -> None:
+        """`turn` is held while the callback is called; `prepare` has the host configured."""
+        self.backlog: Final = Backlog(ExtraConfig.of(request.extra_config).unhandled_max)
+        self._partition = partition
+        self._far = far
+        self._request = request
+        self._callback = callback
+        self._answered = frozenset(it for it in ASKED if overrides(callback, it))
+        self._call_turn = turn
+        self._prepare = prepare
+        self._changed = threading.Condition()
+        """Guards the rest."""
+        self._holdings = Holdings(request.rm_id)
+        self._unsaid: deque[Request] = deque()
+        self._said = 0
+        """Requests that the present tray has."""
+        self._reported = 0
+        """Of them, those of the report; before it so many were taken here:"""
+        self._before = 0
+        self._ends = self._handled = 0
+        """Those that end something, with which the report begins; and how many have been handled.
+
+        What comes behind them waits until then: an announcement before that may be of what they
+        end, and one behind it is of what came after them.
+        """
+        self._tray = ""
+        self._over: CoreError | None = None
+        self._registering = threading.Lock()
+        """Held while this one registers again: it must not follow another registration."""
+        self._threads = [
+            threading.Thread(target=work, name=f"yunikorn-actors-{name}-{partition}", daemon=True)
+            for work, name in ((self._say_all, "say"), (self._hear_all, "hear"))
+        ]
+
+    # -- on any thread
+
+    def open(self) -> None:
+        """Register; raise what the core has against it, or HostAway."""
+        self._prepare()
+        self._tray = self._far.call("register", self._request, self._answered)
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def check(self) -> None:
+        """Raise if nothing more can be said."""
+        if self._over is not None:
+            raise anew(self._over)
+
+    def say(self, request: Request) -> None:
+        """Have it said; this waits for nobody."""
+        with self._changed:
+            self._holdings.say(request)
+            self._unsaid.append(request)
+            self.backlog.take()
+            self._changed.notify_all()
+
+    def configure(self, request: si.UpdateConfigurationRequest) -> None:
+        self._far.call("update_configuration", request)
+        with self._changed:
+            self._request = replace(
+                self._request, config=request.config, extra_config=request.extra_config
+            )
+        self.backlog.bound(ExtraConfig.of(request.extra_config).unhandled_max)
+
+    def end(self, error: CoreError) -> None:
+        """Say and hear nothing more."""
+        with self._changed:
+            self._over = self._over or error
+            self._changed.notify_all()
+        self.backlog.close()
+
+    def leave_to_another(self, error: CoreError) -> None:
+        """End, and do not disturb a registration that comes from now on."""
+        self.end(error)
+        with self._registering:
+            pass
+
+    def lose(self) -> None:
+        """Tell the host that the manager is lost, if it can be told now."""
+        self._far.call("lose", self._tray)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether everything that was said has been handled, and its answers were given."""
+        return not self.backlog.unhandled
+
+    # -- the thread that says
+
+    def _say_all(self) -> None:
+        while (said := self._next()) is not None:
+            tray, first, requests = said
+            try:
+                reach(self._far, "say", tray, first, requests)
+            except HostAway:
+                self._pause()
+            except TrayGone:
+                self._await_another(tray)
+            except CoreError as error:
+                self.end(error)
+            else:
+                self._was_said(tray, len(requests))
+
+    def _next(self) -> tuple[str, int, tuple[Request, ...]] | None:
+        with self._changed:
+            while self._over is None and (not self._unsaid or self._awaits_ends):
+                self._changed.wait()
+            if self._over is not None:
+                return None
+            ends = self._ends - self._said
+            count = min(ends if ends > 0 else BATCH, BATCH, len(self._unsaid))
+            return self._tray, self._said + 1, tuple(self._unsaid[it] for it in range(count))
+
+    @property
+    def _awaits_ends(self) -> bool:
+        return self._said >= self._ends > self._handled
+
+    def _was_said(self, tray: str, count: int) -> None:
+        with self._changed:
+            if tray == self._tray:
+                self._said += count
+                for _ in range(count):
+                    self._unsaid.popleft()
+
+    def _await_another(self, tray: str) -> None:
+        with self._changed:
+            while tray == self._tray and self._over is None:
+                self._changed.wait()
+
+    # -- the thread that hears
+
+    def _hear_all(self) -> None:
+        acknowledged = 0
+        while self._over is None:
+            try:
+                for entry in reach(self._far, "hear", self._tray, acknowledged):
+                    self._take(entry)
+                    acknowledged = entry.number
+            except HostAway:
+                self._pause()
+            except TrayGone:
+                self._begin_anew()
+                acknowledged = 0
+            except CoreError as error:
+                self.end(error)
+
+    def _begin_anew(self) -> None:
+        """Register again with a core that began anew, and report to it, once it is there."""
+        logger.warning(
+            "the core of partition {} began anew: {} is reported to it",
+            self._partition,
+            self._request.rm_id,
+        )
+        tray = ""
+        while not tray and self._over is None:
+            try:
+                tray = self._register_again()
+            except HostAway:
+                self._pause()
+            except CoreError as error:
+                logger.error(
+                    "partition {} refuses {}: {}", self._partition, self._request.rm_id, error
+                )
+                self.end(error)
+        if not tray:
+            return
+        with self._changed:
+            # What was not said yet is in the holdings, and so in the report.
+            self._unsaid = deque(self._holdings.recover())
+            self._reported, self._before = len(self._unsaid), self.backlog.taken
+            self._ends, self._handled = self._holdings.repeated_ends, 0
+            self._tray, self._said = tray, 0
+            self._changed.notify_all()
+
+    def _register_again(self) -> str:
+        """Return the new tray; the empty text if all is over."""
+        with self._registering:
+            if self._over is not None:
+                return ""
+            self._prepare()
+            tray: str = reach(self._far, "register", self._request, self._answered)
+            return tray
+
+    def _take(self, entry: Entry) -> None:
+        if entry.kind == HANDLED:
+            self._take_handled(entry.value)
+        elif entry.kind in _RESPONSES:
+            with self._changed:
+                value = self._holdings.news(entry.value)
+            if value is not None:
+                self._tell(entry.kind, value)
+        elif hasattr(entry.value, "argument"):
+            self._ask(entry.kind, entry.value.number, entry.value.argument)
+        else:
+            self._tell(entry.kind, entry.value)
+
+    def _take_handled(self, number: int) -> None:
+        with self._changed:
+            untold = self._holdings.handled(number)
+            self._handled = number
+            self._changed.notify_all()
+        if untold is not None:
+            self._tell("update_allocation", untold)
+        if number >= self._reported:
+            self.backlog.handled(self._before + number - self._reported)
+
+    def _tell(self, method: str, value: object) -> None:
+        with self._call_turn:
+            if self._over is None:
+                getattr(self._callback, method)(value)
+
+    def _ask(self, method: str, number: int, argument: object) -> None:
+        """The callback of a portal waits no longer than the core does."""
+        ask: Callable[..., object] = getattr(self._callback, method)
+        try:
+            value = ask() if argument is None else ask(argument)
+            answer = Answer(value)
+        except Exception as error:  # noqa: BLE001 - the edge: the core is told
+            answer = Answer(failure=masked(str(error) or repr(error)))
+        reach(self._far, "answer", self._tray, number, answer)
+
+    def _pause(self) -> None:
+        with self._changed:
+            if self._over is None:
+                self._changed.wait(PAUSE_S)
+
+
+_RESPONSES: Final = frozenset({"update_allocation", "update_application", "update_node"})

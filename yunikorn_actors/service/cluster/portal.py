@@ -1,0 +1,359 @@
+"""The portal of a cluster: to the parts of a service it is a core, of all partitions.
+
+It keeps nothing that must outlive it. Each resource manager has an envoy to each partition that its
+configuration has; who registers again, here or at another portal, begins anew, as with any core.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NoReturn, Self, TypeVar
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.core.entry import Follower
+from yunikorn_actors.drivers.live.clock import Clock, RealClock
+from yunikorn_actors.errors import (
+    CoreError,
+    CoreFailed,
+    CoreStopped,
+    Refused,
+    UnknownAsk,
+    UnknownResourceManager,
+)
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.runtime.event_streams import Feed
+from yunikorn_actors.service.cluster.cluster_follower import Following
+from yunikorn_actors.service.cluster.manager_channel import Envoy, Far, reach
+from yunikorn_actors.service.cluster.merge import merged
+from yunikorn_actors.service.cluster.partition_host import BEGINNING
+from yunikorn_actors.service.cluster.split import Request, config_for, names_in, split
+from yunikorn_actors.values.ids import short_partition_name
+
+AT_A_TIME: Final = 32
+"""Calls of hosts that are under way together."""
+NO_EVENTS: Final = (
+    "event records are numbered by partition, and a cluster has several: "
+    "ask REST for them, /ws/v1/events/batch has those of all partitions"
+)
+T = TypeVar("T")
+
+
+class ClusterCore:
+    def __init__(self, config: str, engine: Callable[[tuple[str, ...]], Mapping[str, Far]]) -> None:
+        """`config` names the partitions; `engine` finds or starts the host of each, by name."""
+        self.clock: Final[Clock] = RealClock()
+        self.failure: CoreFailed | None = None
+        self._topology = Topology("proposing", settings=Settings(), instance=os.urandom(4).hex())
+        self._when_over: list[Callable[[], None]] = []
+        self._config = config
+        self._partitions: Final = names_in(config)
+        self._engine = engine
+        self._hosts: Mapping[str, Far] = {}
+        self._lock = threading.RLock()
+        """Guards the next two, and the state."""
+        self._managers: dict[str, dict[str, Envoy]] = {}
+        """By resource manager and partition."""
+        self._followings: dict[str, Following] = {}
+        self._state = "new"
+        self._crew = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="yunikorn-actors-portal")
+
+    # -- life
+
+    def start(self) -> Self:
+        """Reach the hosts, and bring them the configuration."""
+        with self._lock:
+            if self._state != "new":
+                raise CoreStopped("a portal is started once: make another one")
+            self._state = "running"
+        self._hosts = self._engine(self._partitions)
+        self._on_all(self._configure)
+        return self
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Leave: resource managers are lost to the hosts, which go on."""
+        with self._lock:
+            was, self._state = self._state, "stopped"
+            managers, self._managers = self._managers, {}
+            followings, self._followings = self._followings, {}
+        if was != "running":
+            return
+        for following in followings.values():
+            following.end()
+        for tell in tuple(self._when_over):
+            tell()
+        self._end_envoys((it for envoys in managers.values() for it in envoys.values()), timeout)
+        self._crew.shutdown(wait=False, cancel_futures=True)
+
+    def _end_envoys(self, envoys: Iterable[Envoy], timeout: float | None = None) -> None:
+        losing = [self._crew.submit(_lose, it) for it in envoys]
+        for it in losing:
+            with suppress(TimeoutError):
+                it.result(timeout)
+
+    def _configure(self, partition: str, by: str = BEGINNING) -> None:
+        """Bring a host what the administrator says of its partition."""
+        config = self._config_of(partition)
+        if config:
+            reach(self._hosts[partition], "configure", config, by)
+
+    def _begin(self, partition: str) -> None:
+        """Bring it to a host that began anew, and so has none."""
+        config = self._config_of(partition)
+        if config:
+            reach(self._hosts[partition], "begin_with", config)
+
+    def _config_of(self, partition: str) -> str:
+        with self._lock:
+            config = self._config
+        return config_for(config, partition) if config.strip() else ""
+
+    def is_settled(self) -> bool:
+        """Whether everything that was said has been handled."""
+        with self._lock:
+            return all(it.is_quiet for envoys in self._managers.values() for it in envoys.values())
+
+    def _check_running(self) -> None:
+        if self._state != "running":
+            raise CoreStopped(f"the portal is {self._state}")
+
+    # -- the scheduler interface
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: si.ResourceManagerCallback,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register with each partition; where one refuses, it is registered with none."""
+        si.check_form(request, si.RegisterResourceManagerRequest)
+        self._check_running()
+        turn = threading.Lock()
+        envoys = {
+            partition: Envoy(
+                partition,
+                self._hosts[partition],
+                replace(request, config=config),
+                callback,
+                turn,
+                partial(self._begin, partition),
+            )
+            for partition, config in self._configs(request.config).items()
+        }
+        for former in self._leave(request.rm_id):
+            former.leave_to_another(_left(request.rm_id))
+        try:
+            self._on_all(lambda partition: envoys[partition].open(), envoys)
+        except CoreError:
+            for partition in envoys:
+                with suppress(CoreError):
+                    self._hosts[partition].call("unregister", request.rm_id)
+            raise
+        with self._lock:
+            self._managers[request.rm_id] = envoys
+        for envoy in envoys.values():
+            envoy.start()
+        return si.RegisterResourceManagerResponse()
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Make asks, report and release; `update_allocation` of the callback answers."""
+        self._say(request, si.AllocationRequest)
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Add and remove applications; `update_application` of the callback answers."""
+        self._say(request, si.ApplicationRequest)
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
+        self._say(request, si.NodeRequest)
+
+    def _say(self, request: Request, kind: type[Request]) -> None:
+        si.check_form(request, kind)
+        self._check_running()
+        envoys = self._envoys(request.rm_id)
+        for envoy in envoys.values():
+            envoy.check()
+        for partition, part in split(request, envoys).items():
+            envoys[partition].say(part)
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Reload the configuration of each partition; none may come or go."""
+        si.check_form(request, si.UpdateConfigurationRequest)
+        self._check_running()
+        if not request.rm_id:
+            self._administer(request.config)
+            return
+        configs, envoys = self._configs(request.config), self._envoys(request.rm_id)
+        if configs.keys() != envoys.keys():
+            raise Refused(_other_partitions(envoys, configs))
+        self._on_all(lambda it: envoys[it].configure(replace(request, config=configs[it])), envoys)
+
+    def _administer(self, text: str, by: str = "") -> None:
+        """Take the configuration of the administrator; where one core refuses it, none has it."""
+        self._check_running()
+        names = names_in(text)
+        if set(names) != set(self._partitions):
+            raise Refused(_other_partitions(self._partitions, names))
+        with self._lock:
+            former, self._config = self._config, text
+        try:
+            self._on_all(partial(self._configure, by=by))
+        except BaseException:
+            with self._lock:
+                self._config = former
+            with suppress(CoreError):
+                self._on_all(self._configure)
+            raise
+
+    def _configs(self, text: str) -> dict[str, str]:
+        """Return the configuration of each partition; a blank one is of all that are here."""
+        if not text.strip():
+            return dict.fromkeys(self._partitions, "")
+        names = names_in(text)
+        if not set(names) <= set(self._partitions):
+            raise Refused(_other_partitions(self._partitions, names))
+        return {name: config_for(text, name) for name in names}
+
+    # -- the life of a resource manager
+
+    def resource_manager_lost(self, rm_id: str) -> None:
+        """Suspend its partitions: its work goes on, nothing is decided until it registers again."""
+        self._envoys(rm_id)
+        for envoy in self._leave(rm_id):
+            envoy.end(_left(rm_id))
+            self._crew.submit(_lose, envoy)
+
+    def unregister_resource_manager(self, rm_id: str) -> None:
+        """Remove everything of a resource manager, registered or lost."""
+        for envoy in self._leave(rm_id):
+            envoy.end(_left(rm_id))
+        for host in self._hosts.values():
+            self._crew.submit(host.call, "unregister", rm_id)
+
+    def _leave(self, rm_id: str) -> tuple[Envoy, ...]:
+        with self._lock:
+            return tuple(self._managers.pop(rm_id, {}).values())
+
+    def _envoys(self, rm_id: str) -> Mapping[str, Envoy]:
+        with self._lock:
+            envoys = self._managers.get(rm_id)
+        if envoys is None:
+            raise _left(rm_id)
+        return envoys
+
+    def _has_room(self, rm_id: str) -> bool:
+        with self._lock:
+            envoys = self._managers.get(rm_id, {})
+        return not any(it.backlog.is_full for it in envoys.values())
+
+    def _when_room(self, rm_id: str, call: Callable[[], None]) -> None:
+        with self._lock:
+            envoys = self._managers.get(rm_id, {})
+        full = next((it for it in envoys.values() if it.backlog.is_full), None)
+        if full is None:
+            call()
+        else:
+            full.backlog.when_room(call)
+
+    # -- questions
+
+    def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
+        """Say why an ask waits; the partition need not be named where one alone knows the ask."""
+        names = [short_partition_name(partition)] if partition else list(self._partitions)
+        unknown = UnknownAsk(f"failed to find partition {partition}")
+        for name in names:
+            if name in self._hosts:
+                try:
+                    why: Why = self._hosts[name].call("explain", application_id, key, partition)
+                except UnknownAsk as error:
+                    unknown = error
+                else:
+                    return why
+        raise unknown
+
+    def state_dump(self) -> dict[str, Any]:
+        """Return everything that the cores know, each at a moment of its own."""
+        found: dict[str, Any] = merged(self.on_each("state_dump"))
+        return found
+
+    def on_each(self, method: str, *arguments: object) -> list[Any]:
+        """Call every host; return the answers in the order of the partitions."""
+        self._check_running()
+        return self._on_all(lambda it: self._hosts[it].call(method, *arguments))
+
+    def ask_host(self, partition: str, *question: str) -> Any:  # noqa: ANN401 - plain values
+        return self._hosts[partition].call("ask", *question)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return self._partitions
+
+    def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
+        """Refuse: there is no one order of event records."""
+        del first_id, count
+        raise Refused(NO_EVENTS)
+
+    def _open_feed(self, feed: Feed, history: int) -> NoReturn:
+        del feed, history
+        raise Refused(NO_EVENTS)
+
+    # -- for a read side
+
+    def _measure(self) -> None:
+        """Each host does so by itself."""
+
+    def _follow(self, follower: Follower) -> str:
+        self._check_running()
+        following = Following(follower, self._hosts)
+        address = os.urandom(8).hex()
+        with self._lock:
+            self._followings[address] = following
+        following.start()
+        return address
+
+    def _catch_up(self) -> None:
+        """Wait until all followers have been told what is true now."""
+        with self._lock:
+            followings = tuple(self._followings.values())
+        for following in followings:
+            self._on_all(following.catch_up)
+
+    def _unfollow(self, address: str) -> None:
+        with self._lock:
+            following = self._followings.pop(address, None)
+        if following is not None:
+            following.end()
+
+    # -- parts
+
+    def _on_all(self, work: Callable[[str], T], partitions: Iterable[str] | None = None) -> list[T]:
+        """Do this for each partition, all at a time; raise what one of them raises."""
+        names = self._partitions if partitions is None else partitions
+        under_way = [self._crew.submit(work, it) for it in names]
+        return [it.result() for it in under_way]
+
+
+def _lose(envoy: Envoy) -> None:
+    """A host that is away begins anew, and then has nobody to be lost."""
+    envoy.end(CoreStopped("the portal was stopped"))
+    with suppress(CoreError):
+        envoy.lose()
+
+
+def _left(rm_id: str) -> UnknownResourceManager:
+    return UnknownResourceManager(
+        f'RmID="{rm_id}" is not registered here: call register_resource_manager first'
+    )
+
+
+def _other_partitions(here: Iterable[str], named: Iterable[str]) -> str:
+    return (
+        f"this cluster has the partitions {', '.join(here)}, and the configuration "
+        f"{', '.join(named)}: partitions come and go with `--config` at a start"
+    )

@@ -1,0 +1,76 @@
+"""One life of a partition as a reader knows it: a replica, and the notes beside it."""
+
+from typing import Any, Final
+
+from yunikorn_actors.service.read.event_counts import Tallies
+from yunikorn_actors.service.read.incidents import Troubles
+from yunikorn_actors.service.read.projection import Notes
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.applications import COUNTS_AS_RUNNING
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import restore
+from yunikorn_actors.values.ids import short_partition_name
+
+_NODES: Final = frozenset({f.NodeAdded, f.NodeRemoved})
+
+
+class GapInFacts(Exception):  # noqa: N818 - it names what happened
+    """Facts were missed, so the replica is not the truth any more."""
+
+
+class Book:
+    def __init__(self, name: str, epoch: int, tallies: Tallies, now_ns: int) -> None:
+        self.name = name
+        self.epoch = epoch
+        self.state = PartitionState(name)
+        self.notes = Notes(self.state)
+        self.troubles = Troubles()
+        self.changes_of_nodes = 0
+        """How often a node came or went."""
+        self.changed_ns = now_ns
+        """When it came into the state that it is in."""
+        self._tallies = tallies
+
+    @property
+    def short_name(self) -> str:
+        return short_partition_name(self.name)
+
+    @property
+    def rm_id(self) -> str:
+        return self.name[1 : -len(self.short_name) - 1]
+
+    @property
+    def state_name(self) -> str:
+        """The word for it: YuniKorn has one partition state that takes work, and so has this."""
+        if not self.state.suspended:
+            return "Active"
+        return "Behind" if self.state.behind else "Paused"
+
+    @property
+    def running(self) -> int:
+        """How many applications run."""
+        return sum(app.state in COUNTS_AS_RUNNING for app in self.state.applications.values())
+
+    def restore(self, image: dict[str, Any]) -> None:
+        restore(self.state, image)
+        for app in self.state.applications.values():
+            self.notes.of(app.serial).rise(app)
+
+    def take(self, first_revision: int, facts: tuple[f.Fact, ...]) -> None:
+        state, notes, tallies = self.state, self.notes, self._tallies
+        if first_revision != state.revision + 1:
+            raise GapInFacts(
+                f"the read side of {self.name} is at revision {state.revision} and was sent facts "
+                f"from revision {first_revision} on"
+            )
+        for fact in facts:
+            notes.before(fact)
+            apply(state, fact)
+            notes.after(fact)
+            tallies.note(fact)
+            self.troubles.note(fact)
+            if type(fact) is f.SchedulingHeld:
+                self.changed_ns = fact.at_ns
+            elif type(fact) in _NODES:
+                self.changes_of_nodes += 1

@@ -1,0 +1,110 @@
+"""REST in the process of its core: a follower, and a loop on a thread of its own that answers.
+
+For an embedder and for tests, who want no second process; it takes its share of the core's time.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Final
+
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.service.address import listen_at
+from yunikorn_actors.service.core_queries import questions_of
+from yunikorn_actors.service.listener import Part, Site
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.http_server import RestServer
+from yunikorn_actors.service.rest.tls import context_of
+from yunikorn_actors.service.tokens import CurrentTokens, Tokens
+
+START_S: Final = 60.0
+"""A computer that is very busy takes its time to start an interpreter."""
+
+
+class RestPart(Part):
+    """The read side in a thread of this process."""
+
+    def __init__(self, site: Site, guard: Guard | None = None) -> None:
+        self._core = site.core
+        self._wanted = site.address
+        self._tls = None if site.tls is None else context_of(site.tls)
+        self._tokens = site.tokens or CurrentTokens()
+        token, read_token = self._tokens.now
+        self._guard = guard or Guard(
+            frozenset(site.names), cors=site.cors, token=token, read_token=read_token
+        )
+        self._questions = questions_of(site)
+        self._listener: socket.socket | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+        self._server: RestServer | None = None
+        self._following = ""
+
+    @property
+    def address(self) -> str:
+        return self._wanted if self._listener is None else named(self._listener)
+
+    def listen(self) -> None:
+        if self._listener is None:
+            self._listener = listen_at(self._wanted)
+
+    def start(self) -> None:
+        self.listen()
+        assert self._listener is not None
+        core = self._core
+        clock = core.clock
+        core._measure()
+        side = ReadSide(
+            settings=core._topology.settings,
+            instance=core._topology.instance,
+            start_ns=clock.now_ns(),
+        )
+        self._server = RestServer(side, self._questions, clock.now_ns, self._guard)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="yunikorn-actors-rest", daemon=True
+        )
+        self._thread.start()
+        self._on_loop(self._server.start(self._listener, self._tls)).result(START_S)
+        self._tokens.hear(self._renew)
+        self._following = core._follow(self)
+
+    def hear(self, message: Message) -> None:
+        """Hand on what the core tells its followers, on one of its threads."""
+        assert self._server is not None
+        now_ns = self._core.clock.now_ns()
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._server.hear, message, now_ns)
+
+    def _renew(self, tokens: Tokens) -> None:
+        assert self._server is not None
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._server.change_tokens, tokens)
+
+    def stop(self, grace: float) -> None:
+        if self._following:
+            self._core._unfollow(self._following)
+        if self._server is not None and self._thread is not None:
+            with suppress(TimeoutError):
+                # It waits so long for answers, and as long again for their handlers to end.
+                self._on_loop(self._server.stop(grace / 3)).result(grace)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(grace)
+        if not self._loop.is_running():
+            self._loop.close()
+        self.close()
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+
+    def _on_loop(self, work: Coroutine[object, object, None]) -> "Future[None]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def named(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

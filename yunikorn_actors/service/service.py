@@ -1,0 +1,152 @@
+"""A core with the parts that others reach it by: started together, stopped in order."""
+
+import time
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+from yunikorn_actors.service.access_policy import Access
+from yunikorn_actors.service.config_file import ConfigFile
+from yunikorn_actors.service.followed_file import FollowedFile
+from yunikorn_actors.service.listener import Part, Questions, Site, Standing
+from yunikorn_actors.service.log_lines import LogStyle
+from yunikorn_actors.service.served import ServedCore
+from yunikorn_actors.service.tokens import CurrentTokens, FollowedTokens, Tokens
+from yunikorn_actors.version import extra_command
+
+STOP_S: Final = 4.8
+"""From the signal to the end of everything; a process is to be gone within 5 seconds."""
+
+
+class Kind(NamedTuple):
+    """A part that there can be; its module has `make(site) -> Part`."""
+
+    title: str
+    """As people call it."""
+    default: str
+    """Where it listens unless it is told otherwise."""
+    module: str
+    """Imported when it is wanted, as others need not have installed what it needs."""
+    extra: str
+    """Which extra of the package has to be installed for it."""
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "rest": Kind("REST", "127.0.0.1:9080", "yunikorn_actors.service.rest.process", "service"),
+    "grpc": Kind("gRPC", "127.0.0.1:3333", "yunikorn_actors.service.rpc.grpc_server", "grpc"),
+}
+"""By the name of the option that says where it listens."""
+
+
+class NotInstalled(Exception):  # noqa: N818 - named like InvalidRequest
+    """What a part needs is not installed."""
+
+
+class Serving:
+    """A core in service: use it in a `with` block."""
+
+    def __init__(
+        self,
+        core: ServedCore,
+        addresses: Mapping[str, str],
+        *,
+        ask: Callable[[Standing], Questions] | None = None,
+        access: Access | None = None,
+        config: Path | None = None,
+        logs: LogStyle | None = None,
+    ) -> None:
+        """`addresses`: where each part listens, by its name in `KINDS`.
+
+        `config` and the files of tokens are followed.
+
+        `logs` says how a process beside this one writes its log, if it is to write any.
+
+        `ask` makes who answers a read side, where the core is not in this process.
+        """
+        self.core: Final = core
+        self.access: Final = access or Access()
+        self.access.check(addresses)
+        self.standing: Final = Standing()
+        self._logs = logs
+        self.tokens: Final = CurrentTokens(Tokens(self.access.token, self.access.read_token))
+        self._questions = None if ask is None else ask(self.standing)
+        self._followed: Final[list[FollowedFile[Any]]] = []
+        if config is not None:
+            self._followed.append(ConfigFile(config, core, self.standing))
+        if self.access.files.can_be_followed():
+            self._followed.append(FollowedTokens(self.access.files, self.tokens))
+        self.parts: Final[dict[str, Part]] = {
+            name: maker_of(KINDS[name])(self._site(address)) for name, address in addresses.items()
+        }
+        self._started: list[Part] = []
+
+    def _site(self, address: str) -> Site:
+        access = self.access
+        return Site(
+            self.core,
+            address,
+            self.standing,
+            access.tls,
+            self.tokens,
+            access.names,
+            access.cors,
+            self._questions,
+            self._logs,
+        )
+
+    def start(self) -> Self:
+        """Start the core, then its parts; where one cannot start nothing is left running."""
+        try:
+            # First: a core that has a journal would change it, and say that it has started.
+            for part in self.parts.values():
+                part.listen()
+            self.core.start()
+            for part in self.parts.values():
+                part.start()
+                self._started.append(part)
+            for file in self._followed:
+                file.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def reload(self) -> None:
+        """Read again soon what stands in files: the configuration and the tokens."""
+        for file in self._followed:
+            file.reload()
+
+    def stop(self, timeout: float = STOP_S) -> None:
+        """Stop what has started, the last first, within this time."""
+        deadline = time.monotonic() + timeout
+        for file in self._followed:
+            file.stop(_left(deadline))
+        while self._started:
+            self._started.pop().stop(_left(deadline))
+        for part in self.parts.values():
+            part.close()
+        self.core.stop(_left(deadline))
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def maker_of(kind: Kind) -> Callable[[Site], Part]:
+    """Find what makes a part of this kind."""
+    try:
+        module = import_module(kind.module)
+    except ModuleNotFoundError as error:
+        raise NotInstalled(
+            f"{kind.title} needs the package {error.name}, which is not installed; "
+            f"{extra_command(kind.extra)}"
+        ) from error
+    make: Callable[[Site], Part] = module.make
+    return make
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())

@@ -1,0 +1,206 @@
+"""Asks and the allocations they turn into.
+
+An ask may stand for several allocations (`max_allocations`): `remaining` counts the repeats that
+still wait, and the ask is forgotten when none waits and none of its allocations lives. Identity of
+an allocation is its UUID; the key is shared by all repeats of one ask.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from yunikorn_actors.state.beneficiary import Beneficiary
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.termination import FREES, TerminationType
+from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.tags import TAG_PREDICATES
+
+
+class AskOrder(Struct, frozen=True, order=True, gc=False):
+    """Where an ask stands among those of its application; the smaller is tried first.
+
+    Priority first, then age; arrival decides between equals. It is no tuple, as the garbage
+    collector would visit one for each ask that waits.
+    """
+
+    negated_priority: int
+    created_ns: int
+    sequence: int
+
+    @property
+    def priority(self) -> int:
+        return -self.negated_priority
+
+
+class WaitingState(StrEnum):
+    """Which state of an ask the resource manager was sent last; each is sent on change only."""
+
+    UNREPORTED = ""
+    SCHEDULED = "SCHEDULED"
+    RESERVED = "RESERVED"
+    SKIPPED = "SKIPPED"
+    FAILED = "FAILED"
+
+
+class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What the resource manager asked for, or what it reported as running."""
+
+    application_id: str
+    key: str
+    resource: Resource
+    max_allocations: int = 1
+    priority: int = 0
+    task_group: str = ""
+    placeholder: bool = False
+    originator: bool = False
+    required_node: str = ""
+    allow_preempt_self: bool = True
+    allow_preempt_other: bool = False
+    timeout_ms: int = 0
+    created_ns: int | None = None
+    """From the creation time tag; without one the ask is as old as its arrival."""
+    tags: dict[str, str] = field(default_factory=dict)
+    later_form: bool = False
+    """It came in `allocations`, and is answered in that form."""
+
+    @property
+    def has_predicates(self) -> bool:
+        """Whether the resource manager, if it has predicates, is asked about each of its nodes."""
+        return not self.tags or self.tags.get(TAG_PREDICATES) != "false"
+
+    def may_run_on(self, node_id: str) -> bool:
+        return self.required_node in {"", node_id}
+
+
+class Ask(Struct, kw_only=True, gc=False):
+    """An ask as it stands now; nothing in it leads back to it, so the collector need not look."""
+
+    spec: AskSpec
+    created_ns: int
+    sequence: int
+    remaining: int
+    taken: int = 0
+    """Repeats that have been allocated, whether or not they still live."""
+    uuids: tuple[str, ...] | dict[str, None] = ()
+    """Its allocations; a tuple while there is one at most, as of most asks, because it is small."""
+    reported: WaitingState = field(default=WaitingState.UNREPORTED, name="told")
+    shortage: GateKind = GateKind.NONE
+    refused_ns: int | None = None
+    """When it was last said that its resource manager refuses every node that has room."""
+    parked: int = 0
+    """Repeats whose swap is in flight: neither waiting nor allocated."""
+    reserved: tuple[str, ...] = ()
+    """Nodes that are kept for it, at most one for each repeat that waits."""
+
+    def gain(self, uuid: str) -> None:
+        if not self.uuids:
+            self.uuids = (uuid,)
+            return
+        if isinstance(self.uuids, tuple):
+            self.uuids = dict.fromkeys(self.uuids)
+        self.uuids[uuid] = None
+
+    def lose(self, uuid: str) -> None:
+        if isinstance(self.uuids, tuple):
+            self.uuids = ()
+        else:
+            del self.uuids[uuid]
+
+    @property
+    def is_open(self) -> bool:
+        """Something of it can be taken back: it waits, or is parked."""
+        return bool(self.remaining or self.parked)
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it waits, is parked or lives."""
+        return not (self.remaining or self.parked or self.uuids)
+
+    def order(self) -> AskOrder:
+        return AskOrder(-self.spec.priority, self.created_ns, self.sequence)
+
+
+class Allocation(Struct, kw_only=True, gc=False):
+    uuid: str
+    spec: AskSpec
+    node_id: str
+    resource: Resource
+    allocated_ns: int
+    releasing: TerminationType | None = None
+    """Why the core asked for it back; from then on it does not ask again (G12, G13)."""
+    is_left_over: bool = False
+    """It was asked back for a swap that is off, and nobody takes its room over."""
+    is_moving: bool = False
+    """It was asked back for a swap to another node, which holds the room for that already."""
+    beneficiary: Beneficiary | None = None
+    """For whom it was preempted."""
+
+    instance_type: str = ""
+    """Of its node when it was placed."""
+    charged_s: int = 0
+    """Seconds of its life that are in the history of its application already."""
+    asked_back_ns: int = 0
+    is_overdue: bool = False
+    """It was asked back long ago, and reported as never confirmed."""
+
+    @property
+    def may_be_released(self) -> bool:
+        """Whether the core may ask for it back: one answer for every reason to do so."""
+        return self.releasing is None
+
+    @property
+    def comes_free(self) -> bool:
+        """Whether it is on its way out and its room is for anybody: one answer for all books."""
+        return self.releasing in FREES or self.is_left_over
+
+    @property
+    def frees_node(self) -> bool:
+        """As `comes_free`, for its node: a swap to another node needs no room here any more."""
+        return self.comes_free or self.is_moving
+
+
+class Reservation(Struct, frozen=True, kw_only=True):
+    """A node is kept for open repeats of an ask: for one, or for as many as have an earmark."""
+
+    application_id: str
+    key: str
+    node_id: str
+    required: bool
+    """The ask can run on this node alone; such reservations share a node with their like only."""
+    made_ns: int
+    earmark: Resource | None = field(default=None, name="claim")
+    """Room on its way that each repeat was promised; None for one that only waits.
+
+    Earmarked ones share a node with their like only, and together promise what is there, once.
+    """
+    repeats: int = 1
+    secured: Resource = {}
+    """Room on the node that no other ask takes: its victims left it, or it was free when they were
+    asked back and is needed beside theirs."""
+    due: Resource = {}
+    """What its victims were to make room for, if the ask requires the node: it may have become
+    larger since. Empty in images of former versions."""
+    former: tuple[str, ...] = ()
+    """Victims that were on their way out for the ask, which requires the node, before this was
+    made: it gave their room up with its reservation of that time."""
+
+    @property
+    def is_ordinary(self) -> bool:
+        """It only waits: its ask could run elsewhere, and no victims are preempted for it."""
+        return not self.required and self.earmark is None
+
+    @property
+    def promised(self) -> Resource:
+        """The room of this node that is kept from others."""
+        return {kind: size * self.repeats for kind, size in (self.earmark or {}).items()}
+
+
+class ForeignAllocation(Struct, frozen=True, kw_only=True):
+    """Work of another scheduler on a node: it takes room there and counts in no queue."""
+
+    key: str
+    node_id: str
+    resource: Resource
+    tags: dict[str, str] = field(default_factory=dict)
+    priority: int = 0
+    created_ns: int = 0

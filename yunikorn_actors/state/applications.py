@@ -1,0 +1,299 @@
+"""Applications and their life.
+
+The two tables are the state machine: what is not in them is not a transition. A leaf whose sort
+policy is `stateaware` lets an application take two steps from Accepted to Running, by way of
+Starting; its table holds only the rows that differ.
+
+`serial` tells one life of an application id from the next, as an id may be submitted again.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.resource_seconds import UsageHistory
+from yunikorn_actors.state.swap import Swap, TaskGroup
+from yunikorn_actors.state.users import Usage
+from yunikorn_actors.values.resource import Resource
+
+
+class ApplicationState(StrEnum):
+    NEW = "New"
+    ACCEPTED = "Accepted"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    REJECTED = "Rejected"
+    COMPLETING = "Completing"
+    COMPLETED = "Completed"
+    FAILING = "Failing"
+    FAILED = "Failed"
+    EXPIRED = "Expired"
+    RESUMING = "Resuming"
+
+
+class ApplicationEvent(StrEnum):
+    """What drives a transition; the texts are what the resource manager is told."""
+
+    REJECT = "rejectApplication"
+    RUN = "runApplication"
+    COMPLETE = "completeApplication"
+    FAIL = "failApplication"
+    EXPIRE = "expireApplication"
+    RESUME = "resumeApplication"
+
+
+_S, _E = ApplicationState, ApplicationEvent
+
+TRANSITIONS: dict[tuple[ApplicationState, ApplicationEvent], ApplicationState] = {
+    (_S.NEW, _E.REJECT): _S.REJECTED,
+    (_S.NEW, _E.RUN): _S.ACCEPTED,
+    (_S.RESUMING, _E.RUN): _S.ACCEPTED,
+    (_S.ACCEPTED, _E.RUN): _S.RUNNING,
+    (_S.STARTING, _E.RUN): _S.RUNNING,
+    (_S.COMPLETING, _E.RUN): _S.RUNNING,
+    (_S.ACCEPTED, _E.COMPLETE): _S.COMPLETING,
+    (_S.STARTING, _E.COMPLETE): _S.COMPLETING,
+    (_S.RUNNING, _E.COMPLETE): _S.COMPLETING,
+    (_S.COMPLETING, _E.COMPLETE): _S.COMPLETED,
+    (_S.NEW, _E.FAIL): _S.FAILING,
+    (_S.ACCEPTED, _E.FAIL): _S.FAILING,
+    (_S.STARTING, _E.FAIL): _S.FAILING,
+    (_S.RUNNING, _E.FAIL): _S.FAILING,
+    (_S.FAILING, _E.FAIL): _S.FAILED,
+    (_S.NEW, _E.RESUME): _S.RESUMING,
+    (_S.ACCEPTED, _E.RESUME): _S.RESUMING,
+    (_S.COMPLETED, _E.EXPIRE): _S.EXPIRED,
+    (_S.FAILED, _E.EXPIRE): _S.EXPIRED,
+    (_S.REJECTED, _E.EXPIRE): _S.EXPIRED,
+}
+"""(Running, RUN) is absent on purpose: it is no transition, nothing is told."""
+
+STATEAWARE_TRANSITIONS = {(_S.ACCEPTED, _E.RUN): _S.STARTING}
+
+COUNTS_AS_RUNNING = frozenset({_S.STARTING, _S.RUNNING})
+COUNTS_BY_HOLDING = frozenset({_S.ACCEPTED, _S.RESUMING})
+"""These count towards a maximum of running applications as long as they hold something."""
+SCHEDULABLE = frozenset({_S.ACCEPTED, _S.STARTING, _S.RUNNING, _S.COMPLETING})
+FINISHED = frozenset({_S.COMPLETED, _S.FAILED, _S.REJECTED, _S.EXPIRED})
+TAKES_NO_ASKS = FINISHED | {_S.FAILING}
+GANG_IS_OVER = frozenset({_S.RESUMING, _S.FAILING})
+LEAVES_USER_COUNT = frozenset({_S.COMPLETING, _S.FAILING}) | FINISHED
+
+
+def next_state(
+    state: ApplicationState, event: ApplicationEvent, *, stateaware: bool
+) -> ApplicationState | None:
+    """Return the state that follows, or None where the event is no transition."""
+    key = (state, event)
+    if stateaware and key in STATEAWARE_TRANSITIONS:
+        return STATEAWARE_TRANSITIONS[key]
+    return TRANSITIONS.get(key)
+
+
+class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What the resource manager said when it submitted the application."""
+
+    application_id: str
+    queue_name: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+    timeout_ms: int = 0
+    placeholder_ask: Resource = field(default_factory=dict)
+    gang_style: str = ""
+    created_ns: int | None = None
+    """From the creation time tag, where it was created before this life of the core."""
+    unresolved: str = ""
+    """Why the user cannot be resolved; such an application is rejected."""
+
+    @property
+    def is_gang(self) -> bool:
+        return any(self.placeholder_ask.values())
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether a gang that stays incomplete fails; otherwise it goes on as a plain one."""
+        return self.gang_style.lower() == "hard"
+
+
+class Timer(Struct, frozen=True, kw_only=True, gc=False):
+    """An armed timer of an application; a firing with another generation is stale."""
+
+    generation: int
+    due_ns: int
+
+
+STATE_LOG_MAX = 100
+
+
+class StateEntry(Struct, frozen=True, array_like=True, gc=False):
+    at_ns: int
+    state: ApplicationState
+
+
+class StateLog(Struct, gc=False):
+    """When an application entered which state, the newest last.
+
+    One that idles between its tasks goes to and fro for as long as it lives, so the oldest entries
+    go, and how many have gone is counted.
+    """
+
+    entries: list[StateEntry]
+    dropped: int = 0
+
+    def note(self, at_ns: int, state: ApplicationState) -> None:
+        self.entries.append(StateEntry(at_ns, state))
+        if len(self.entries) > STATE_LOG_MAX:
+            del self.entries[0]
+            self.dropped += 1
+
+
+class FinishedApplication(Struct, kw_only=True, gc=False):
+    """What is remembered of an application that has ended, or was never taken."""
+
+    spec: ApplicationSpec
+    serial: int
+    queue: str
+    state: ApplicationState
+    message: str
+    state_log: StateLog
+    submitted_ns: int
+    started_ns: int = 0
+    history: UsageHistory = field(default_factory=UsageHistory)
+
+
+class Application:
+    """One life of an application in one partition; changed by facts alone.
+
+    It is a record: nearly all members are what is true of it, and facts write each of them.
+    """
+
+    __slots__ = (
+        "allocated",
+        "allocated_books",
+        "allocations",
+        "asks",
+        "group",
+        "group_usages",
+        "history",
+        "is_admitted",
+        "lapsed_ns",
+        "owed",
+        "pending",
+        "pending_books",
+        "placed",
+        "placeholders",
+        "queue",
+        "reservation_count",
+        "run_limit",
+        "serial",
+        "spec",
+        "started_ns",
+        "state",
+        "state_log",
+        "submitted_ns",
+        "swaps",
+        "task_groups",
+        "timers",
+        "usages",
+        "waiting_placeholders",
+    )
+
+    def __init__(
+        self,
+        spec: ApplicationSpec,
+        *,
+        serial: int,
+        queue: Queue,
+        usages: tuple[Usage, ...],
+        now_ns: int,
+    ) -> None:
+        self.spec = spec
+        self.serial = serial
+        self.queue = queue
+        self.usages = usages
+        self.group = ""
+        """The group in which it counts, decided once."""
+        self.group_usages: tuple[Usage, ...] = ()
+        self.state = ApplicationState.NEW
+        self.submitted_ns = now_ns
+        self.started_ns = 0
+        self.state_log = StateLog([StateEntry(now_ns, ApplicationState.NEW)])
+        self.timers: dict[str, Timer] = {}
+        self.asks: dict[str, Ask] = {}
+        self.allocations: dict[str, Allocation] = {}
+        self.reservation_count = 0
+        self.pending: Resource = {}
+        self.allocated: Resource = {}
+        self.placeholders: Resource = {}
+        self.allocated_books: tuple[Resource, ...] = ()
+        self.pending_books: tuple[Resource, ...] = (
+            self.pending,
+            *(level.pending for level in queue.lineage),
+        )
+        self.task_groups: dict[str, TaskGroup] = {}
+        self.swaps: dict[str, Swap] = {}
+        """Swaps in flight, by the UUID of their placeholder."""
+        self.owed: dict[str, str] = {}
+        """Keys of asks that lost the node they were moving to, by the UUID of their placeholder:
+        they are tried first when it is gone. An entry stays until another ask is owed."""
+        self.waiting_placeholders = 0
+        """Repeats of placeholder asks that wait; real asks wait for them."""
+        self.run_limit = GateKind.NONE
+        self.is_admitted = False
+        """There was room for the whole gang, so its placeholders may be placed."""
+        self.lapsed_ns = 0
+        """When the last commitment of the gang came to nothing; it waits behind others since."""
+        self.placed: Resource = {}
+        """All placeholders that were placed since the gang came, whatever became of them."""
+        self.history = UsageHistory()
+        self.gather_books()
+
+    def gather_books(self) -> None:
+        """Gather every book that one allocation is written into.
+
+        The books are changed in place and never replaced, so this is done once for each group, and
+        the hot path touches no attribute at all.
+        """
+        books = [self.allocated]
+        books += [level.allocated for level in self.queue.lineage]
+        books += [usage.amounts for usage in self.usages]
+        books += [usage.amounts for usage in self.group_usages]
+        self.allocated_books = tuple(books)
+
+    @property
+    def placeholder_books(self) -> tuple[Resource, ...]:
+        """The same for a placeholder; few applications have any, so it is not kept."""
+        return (self.placeholders, *self.allocated_books[1:])
+
+    @property
+    def id(self) -> str:
+        return self.spec.application_id
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """The older is smaller."""
+        return (self.submitted_ns, self.serial)
+
+    @property
+    def counted_in(self) -> str:
+        """The group that counts it now; its usage stays there to the end."""
+        return "" if self.state in LEAVES_USER_COUNT else self.group
+
+    @property
+    def is_starting(self) -> bool:
+        """Its first real allocation stands or is on its way: in a stateaware leaf others wait."""
+        if self.state is ApplicationState.ACCEPTED:
+            return bool(self.swaps)
+        return self.state is ApplicationState.STARTING
+
+    @property
+    def has_placeholders(self) -> bool:
+        return any(self.placeholders.values())
+
+    def waiting_asks(self) -> list[Ask]:
+        """Return the asks that wait, in the order in which they are tried."""
+        return sorted((ask for ask in self.asks.values() if ask.remaining), key=Ask.order)

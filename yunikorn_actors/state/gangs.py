@@ -1,0 +1,151 @@
+"""The rules of gangs, for the planner that decides and for Context that checks.
+
+A real ask waits while placeholders of its application are pending, and for a swap while its task
+group has placeholders. In a leaf that holds gangs no placeholder is placed before the queue path
+and the limits of its user and group have room for the whole gang. What is still to come of an
+admitted gang is its *commitment*: it counts as used when another gang is admitted, and for nothing
+else. A commitment that nothing is placed of for too long lapses.
+"""
+
+from collections.abc import Callable
+
+from yunikorn_actors.config import ApplicationSortPolicy, GangAdmission
+from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.applications import Application, ApplicationState
+from yunikorn_actors.state.gates import has_room
+from yunikorn_actors.state.limits import Limit, LimitKey, limits_of
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import (
+    Resource,
+    charge,
+    component_wise_min,
+    fits_in,
+    sub_only_existing,
+)
+
+
+def suits(spec: AskSpec, placeholder: Allocation) -> bool:
+    """Whether an ask may take over this placeholder's room."""
+    return is_of_group(spec, placeholder) and fits_in(spec.resource, placeholder.resource)
+
+
+def is_of_group(spec: AskSpec, placeholder: Allocation) -> bool:
+    """Whether an ask is a member of the task group that this is a placeholder of."""
+    its = placeholder.spec
+    return not spec.placeholder and its.placeholder and spec.task_group == its.task_group
+
+
+def waits_for_gang(
+    app: Application, spec: AskSpec, on_their_way: int = 0, *, is_admitting: bool = False
+) -> bool:
+    """Whether the gang of the application keeps an ask from being placed, or a node kept for it.
+
+    So many placeholders are on their way already, or the admission of the gang is.
+    """
+    if spec.placeholder:
+        return not is_admitting and awaits_admission(app)
+    return waits_for_placeholder(app, spec, on_their_way)
+
+
+def waits_for_placeholder(app: Application, spec: AskSpec, on_their_way: int = 0) -> bool:
+    """Whether a real ask must not be placed plainly: its gang, or its group, is not through.
+
+    So many placeholders are on their way already and do not wait.
+    """
+    if app.waiting_placeholders > on_their_way:
+        return True
+    return waits_for_swap(app, spec)
+
+
+def waits_for_swap(app: Application, spec: AskSpec) -> bool:
+    """Whether its task group has placeholders, of which it takes one over."""
+    group = app.task_groups.get(spec.task_group)
+    return group is not None and group.alive > 0
+
+
+# -- admission
+
+
+def awaits_admission(app: Application) -> bool:
+    """Whether the placeholders of an application wait for its admission."""
+    if app.is_admitted or not app.waiting_placeholders:
+        return False
+    return app.queue.properties.gang_admission is GangAdmission.HOLD and is_incomplete(app)
+
+
+def is_incomplete(app: Application) -> bool:
+    """Whether there are placeholders that have never been placed."""
+    placed = app.placed
+    return any(
+        quantity > placed.get(kind, 0) for kind, quantity in app.spec.placeholder_ask.items()
+    )
+
+
+def unplaced(app: Application) -> Resource:
+    """Return the part of the gang for which no placeholder has been placed yet."""
+    placed = app.placed
+    return {
+        kind: max(0, quantity - placed.get(kind, 0))
+        for kind, quantity in app.spec.placeholder_ask.items()
+    }
+
+
+def commitment_of(app: Application) -> Resource:
+    """Return what an admitted gang keeps from others: what is to come of it.
+
+    One that runs and has no placeholder that waits has been given all that it asked for.
+    """
+    if app.state is ApplicationState.ACCEPTED or app.waiting_placeholders:
+        return unplaced(app)
+    return {}
+
+
+Committed = dict[str | LimitKey, Resource]
+"""What the commitments together take of each queue, by its path, and of each limit."""
+
+
+def commit_room(committed: Committed, app: Application, amount: Resource) -> None:
+    for level in app.queue.lineage:
+        charge(committed.setdefault(level.path, {}), amount)
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        charge(committed.setdefault(limit.key, {}), amount)
+
+
+def refusing_queue(
+    app: Application, need: Resource, used: Callable[[Queue], Resource], committed: Committed
+) -> Queue | None:
+    """Return the queue whose configured max leaves no room for the whole gang, if any.
+
+    What is promised counts as used: by preemption to others, and to the admitted gangs. The root
+    stands for the size of the cluster, which does not count: placeholders that find no node are
+    what makes it grow.
+    """
+    for queue in app.queue.lineage[:-1]:
+        uncommitted = sub_only_existing(queue.quota(), committed.get(queue.path))
+        if not has_room(uncommitted, used(queue), need.items()):
+            return queue
+    return None
+
+
+def refusing_limit(
+    app: Application, need: Resource, used: Callable[[Limit], Resource], committed: Committed
+) -> Limit | None:
+    """Return the limit of its user or group that leaves no room for the whole gang, if any."""
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        uncommitted = sub_only_existing(limit.max_resources, committed.get(limit.key))
+        if not has_room(uncommitted, used(limit), need.items()):
+            return limit
+    return None
+
+
+def refuses_gangs(queue: Queue) -> bool:
+    """In fair order several gangs could each hold a useless part."""
+    return queue.properties.application_sort_policy is ApplicationSortPolicy.FAIR
+
+
+def tightest_max(queue: Queue) -> Resource | None:
+    """Return the smallest configured max of every type on the path; absent is unlimited."""
+    tightest: Resource | None = None
+    for level in queue.lineage[:-1]:
+        tightest = component_wise_min(tightest, level.spec.max)
+    return tightest

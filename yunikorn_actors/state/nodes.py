@@ -1,0 +1,90 @@
+"""Nodes: capacity = allocated + occupied + available, type by type, at all times.
+
+`available` may be negative: a capacity update, a recovered allocation or foreign work may exceed a
+node, and nothing is evicted for it. A node is schedulable when it is neither drained nor not ready.
+"""
+
+from typing import Self
+
+from msgspec import Struct
+
+from yunikorn_actors.state.allocations import Allocation, ForeignAllocation, Reservation
+from yunikorn_actors.state.swap import Incoming
+from yunikorn_actors.values.resource import Resource, charge, discharge, pruned
+from yunikorn_actors.values.tags import INSTANCE_TYPE
+
+UNKNOWN_INSTANCE = "UNKNOWN"
+
+
+class Node(Struct, kw_only=True, eq=False, gc=False):
+    """What a partition knows of one node.
+
+    Nothing in it leads back to it, so collections of garbage may pass over it: it is one of ten
+    thousand.
+    """
+
+    id: str
+    drained: bool
+    ready: bool
+    capacity: Resource = {}
+    occupied: Resource = {}
+    """What others use of it: as it was reported, and foreign work."""
+    attributes: dict[str, str] = {}
+    instance_type: str = UNKNOWN_INSTANCE
+    occupied_reported: Resource = {}
+    available: Resource = {}
+    allocated: Resource = {}
+    allocations: dict[str, Allocation] = {}
+    reservations: dict[tuple[str, str], Reservation] = {}
+    promised: Resource = {}
+    """The sum of the earmarks: room, free or coming, that is kept from others."""
+    secured: Resource = {}
+    """The sum of what is secured for its reservations."""
+    foreign: dict[str, ForeignAllocation] = {}
+    incoming: dict[str, Incoming] = {}
+    """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""
+
+    @classmethod
+    def reported(
+        cls,
+        id: str,  # noqa: A002
+        *,
+        capacity: Resource,
+        occupied: Resource,
+        attributes: dict[str, str],
+        drained: bool,
+        ready: bool,
+    ) -> Self:
+        """Make a node from a report, and work out its sums.
+
+        This is no `__post_init__`, which would run for a copy too: a copy has its sums already, and
+        its foreign work would count twice.
+        """
+        node = cls(id=id, drained=drained, ready=ready)
+        node.describe(attributes)
+        node.set_sizes(capacity, occupied)
+        return node
+
+    @property
+    def is_schedulable(self) -> bool:
+        return self.ready and not self.drained
+
+    @property
+    def is_open(self) -> bool:
+        """It takes work, of whomever."""
+        return self.is_schedulable and not self.reservations
+
+    def describe(self, attributes: dict[str, str]) -> None:
+        self.attributes = attributes
+        self.instance_type = attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
+
+    def set_sizes(self, capacity: Resource, occupied_reported: Resource) -> None:
+        """Take a new capacity and a new reported occupied amount; work on the node stays."""
+        self.capacity = pruned(capacity)
+        self.occupied_reported = occupied_reported
+        self.occupied = dict(occupied_reported)
+        for foreign in self.foreign.values():
+            charge(self.occupied, foreign.resource)
+        self.available = dict(self.capacity)
+        discharge(self.available, self.occupied)
+        discharge(self.available, self.allocated)

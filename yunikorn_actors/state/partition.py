@@ -1,0 +1,91 @@
+"""The state of one partition: what Context holds as the truth, and a scheduler as a replica.
+
+Only facts change it (`domain.changes.apply`). The dictionaries of amounts are changed in place and
+never replaced, so an application can keep the tuple of all books that one of its allocations is
+written into.
+
+Pending counts the repeats that still wait; allocated counts what is charged, placeholders too
+(an application counts those apart).
+"""
+
+from yunikorn_actors.config import PartitionConfig
+from yunikorn_actors.state.allocations import (
+    ForeignAllocation,
+)
+from yunikorn_actors.state.applications import (
+    Application,
+    FinishedApplication,
+)
+from yunikorn_actors.state.limits import Limit
+from yunikorn_actors.state.long_work import LongWork
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.users import Usage
+from yunikorn_actors.values.resource import Resource
+
+
+class PartitionState:
+    """Truth in Context, a replica in Scheduler: a record, which facts alone write."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.revision = 0
+        self.config: PartitionConfig | None = None
+        self.queues: dict[str, Queue] = {}
+        self.nodes: dict[str, Node] = {}
+        self.capacity: Resource = {}
+        """Sum over the nodes: the max of the root queue. A type no node has is absent."""
+        self.applications: dict[str, Application] = {}
+        self.finished: dict[int, FinishedApplication] = {}
+        """By serial, in the order in which they ended."""
+        self.last_ends: dict[str, int] = {}
+        """Serial of the newest among them, by id."""
+        self.rejected: dict[int, None] = {}
+        """Serials of those among them that were never accepted, the oldest first."""
+        self.users: dict[str, dict[str, Usage]] = {}
+        self.groups: dict[str, dict[str, Usage]] = {}
+        self.foreign: dict[str, ForeignAllocation] = {}
+        self.quotas: dict[str, int] = {}
+        """Queues whose maximum is to be enforced, and when."""
+        self.schedulable_count = 0
+        """Nodes that take work."""
+        self.admitted: dict[int, str] = {}
+        """Serial to id of the admitted gangs of which something is still to come."""
+        self.unconfirmed: dict[str, str] = {}
+        """UUID to application of what was asked back, the oldest first, until it is reported."""
+        self.owners: dict[str, str] = {}
+        """UUID of each allocation to its application."""
+        self.reservation_count = 0
+        self.refused_node_actions = 0
+        self.suspended = False
+        self.behind = False
+        """Its resource manager is away: nothing is decided."""
+
+        self.long_work: LongWork | None = None
+        """What is being done in slices, while that is under way."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing may be decided for it now."""
+        return self.suspended or self.long_work is not None
+
+    @property
+    def root(self) -> Queue:
+        return self.queues["root"]
+
+    @property
+    def allocation_count(self) -> int:
+        return len(self.owners)
+
+    def owner_of(self, uuid: str) -> Application | None:
+        """Return the application that has this allocation, if any does."""
+        id_ = self.owners.get(uuid)
+        return None if id_ is None else self.applications[id_]
+
+    def queue(self, path: str) -> Queue | None:
+        """Look a queue up by its path; names of queues ignore case."""
+        return self.queues.get(path.lower())
+
+    def usage_of(self, limit: Limit) -> Usage:
+        """What counts against the limit of a user or group."""
+        return (self.groups if limit.of_group else self.users)[limit.owner][limit.path]

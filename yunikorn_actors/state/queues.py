@@ -1,0 +1,145 @@
+"""Queues: a tree of parents and leaves, with the books kept up the tree.
+
+`lineage` runs from the queue itself to the root and never changes, because a queue never moves. The
+root has no limit of its own: its max is the capacity of the cluster.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from yunikorn_actors.config import Acl, LimitConfig, QueueProperties, TemplateConfig
+from yunikorn_actors.state.gates import Places
+from yunikorn_actors.state.limit_table import NO_LIMITS, LimitTable
+from yunikorn_actors.values.resource import Resource, sub, sub_only_existing
+
+ROOT = "root"
+
+
+class QueueState(StrEnum):
+    ACTIVE = "Active"
+    DRAINING = "Draining"
+
+
+class QueueSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What the configuration, or a template, says of one queue."""
+
+    leaf: bool
+    managed: bool = True
+    position: int = 0
+    """Place among its siblings in the configuration."""
+    guaranteed: Resource | None = None
+    max: Resource | None = None
+    max_applications: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
+    """The effective ones, inheritance applied."""
+    submit_acl: str = ""
+    admin_acl: str = ""
+    limits: tuple[LimitConfig, ...] = ()
+    template: TemplateConfig | None = None
+    """What a leaf that placement creates below starts with."""
+
+
+class Queue:
+    """A queue with its books; changed by facts alone."""
+
+    __slots__ = (
+        "admin_acl",
+        "allocated",
+        "allocating",
+        "applications",
+        "children",
+        "earmarked",
+        "leaving",
+        "limits",
+        "lineage",
+        "name",
+        "parent",
+        "path",
+        "pending",
+        "preempting",
+        "properties",
+        "reserving",
+        "running_apps",
+        "spec",
+        "state",
+        "submit_acl",
+    )
+
+    def __init__(self, name: str, spec: QueueSpec, parent: "Queue | None") -> None:
+        self.name = name
+        self.parent = parent
+        self.path: str = name if parent is None else f"{parent.path}.{name}"
+        self.lineage: tuple[Queue, ...] = (self, *(parent.lineage if parent else ()))
+        self.state = QueueState.ACTIVE
+        self.children: dict[str, Queue] = {}
+        self.applications: dict[int, str] = {}
+        """Serial to id of the active applications of a leaf."""
+        self.allocated: Resource = {}
+        self.pending: Resource = {}
+        self.preempting: Resource = {}
+        """What was preempted and is not confirmed yet."""
+        self.leaving: Resource = {}
+        """What was asked back for whatever reason and frees its room; preempting is part of it."""
+        self.earmarked: Resource = {}
+        """What asks below will use for which others were preempted."""
+        self.running_apps = 0
+        self.allocating: dict[int, None] = {}
+        """Serials of Accepted applications that hold something: they count as running too."""
+        self.reserving: dict[int, None] = {}
+        """Those that hold nothing and have a node kept for them take a place, too."""
+        self.configure(spec)
+
+    def configure(self, spec: QueueSpec) -> None:
+        self.spec = spec
+        self.properties = QueueProperties.of(spec.properties)
+        self.submit_acl = Acl.parse(spec.submit_acl)
+        self.admin_acl = Acl.parse(spec.admin_acl)
+        self.limits = LimitTable(spec.limits) if spec.limits else NO_LIMITS
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.spec.leaf
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.children and not self.applications
+
+    @property
+    def is_to_be_cleaned(self) -> bool:
+        """Empty, and either leaving the configuration or never in it."""
+        leaving = self.state is QueueState.DRAINING or not self.spec.managed
+        return leaving and self.is_empty and self.parent is not None
+
+    def allows_submit(self, user: str, groups: tuple[str, ...]) -> bool:
+        """Access is granted by the submit or admin list of the queue or of any ancestor."""
+        return any(
+            level.submit_acl.allows(user, groups) or level.admin_acl.allows(user, groups)
+            for level in self.lineage
+        )
+
+    @property
+    def places(self) -> Places:
+        taken = self.running_apps + len(self.allocating)
+        return Places(self.spec.max_applications, taken, self.allocating, self.reserving)
+
+    @property
+    def is_entitled(self) -> bool:
+        """Something is guaranteed to it, by itself or by an ancestor."""
+        return any(level.spec.guaranteed for level in self.lineage)
+
+    def quota(self, own: Resource | None = None) -> Resource | None:
+        """Return its max less what is promised to asks below, but for the share of the asking one.
+
+        The root has none, so promises take nothing from the cluster.
+        """
+        if not any(self.earmarked.values()):
+            return self.spec.max
+        return sub_only_existing(self.spec.max, sub(self.earmarked, own))
+
+    def walk(self) -> Iterator["Queue"]:
+        """This queue and all below it, parents first, in the order of creation."""
+        yield self
+        for child in self.children.values():
+            yield from child.walk()

@@ -1,0 +1,219 @@
+"""A partition as plain values from which it can be made again: what a replica starts from.
+
+An image holds what cannot be worked out; every sum is added up again, so a partition that was made
+from one has been counted anew. Whatever has an order keeps it, because planning goes by it.
+"""
+
+from typing import Any, Final
+
+from msgspec import convert, msgpack
+from msgspec.structs import replace
+
+from yunikorn_actors.config import PartitionConfig
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Allocation, Ask, Reservation
+from yunikorn_actors.state.applications import (
+    COUNTS_AS_RUNNING,
+    Application,
+    ApplicationSpec,
+    ApplicationState,
+    FinishedApplication,
+    StateLog,
+    Timer,
+)
+from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.changes.applications import remember
+from yunikorn_actors.state.changes.gangs import take_in
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.ledger import books_of, count_holding, relink, waiting, write
+from yunikorn_actors.state.long_work import LongWork
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import book_earmark, leaving_books, reserve
+from yunikorn_actors.state.queues import QueueSpec, QueueState
+from yunikorn_actors.state.resource_seconds import UsageHistory
+from yunikorn_actors.state.swap import Incoming, Swap, TaskGroup
+from yunikorn_actors.state.users import Usage
+from yunikorn_actors.values.resource import Resource, charge, discharge, saturated
+
+Image = dict[str, Any]
+
+_APPLICATION: Final[dict[str, Any]] = {
+    "state": ApplicationState,
+    "submitted_ns": int,
+    "started_ns": int,
+    "state_log": StateLog,
+    "timers": dict[str, Timer],
+    "asks": dict[str, Ask],
+    "allocations": dict[str, Allocation],
+    "task_groups": dict[str, TaskGroup],
+    "swaps": dict[str, Swap],
+    "is_admitted": bool,
+    "lapsed_ns": int,
+    "placed": Resource,
+    "history": UsageHistory,
+}
+"""What an application is told to be; everything else about it follows."""
+
+
+def image_of(state: PartitionState) -> Image:
+    """Give it as a recording would give it back: lists where there were tuples."""
+    image: Image = {
+        "revision": state.revision,
+        "held": state.suspended,
+        "behind": state.behind,
+        "refused_node_actions": state.refused_node_actions,
+        "config": state.config,
+        "queues": [
+            [path, queue.spec, queue.state, list(queue.reserving)]
+            for path, queue in state.queues.items()
+        ],
+        "users": _reserving(state.users),
+        "groups": _reserving(state.groups),
+        "nodes": [_node(node) for node in state.nodes.values()],
+        "foreign": list(state.foreign.values()),
+        "applications": [_application(app) for app in state.applications.values()],
+        "finished": [
+            replace(app, history=app.history.saturated()) for app in state.finished.values()
+        ],
+        "rejected": list(state.rejected),
+        "quotas": state.quotas,
+        "admitted": list(state.admitted.values()),
+        "unconfirmed": state.unconfirmed,
+    }
+    if state.long_work is not None:
+        image["long_work"] = state.long_work
+    plain: Image = msgpack.decode(msgpack.encode(image))
+    return plain
+
+
+def _reserving(owners: dict[str, dict[str, Usage]]) -> list[Any]:
+    """Who has a place by a reservation, in the order of their rank; queues have none here."""
+    return [
+        [owner, path, list(usage.reserving)]
+        for owner, by_path in sorted(owners.items())
+        for path, usage in sorted(by_path.items())
+        if usage.reserving
+    ]
+
+
+def _node(node: Node) -> Image:
+    return {
+        "node_id": node.id,
+        "capacity": node.capacity,
+        "occupied": node.occupied_reported,
+        "attributes": node.attributes,
+        "drained": node.drained,
+        "ready": node.ready,
+        "allocations": list(node.allocations),
+        "reservations": list(node.reservations.values()),
+        "incoming": node.incoming,
+    }
+
+
+def _application(app: Application) -> Image:
+    """Amounts that were added up over time are clamped: a message holds no more."""
+    told = {name: getattr(app, name) for name in _APPLICATION}
+    return {
+        **told,
+        "crowd": app.run_limit,
+        "placed": saturated(app.placed),
+        "history": app.history.saturated(),
+        "spec": app.spec,
+        "queue": app.queue.path,
+        "serial": app.serial,
+        "group": app.group,
+        "counts": app.serial in app.usages[0].running,
+        # Hardly any has it, and images of earlier versions have none.
+        **({"owed": app.owed} if app.owed else {}),
+    }
+
+
+def restore(state: PartitionState, image: Image) -> None:
+    """Make an empty state the one that the image is of."""
+    _restore_cluster(state, image)
+    for app in image["applications"]:
+        _restore_application(state, app)
+    for node in image["nodes"]:
+        _restore_work(state, state.nodes[node["node_id"]], node)
+    _restore_places(state, image)
+    for ended in convert(image["finished"], list[FinishedApplication]):
+        remember(state, ended)
+    state.rejected = dict.fromkeys(image["rejected"])
+    state.quotas = dict(image["quotas"])
+    state.admitted = {state.applications[id_].serial: id_ for id_ in image["admitted"]}
+    state.unconfirmed = dict(image["unconfirmed"])
+    state.suspended, state.behind = image["held"], image["behind"]
+    state.long_work = convert(image.get("long_work"), LongWork | None)
+    state.refused_node_actions = image["refused_node_actions"]
+    state.revision = image["revision"]
+
+
+def _restore_cluster(state: PartitionState, image: Image) -> None:
+    if image["config"] is not None:
+        state.config = convert(image["config"], PartitionConfig)
+    for path, spec, queue_state, _ in image["queues"]:
+        apply(state, f.QueueAdded(path=path, spec=convert(spec, QueueSpec), at_ns=0))
+        state.queues[path].state = QueueState(queue_state)
+    for node in image["nodes"]:
+        sizes = {name: node[name] for name in ("node_id", "capacity", "occupied", "attributes")}
+        added = f.NodeAdded(**sizes, drained=node["drained"], ready=node["ready"], at_ns=0)
+        apply(state, added)
+    for foreign in image["foreign"]:
+        apply(state, f.ForeignAllocationPut(**foreign, at_ns=0))
+
+
+def _restore_places(state: PartitionState, image: Image) -> None:
+    """Count who takes a place without running; among those the first to come is served first."""
+    for app in state.applications.values():
+        count_holding(app)
+    for path, _, _, serials in image["queues"]:
+        state.queues[path].reserving = dict.fromkeys(serials)
+    for owners, kept in ((state.users, image["users"]), (state.groups, image["groups"])):
+        for owner, path, serials in kept:
+            owners[owner][path].reserving = dict.fromkeys(serials)
+
+
+def _restore_application(state: PartitionState, image: Image) -> None:
+    spec = convert(image["spec"], ApplicationSpec)
+    apply(
+        state, f.ApplicationAdded(spec=spec, queue=image["queue"], serial=image["serial"], at_ns=0)
+    )
+    app = state.applications[spec.application_id]
+    if image["group"]:
+        relink(state.groups, app, image["group"])
+    for name, kind in _APPLICATION.items():
+        setattr(app, name, convert(image[name], kind))
+    app.run_limit = GateKind(image["crowd"])
+    app.owed = dict(image.get("owed", {}))
+    for level in app.queue.lineage:
+        level.running_apps += app.state in COUNTS_AS_RUNNING
+    if image["counts"]:
+        for usage in (*app.usages, *app.group_usages):
+            usage.running[app.serial] = None
+    for ask in app.asks.values():
+        write(app.pending_books, waiting(ask.spec, ask.remaining))
+        app.waiting_placeholders += ask.remaining * ask.spec.placeholder
+    for allocation in app.allocations.values():
+        write(books_of(app, allocation), allocation.resource)
+        write(leaving_books(app, allocation), allocation.resource)
+    state.owners.update(dict.fromkeys(app.allocations, app.id))
+
+
+def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
+    """Put on a node what is on it; whom that belongs to is there already."""
+    for uuid in image["allocations"]:
+        holder = state.owner_of(uuid)
+        assert holder is not None
+        allocation = node.allocations[uuid] = holder.allocations[uuid]
+        charge(node.allocated, allocation.resource)
+        discharge(node.available, allocation.resource)
+    for placeholder, coming in convert(image["incoming"], dict[str, Incoming]).items():
+        app = state.applications[coming.application_id]
+        take_in(node, app, placeholder, coming.resource)
+    for reservation in convert(image["reservations"], tuple[Reservation, ...]):
+        app = state.applications[reservation.application_id]
+        reserve(node, reservation)
+        book_earmark(app, node, reservation.promised)
+        state.reservation_count += reservation.repeats
+        app.reservation_count += reservation.repeats
