@@ -174,10 +174,10 @@ LOAD = """
 import sys
 from support import APP, CONFIG, RM, Recorder, ask
 from yunikorn_actors import si
-from yunikorn_actors.journal import kept, writing
+from yunikorn_actors.journal import journaled_context, writing
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 # New files and snapshots all the time, so that the end comes in the middle of that.
-writing.ROTATE_BYTES, writing.ROTATE_SNAPSHOTS, kept.TALLY_EVERY = 2**16, 0, 5
+writing.ROTATE_BYTES, writing.ROTATE_SNAPSHOTS, journaled_context.TALLY_EVERY = 2**16, 0, 5
 class Loud(Recorder):
     def update_allocation(self, response):
         for new in response.new:

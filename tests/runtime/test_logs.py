@@ -129,7 +129,7 @@ def test_a_logger_of_the_standard_library_gets_records(
         add_nodes(core, "n1")
         wait_until(lambda: len(kept.records) == 2)
     started, raised, stopped = kept.records
-    assert ("a program's own", "INFO", "system", "core stopped") == (
+    assert ("a program's own", "INFO", "scheduler_core", "core stopped") == (
         stopped.name, stopped.levelname, stopped.module, stopped.getMessage(),
     )  # fmt: skip
     assert "start" == started.funcName

@@ -23,9 +23,9 @@ HELD = 200
 PATCHED = """
 import sys
 from yunikorn_actors.cli import main
-from yunikorn_actors.journal import kept, writing
+from yunikorn_actors.journal import journaled_context, writing
 # New files and snapshots all the time, so that the end comes in the middle of that.
-writing.ROTATE_BYTES, writing.ROTATE_SNAPSHOTS, kept.TALLY_EVERY = 2**18, 1, 7
+writing.ROTATE_BYTES, writing.ROTATE_SNAPSHOTS, journaled_context.TALLY_EVERY = 2**18, 1, 7
 sys.exit(main(sys.argv[1:]))
 """
 
