@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +78,8 @@ def names() -> Iterator[Row]:
 
 def _signature(found: object) -> str:
     try:
-        return str(inspect.signature(found))  # type: ignore[arg-type]
+        # A type is the same one in whatever module it stands.
+        return re.sub(r"\byunikorn_actors\.[a-z_.]+\.(?=[A-Z])", "", str(inspect.signature(found)))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return type(found).__name__
 
