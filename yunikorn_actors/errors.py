@@ -61,6 +61,10 @@ class WouldBlock(CoreError, RuntimeError):  # noqa: N818
 # -- of the front
 
 
+class ConfigWarning(UserWarning):
+    """A configuration says what is legal and can hardly be meant, such as an unknown property."""
+
+
 class SchedulerClosed(CoreStopped):
     """The scheduler was closed, or was not started yet; what it kept is over."""
 
@@ -120,6 +124,7 @@ __all__ = [
     "AskWithdrawn",
     "CallbackStuck",
     "ConfigError",
+    "ConfigWarning",
     "ConnectionLost",
     "CoreError",
     "CoreFailed",

@@ -12,6 +12,7 @@ from support import CONFIG, Recorder
 from yunikorn_actors import (
     ApplicationRejected,
     AsyncScheduler,
+    ConfigWarning,
     QueueNotFound,
     Scheduler,
     SchedulerCore,
@@ -70,8 +71,10 @@ def test_what_a_placement_rule_places_is_not_refused() -> None:
 
 def test_of_queues_that_the_user_may_not_use_none_is_named() -> None:
     closed = "partitions: [{name: default, queues: [{name: root, queues: [{name: a}]}]}]"
+    with pytest.warns(ConfigWarning, match="nobody may submit"):
+        made = Scheduler(closed)
     with (
-        Scheduler(closed) as s,
+        made as s,
         pytest.raises(ApplicationRejected, match=r"there is no queue root\.b") as caught,
     ):
         s.application("etl", queue="root.b", user="ann")

@@ -298,9 +298,12 @@ def test_fits_has_a_say() -> None:
         assert "n2" == b.ask("w", vcore=1, fits=fits).result(PATIENCE_S).node_id
 
 
-def test_an_async_fits_is_a_no_that_says_so() -> None:
-    async def fits(node_id: str) -> bool:
+def test_a_fits_that_returns_what_is_to_be_awaited_is_a_no_that_says_so() -> None:
+    async def later(node_id: str) -> bool:
         return bool(node_id)
+
+    def fits(node_id: str) -> object:
+        return later(node_id)
 
     with Scheduler(QUEUES) as s:
         s.add_node("n1", vcore=4)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import chain
 from typing import Final
 
 from yunikorn_actors.config.acl import Acl
@@ -9,6 +10,7 @@ from yunikorn_actors.config.fault import Fault
 from yunikorn_actors.config.properties import READERS
 from yunikorn_actors.config.site import PartitionSite, Site
 from yunikorn_actors.config.written import Entry
+from yunikorn_actors.values.quantity import meant_by
 
 _COMPARED_MAX: Final = 100
 """A longer key is no slip of anyone's fingers, and would take long to compare."""
@@ -25,11 +27,23 @@ def warnings_of(partition: PartitionSite) -> Iterator[Fault]:
     for site in partition.root.walk():
         for entry in (*site.written.properties, *site.written.childtemplate.properties):
             yield from _property_warnings(site, entry)
+        yield from _type_warnings(site)
 
 
 def _lets_in(site: Site) -> bool:
     acls = map(Acl.parse, (site.written.submitacl, site.written.adminacl))
     return any(acl.everybody or acl.users or acl.groups for acl in acls)
+
+
+def _type_warnings(site: Site) -> Iterator[Fault]:
+    written = site.written
+    both = (written.resources, written.childtemplate.resources)
+    listed = [it.guaranteed or () for it in both] + [it.max or () for it in both]
+    limits = (limit.maxresources for limit in written.limits)
+    for entry in chain(*listed, *limits):
+        if (meant := meant_by(entry.key)) is not None:
+            what = f"resource type {entry.key!r:.100} is one that nothing else has"
+            yield site.fault(entry.line, what, f"did you mean {meant!r}?")
 
 
 def _property_warnings(site: Site, entry: Entry[str]) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ hears: futures, events and `wanted_back` are set on its loop, and `fits` is call
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import isawaitable
@@ -20,6 +20,7 @@ from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.door import undone
 from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
+from yunikorn_actors.front.futures import NoLease
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
@@ -106,6 +107,29 @@ class AsyncEvents(Subscription[E], AsyncIterator[E]):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class LoopFuture(NoLease, asyncio.Future[T]):
+    """A future of `asyncio`; awaiting it inside the core raises, as no result can come there."""
+
+    _lease_remedy = "(await app.ask(...))"
+    _with_remedy = "write `async with await app.ask(...) as lease:`"
+    _check_may_wait: Callable[[], None]
+    """Set when it is made."""
+
+    def result(self, *timeout: object) -> T:
+        """Return the result; a future of a loop does not wait for it."""
+        if timeout or not self.done():
+            raise asyncio.InvalidStateError(
+                "a future of a loop is awaited: write `await app.ask(...)`, in "
+                "asyncio.timeout(10) or with deadline=10 if it is not to wait for ever"
+            )
+        return super().result()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if not self.done():
+            self._check_may_wait()
+        return super().__await__()
 
 
 class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]):
@@ -324,7 +348,7 @@ class AsyncScheduler:
                 "an AsyncScheduler takes calls on the event loop that started it alone: from "
                 "another thread use asyncio.run_coroutine_threadsafe"
             )
-        return _LoopPromise(self._on_loop)
+        return _LoopPromise(self._on_loop, partial(self._check_may_wait, "an ask"))
 
     def _check_may_wait(self, what: str) -> None:
         self._broker.door.check()
@@ -352,8 +376,9 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 class _LoopPromise(Generic[T]):
     """The other side of an `asyncio` future; kept from any thread."""
 
-    def __init__(self, on_loop: OnLoop) -> None:
-        self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    def __init__(self, on_loop: OnLoop, check_may_wait: Callable[[], None]) -> None:
+        self.future: LoopFuture[T] = LoopFuture(loop=asyncio.get_running_loop())
+        self.future._check_may_wait = check_may_wait
         self._on_loop = on_loop
 
     def keep(self, value: T) -> None:

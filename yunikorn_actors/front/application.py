@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
+from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Final, Generic, NamedTuple, Self, TypeVar, overload
 
@@ -21,6 +23,8 @@ from yunikorn_actors.front.written import (
     read_texts,
     shown,
 )
+
+ASYNC_FITS: Final = "fits: an async function is for AsyncScheduler; use a plain one"
 
 L = TypeVar("L", bound=BaseLease)
 F = TypeVar("F")
@@ -143,10 +147,12 @@ class BaseApplication(Generic[F, L]):
         - `count`: ask for so many alike, with the keys `key-1`, `key-2` and so on. The answer is a
           list of futures, as each is placed, cancelled, rejected and lost by itself.
         """
-        _check(key, fits)
+        if not isinstance(key, str) or not key:
+            raise InvalidRequest(f"ask: {shown(key)} is no key; use a text that is not empty")
+        if fits is not None:
+            self._check_fits(fits)
         written = self._amounts(read_amounts("ask", vcore, memory, resources), group)
-        account = self._account
-        treatment = account.groups[group].treatment if group else account.treatment
+        treatment = (self._account.groups[group] if group else self._account).treatment
         ask = si.AllocationAsk(
             allocation_key=key,
             application_id=self.id,
@@ -162,6 +168,12 @@ class BaseApplication(Generic[F, L]):
             return self._ask([(key, ask)], written, fits)[0]
         keys = [f"{key}-{number}" for number in range(1, read_count("ask", count) + 1)]
         return self._ask([(it, ask) for it in keys], written, fits)
+
+    @staticmethod
+    def _check_fits(fits: object) -> None:
+        """Refuse what the core could not ask."""
+        if not callable(fits):
+            raise InvalidRequest(f"ask: fits: must be a function of a node's id, not {shown(fits)}")
 
     def _tags(
         self,
@@ -229,6 +241,14 @@ class Application(BaseApplication[Future[Lease], Lease]):
     block, or call `close`, to end it.
     """
 
+    @staticmethod
+    def _check_fits(fits: object) -> None:
+        BaseApplication._check_fits(fits)
+        called = fits.func if isinstance(fits, partial) else fits
+        as_a_call = vars(type(called)).get("__call__")
+        if iscoroutinefunction(called) or iscoroutinefunction(as_a_call):
+            raise InvalidRequest(f"ask: {ASYNC_FITS}")
+
     def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
         return self._broker.inquiry.explain(self.id, key)
@@ -243,14 +263,6 @@ class Application(BaseApplication[Future[Lease], Lease]):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _check(key: object, fits: object) -> None:
-    """Refuse what the core would not understand, or what would raise only later."""
-    if not isinstance(key, str) or not key:
-        raise InvalidRequest(f"ask: {shown(key)} is no key; use a text that is not empty")
-    if fits is not None and not callable(fits):
-        raise InvalidRequest(f"ask: fits: must be a function of a node's id, not {shown(fits)}")
 
 
 def _running(key: str, ask: si.AllocationAsk, written: Mapping[str, si.Amount]) -> Running:

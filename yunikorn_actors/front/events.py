@@ -193,8 +193,14 @@ class Events(Subscription[E], Iterator[E]):
     and `ResponsesLost` where events were dropped because ten thousand were not taken.
     """
 
-    def __init__(self, kinds: tuple[str, ...], leave: Callable[[Subscription[E]], None]) -> None:
+    def __init__(
+        self,
+        kinds: tuple[str, ...],
+        leave: Callable[[Subscription[E]], None],
+        check_may_wait: Callable[[str], None],
+    ) -> None:
         super().__init__(kinds, leave)
+        self._check_may_wait = check_may_wait
         self._process = os.getpid()
         self._changed = threading.Condition(self._lock)
 
@@ -208,6 +214,7 @@ class Events(Subscription[E], Iterator[E]):
             while (event := self._take()) is None:
                 if self._is_over:
                     raise StopIteration
+                self._check_may_wait("an iterator of events")
                 self._changed.wait()
             return event
 

@@ -1,68 +1,128 @@
-"""Futures of the front: those of the standard library, with two differences.
+"""Futures of the front: those of the standard library, with some differences.
 
 Done callbacks run on threads of their own and not on the one that sets the result: that one is the
-core's. And in a forked process, where no result can come, waiting for one raises.
+core's. Inside the core, and in a forked process, no result can come, so waiting for one raises. And
+what is written as if a future were the lease that it is about raises what to write.
 """
 
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Generic, NoReturn, TypeVar
 
 from yunikorn_actors.errors import CoreStopped
 from yunikorn_actors.front.callers import Callers
+from yunikorn_actors.front.door import Door
+from yunikorn_actors.front.lease import BaseLease
 
 T = TypeVar("T")
 
+OF_A_LEASE = frozenset(it for it in dir(BaseLease) if not it.startswith("_")) | {
+    "running",
+    "state",
+    "reason",
+    "wanted_back",
+}
 
-class FrontFuture(Future[T]):
+
+class NoLease:
+    """A future that says what to write where it is taken for its lease."""
+
+    _with_remedy: str
+    """What to write in place of a `with` block of the future itself."""
+    _lease_remedy: str
+    """An expression for the lease."""
+
+    def __enter__(self) -> NoReturn:
+        raise TypeError(f"an ask is a future of its lease: {self._with_remedy}")
+
+    def __aenter__(self) -> NoReturn:
+        raise TypeError(f"an ask is a future of its lease: {self._with_remedy}")
+
+    def __exit__(self, *_: object) -> None:
+        """Never called; `with` wants it to be there."""
+
+    def __aexit__(self, *_: object) -> None:
+        """As `__exit__`."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in OF_A_LEASE:
+            text += f"; it is one of the lease: write {self._lease_remedy}.{name}"
+        raise AttributeError(text, name=name, obj=self)
+
+
+class FrontFuture(NoLease, Future[T]):
     """A future of `concurrent.futures`, for what the core answers.
 
     `result(timeout)` waits; `cancel()` withdraws the ask. Done callbacks run on threads of their
     own, so one may block or call the scheduler, and harms no other.
     """
 
-    def __init__(self, callers: Callers) -> None:
+    _lease_remedy = "app.ask(...).result(timeout=10)"
+    _with_remedy = f"write `with {_lease_remedy} as lease:`"
+
+    def __init__(self, callers: Callers, door: Door) -> None:
         super().__init__()
         self._callers = callers
+        self._door = door
         self._process = os.getpid()
 
     def add_done_callback(self, fn: "Callable[[Future[T]], object]") -> None:
         """Have it called with the future, on a thread of its own, once the future is done."""
-        super().add_done_callback(lambda _: self._callers.call(lambda: fn(self)))
+        call = self._callers.call
+        # A callback that held its own future would keep it, and its lease, from being dropped.
+        super().add_done_callback(lambda done: call(partial(fn, done)))
 
     def when_cancelled(self, withdraw: Callable[[], None]) -> None:
         """Call it, on the thread that cancels, if the future is cancelled before it is done."""
 
-        def look(_: Future[T]) -> None:
-            if self.cancelled():
+        def look(done: Future[T]) -> None:
+            if done.cancelled():
                 # Whoever waits for several futures at once hears of it only so.
-                self.set_running_or_notify_cancel()
+                done.set_running_or_notify_cancel()
                 withdraw()
 
         super().add_done_callback(look)
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result, or raise what was set instead."""
-        self._check_process()
+        if not self.done():
+            self._check_may_wait()
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the end; return what went wrong, or None."""
-        self._check_process()
+        if not self.done():
+            self._check_may_wait()
         return super().exception(timeout)
 
-    def _check_process(self) -> None:
-        if not self.done():
+    def _check_may_wait(self) -> None:
+        if os.getpid() != self._process:
             check_process(self._process)
+        if self._door.core._is_inside():
+            self._door.check_may_wait("result")
+
+    def __await__(self) -> NoReturn:
+        raise self._of_threads()
+
+    def __aenter__(self) -> NoReturn:
+        raise self._of_threads()
+
+    def _of_threads(self) -> TypeError:
+        return TypeError(
+            "this ask is of a Scheduler, whose futures are for threads: write "
+            f"{self._lease_remedy}; on an event loop use AsyncScheduler"
+        )
 
 
 class FuturePromise(Generic[T]):
     """The other side of such a future."""
 
-    def __init__(self, callers: Callers) -> None:
-        self.future: FrontFuture[T] = FrontFuture(callers)
+    def __init__(self, callers: Callers, door: Door) -> None:
+        self.future: FrontFuture[T] = FrontFuture(callers, door)
 
     def keep(self, value: T) -> None:
         with suppress(InvalidStateError):

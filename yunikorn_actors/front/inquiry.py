@@ -1,5 +1,6 @@
 """Answers the question what has become of an ask: from the books, or from the core."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from yunikorn_actors.errors import UnknownAsk
@@ -53,5 +54,18 @@ class Inquiry:
         if past is None:
             raise UnknownAsk(
                 f"nobody asked for {key!r} of {application!r} here, or it is long over"
+                f"{self._counted(application, key)}"
             )
         return past, ""
+
+    def _counted(self, application: str, key: str) -> str:
+        """Point out the keys of an ask that was made with `count`."""
+        account = self._accounts.find(application)
+        mine: Mapping[str, object] = {} if account is None else account.by_key
+        number = 0
+        while (one := f"{key}-{number + 1}") in mine or self._past.find(application, one):
+            number += 1
+        if not number:
+            return ""
+        others = f", or another of its {number} keys to '{key}-{number}'" if number > 1 else ""
+        return f"; it was asked with count=: explain '{key}-1'{others}"

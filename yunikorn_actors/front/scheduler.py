@@ -10,7 +10,7 @@ from yunikorn_actors import si
 from yunikorn_actors.core.entry import overrides
 from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
 from yunikorn_actors.front import requests
-from yunikorn_actors.front.application import Application, Made
+from yunikorn_actors.front.application import ASYNC_FITS, Application, Made
 from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.callers import Callers
@@ -136,7 +136,7 @@ class Scheduler:
         for the core; raises `NodeRejected` with its reason.
         """
         self._broker.door.check_may_wait("add_node")
-        accepted: FuturePromise[list[Lease]] = FuturePromise(self._callers)
+        accepted: FuturePromise[list[Lease]] = FuturePromise(self._callers, self._broker.door)
         info = requests.node(self._terms, node_id, (vcore, memory, resources), attributes)
         self._broker.add_node(info, requests.read_running("add_node", running), accepted)
         with undone(partial(self._broker.remove_node, node_id)):
@@ -204,7 +204,7 @@ class Scheduler:
         - `tags`: as in `si.AddApplicationRequest`.
         """
         self._broker.door.check_may_wait("application")
-        accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers)
+        accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers, self._broker.door)
         submission = requests.Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
             treatment={
@@ -220,7 +220,7 @@ class Scheduler:
         return Application(self._broker, account, user, self._make)
 
     def _make(self) -> Made[Future[Lease], Lease]:
-        promise: FuturePromise[Lease] = FuturePromise(self._callers)
+        promise: FuturePromise[Lease] = FuturePromise(self._callers, self._broker.door)
         return Made(promise.future, promise, promise.future.when_cancelled)
 
     # -- what there is to see
@@ -231,7 +231,7 @@ class Scheduler:
         Iterate over it in a `with` block. `event.kind` tells the classes apart; type checkers know
         the fields of each.
         """
-        reader: Events[Event] = Events(kinds, self._broker.leave)
+        reader: Events[Event] = Events(kinds, self._broker.leave, self._broker.door.check_may_wait)
         self._broker.subscribe(reader)
         return reader
 
@@ -277,7 +277,7 @@ class _Voice:
         if isinstance(said, Coroutine):
             # Nobody here can await it, and as a value it would pass for a yes.
             said.close()
-            raise InvalidRequest("fits: an async function is for AsyncScheduler; use a plain one")
+            raise InvalidRequest(ASYNC_FITS)
         return None if said else requests.NO_FIT
 
     def tell(self, method: str, told: object) -> None:

@@ -1,13 +1,15 @@
 """What a program writes for the front, read into the messages of the interface."""
 
 import json
+import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.config import parse_duration
-from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.config import parse_duration, warnings_in
+from yunikorn_actors.errors import ConfigWarning, InvalidRequest
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.si.form import flaw_of
 from yunikorn_actors.si.wire import SiMessage
@@ -24,6 +26,8 @@ OPEN_QUEUE: Final = (
 )
 """Where nobody says anything about queues: `root.default`, open to everybody."""
 
+_PACKAGE: Final = f"{__name__.partition('.')[0]}."
+
 _MILLION: Final = 1_000_000
 
 
@@ -39,7 +43,18 @@ def read_queues(queues: Queues) -> str:
         raise InvalidRequest(
             f"queues: must be a file, a text or a mapping, not {type(queues).__name__}"
         )
-    return read_config(queues)
+    text = read_config(queues)
+    for slip in warnings_in(text):
+        warnings.warn(f"queues: {slip}", ConfigWarning, _outside())
+    return text
+
+
+def _outside() -> int:
+    """Return how far above `read_queues` the program is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_globals.get("__name__", "").startswith(_PACKAGE) and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 _ARGUMENTS: Final = {

@@ -86,7 +86,8 @@ def place(state: PartitionState, spec: ApplicationSpec) -> Placed:
         return Placed(FALLBACK_PATH, by_last_resort=True)
     why = "; ".join(dict.fromkeys(_obstacles(state, spec, fallback=not is_refused)))
     queues = _open_to(state, spec)
-    listed = f"; {_few('queues', [*queues])} would take it" if is_refused and queues else ""
+    named = is_refused or spec.queue_name.lower() == FALLBACK_PATH
+    listed = f"; {_few('queues', [*queues])} would take it" if named and queues else ""
     raise PlacementFailed(f"application rejected: no placement rule matched: {why}{listed}", queues)
 
 
