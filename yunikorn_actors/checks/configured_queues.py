@@ -1,6 +1,6 @@
 """What a configuration makes of queues, and where it puts applications, for those who check (G28).
 
-Said once more, from the configuration itself and in the plainest way: the functions that decide may
+A second time, from the configuration itself and in the plainest way: the functions that decide may
 be what is wrong.
 """
 

@@ -2,7 +2,7 @@
 
 `violations` works everything out anew, which costs time in the size of the state. The watch keeps
 what each application adds to the books that it shares with others: after a change it looks at the
-applications and nodes that its facts name, and at the queues, users and groups above them. Whoever
+applications and nodes that its facts name, and at the queues, users and groups above them. What
 was sound before and is not named is sound still, because facts alone change a partition. What
 changed without a fact shows when everything is looked at again, which is due after so many facts
 that it costs each of them little.

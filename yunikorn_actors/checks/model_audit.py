@@ -40,7 +40,7 @@ def contradictions(planner: Planner) -> list[str]:
 class Audit:
     """Looks at one planner again and again, and of its applications at those that changed.
 
-    What is said of the asks of an application depends on nothing but facts about it and decisions
+    What is kept of the asks of an application depends on nothing but facts about it and decisions
     for it, and the same holds for a node. Lanes and queues depend on each other: they, and the
     order of the nodes, are looked at each time.
     """

@@ -152,7 +152,7 @@ class Owed:
             if "" not in wrongs:
                 told = f"{self._rm_id} was notified of {notice.what}: {wrongs[-1]}"
                 return [f"{notice.invariant}: {told}"]
-            # Those before it were not told of, and may not come any more.
+            # Those before it were not announced, and may not come any more.
             if left := expected[wrongs.index("") + 1 :]:
                 self._maybe[notice.thing] = left
             return []

@@ -244,7 +244,7 @@ class RmRecord:
         self._guessed: dict[str, None] = {}
         """UUIDs that it has ended before it could know of them."""
         self._wished: dict[Name | str, None] = {}
-        """What may end because it has said so at some time: UUIDs, and names as above."""
+        """What may end because it has asked for it at some time: UUIDs, and names as above."""
         self._ended_first: dict[str, None] = {}
         """What one request has reported and ended: its end comes before its announcement."""
         self._unsure: dict[str, None] = {}
@@ -886,7 +886,7 @@ class RmRecord:
         if reported is WaitingState.UNREPORTED or self._was_restored:
             return
         if asked.by_node or asked.by_list or len(self._partitions_of[id_, key]) > 1:
-            # What it has reported as running is not always said to be scheduled.
+            # What it has reported as running is not always announced as scheduled.
             return
         notified = self._states.get((id_, key), "none")
         if notified != reported.value:

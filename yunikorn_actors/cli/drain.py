@@ -32,7 +32,7 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
 
 
 def change(options: argparse.Namespace, client: Client, verb: str) -> int:
-    """Find the node first: who types a name that is not there is told of those like it."""
+    """Find the node first: a name that is not there is answered with those like it."""
     chosen = places(client, options.partition)
     it = only_one("node", options.node, nodes_called(client, options.node, chosen))
     try:

@@ -19,7 +19,7 @@ class DumpError(Exception):
 
 
 def told_of(name: str, tell: Callable[[dict[str, Any]], Told]) -> Told:
-    """Return what can be told of the dump of this name; `-` is standard input."""
+    """Return the facts in the dump of this name; `-` is standard input."""
     try:
         return tell(_read(name))
     except OSError as error:

@@ -1,8 +1,8 @@
 """What a resource manager may set beside its queues: the extra configuration, as free text.
 
 It comes with the registration and with each update, which replaces it whole. An unknown key belongs
-to somebody else, and a bad value counts as if it were not there: then the settings of the service
-hold, or the default. Which values are bad can be told.
+to another program, and a bad value counts as if it were not there: then the settings of the service
+hold, or the default. Which values are bad can be asked for.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, told to the person who wrote it.
+"""What is wrong with a configuration, for the person who wrote it.
 
 A fault names the line, the place (a path of keys or of queues), what is wrong there and what to do.
 Faults come in the order in which the configuration is checked; the first one is the reason.
@@ -19,11 +19,11 @@ FAULTS_MAX: Final = 100
 
 
 WORDS_MAX: Final = 500
-"""So much is told of a place and of what is wrong there: both may hold a value, of any length."""
+"""So much is shown of a place and of what is wrong there: both may hold a value, of any length."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """One fault of a configuration, told to the person who wrote it."""
+    """One fault of a configuration, for the person who wrote it."""
 
     line: int
     """Its line in the text, from 1."""

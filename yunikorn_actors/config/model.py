@@ -1,7 +1,7 @@
 """A configuration that has been accepted: plain values that travel in messages.
 
 Nothing in here needs a second look: names are lower case where case does not matter, defaults are
-filled in, quantities are base units. `None` for a resource means that nothing was said; a `max` of
+filled in, quantities are base units. `None` for a resource means that it was not set; a `max` of
 nothing but zeros is a limit of zero and stays, a `guaranteed` of nothing but zeros promises nothing
 and becomes `None`. Access lists stay text, `Acl.parse` reads them; properties are each queue's own,
 `effective_properties` adds what the parent hands down.

@@ -135,7 +135,7 @@ def _is_expression(word: Word) -> bool:
         return False
     try:
         re.compile(word.text)
-    # A warning is an exception where the interpreter was told so.
+    # A warning is an exception where the interpreter is set so.
     except (re.error, OverflowError, RecursionError, Warning):
         return False
     return True

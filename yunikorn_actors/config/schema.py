@@ -2,7 +2,7 @@
 
 One table per kind of mapping: key to the function that reads its value. A mapping is read into the
 class named after it, whose defaults stand for the keys that are missing or null. Every fault of the
-document is collected: whoever mistypes one key has often mistyped another.
+document is collected: a person who mistypes one key has often mistyped another.
 """
 
 import math

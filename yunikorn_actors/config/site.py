@@ -1,7 +1,7 @@
 """Written queues in their place: below root, with a path.
 
 A tree without a single root gets one, so that everything after this sees exactly one tree. This
-works for any document, right or wrong; what is wrong with it is said by the checks.
+works for any document, right or wrong; the checks find what is wrong with it.
 """
 
 from collections.abc import Iterator

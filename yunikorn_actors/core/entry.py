@@ -158,7 +158,7 @@ class Gateway(ABC):
         taken is handled. No thread waits while it holds the lock, so a callback may take it too.
         """
         self._afterwards = _Afterwards(self._go_on)
-        """Around everything that is posted: then somebody handles it."""
+        """Around everything that is posted: afterwards a driver handles it."""
         self._registered: dict[str, _Registration] = {}
         self._coming: dict[str, str] = {}
         """Callbacks whose registration is not answered yet, each with its resource manager.
@@ -515,7 +515,7 @@ class Gateway(ABC):
         )
 
     def _follow(self, follower: Follower) -> str:
-        """Have everything that becomes true told to this follower; return its address."""
+        """Send everything that becomes true to this follower; return its address."""
         address = follower_address(next(self._streams))
         self._open_follower(address, follower)
         try:
@@ -531,10 +531,10 @@ class Gateway(ABC):
         return address
 
     def _catch_up(self) -> None:
-        """Wait until all followers have been told what is true now.
+        """Wait until all followers have received what is true now.
 
         A follower that goes meanwhile does not answer. The change is done all the same, so the
-        caller is not told of that.
+        caller does not learn of that.
         """
         for follower in tuple(self._following):
             with suppress(NoReply):
@@ -652,7 +652,7 @@ class Gateway(ABC):
         _check_accepted(self._await_answer(post, call), call)
 
     def _tell_of_refusal(self, reason: str) -> None:
-        """Have it among the events: whoever raised it may be far from who reads those."""
+        """Record it as an event: the caller that raised it may be far from its readers."""
         with suppress(CoreStopped, CoreFailed), self._afterwards:
             refused = AdminConfigRefused(reason=reason[:LONGEST_REASON])
             self._post(CONTEXT, refused, self._name("configuration"))

@@ -29,7 +29,7 @@ _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 
 
 class UserResolutionFailed(LookupError):  # noqa: N818 - it says what has happened
-    """The groups of a user are not known; the resource manager is told the text."""
+    """The groups of a user are not known; the resource manager gets the text."""
 
 
 def own_group(user: str) -> tuple[str, ...]:

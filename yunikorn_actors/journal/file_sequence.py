@@ -244,7 +244,7 @@ class _Files:
 def refused(
     folder: Folder, path: Path, number: int, what: str, place: int, remedy: str = RESTORE
 ) -> JournalError:
-    """Say what is wrong with a file with entries, and how to go on without what it told."""
+    """Say what is wrong with a file with entries, and how to go on without what it holds."""
     where = "" if "byte" in what else f" (byte {place})"
     way_out = _way_out(folder, path, number, place)
     return JournalError(f"{path} {what}{where}: {remedy}; or {way_out}")

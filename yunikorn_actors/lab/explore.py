@@ -93,7 +93,7 @@ def _check(word: str, what: str, known: Iterable[str]) -> None:
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """What came of one run; it can be told from one process to another."""
+    """The outcome of one run; plain data, so that processes can exchange it."""
 
     number: int
     """0 is the run in which nothing was disturbed."""
@@ -217,7 +217,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Search:
-    """Counts what was played, so that an interrupted search can still be told of."""
+    """Counts what was played, so that an interrupted search still has a report."""
 
     def __init__(self, case: Case, options: Options, player: Player = one_by_one) -> None:
         self.case = case
@@ -233,7 +233,7 @@ class Search:
         self._coverage = Coverage()
         self._findings = 0
         self._failed: Run | None = None
-        """The first run that failed: made small or not, it is told of."""
+        """The first run that failed: reported whether it was made small or not."""
         self._shrinker: Shrinker | None = None
         """What makes a tape small, or has."""
         self._begun = time.perf_counter()

@@ -1,7 +1,7 @@
 """Spreads work over processes or machines; what comes of it is the same as of one process.
 
 Work comes in shares, and each result depends on its share alone. So a share whose worker was lost
-is done again, and results are handed over in the order of the shares, whoever was first.
+is done again, and results are handed over in the order of the shares, whichever was first.
 """
 
 from collections import deque

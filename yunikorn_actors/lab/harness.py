@@ -77,7 +77,7 @@ class Schedule(Protocol):
     def happened(self, event: str) -> None:
         """Hear the name of a message that was delivered, or of a step that was done.
 
-        A step that has to wait for the core, and a timer that is due, are told of as well.
+        A step that has to wait for the core, and a timer that is due, are reported as well.
         """
         ...
 
@@ -141,7 +141,7 @@ class World:
         self._acting = ""
         """What is being done to the core from outside."""
         self._unsaid = ""
-        """What has begun of that, and nobody was told that it has to wait."""
+        """What has begun of that, where no observer knows yet that it has to wait."""
         self._waits: Counter[str] = Counter()
         self._confirmations: Counter[str] = Counter()
 

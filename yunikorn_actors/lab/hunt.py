@@ -140,7 +140,7 @@ class Lab:
         return search.report()
 
     def _fail(self, case: Case, finding: Finding) -> None:
-        __tracebackhide__ = True  # what pytest leaves out: a finding is long, and is told already
+        __tracebackhide__ = True  # what pytest leaves out: a finding is long, and already printed
         tape = finding.tape
         why = explanation_lines(Explainer(case, tape).explain())
         how = f"found in run {finding.run}; to repeat it:"

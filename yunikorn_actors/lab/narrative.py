@@ -1,4 +1,4 @@
-"""Tells a run in English: what was said to the core, what it said, and which timers were due."""
+"""A run in English: what was sent to the core, what it sent, and which timers were due."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,7 +19,7 @@ _SAID: Final = (
     rm.RegistrationRequested, rm.ConfigurationRequested, rm.AllocationsRequested,
     rm.ApplicationsRequested, rm.NodesRequested, rm.RMLost, rm.RMUnregistered,
 )  # fmt: skip
-"""What somebody says to the core; what else RmProxy gets, the core says to itself."""
+"""What comes to the core from outside; what else RmProxy gets, the core sends to itself."""
 
 
 def told(case: Case, tape: Tape, outcome: Outcome) -> str:

@@ -1,4 +1,4 @@
-"""An oracle of nodes: each is as its resource manager said last, whatever else has happened (G01).
+"""An oracle of nodes: each is as its resource manager reported it last, whatever happened (G01).
 
 What a request says is applied to what was known before it, by the words of the interface alone. So
 it shows that a node takes work again because something else of it was reported.

@@ -82,7 +82,7 @@ class _Worker:
 
 
 def _work(pipe: Connection) -> None:
-    """Do what comes through the pipe, until it or whoever started this process ends."""
+    """Do what comes through the pipe, until it closes or the parent process ends."""
     end_with_parent()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
@@ -99,7 +99,7 @@ def _done(
 
 
 def end_with_parent() -> None:
-    """End this worker when whoever started it is gone, and so could not end it."""
+    """End this worker when its parent process has ended, and so could not end it."""
     parent = parent_process()
     if parent is not None:
         Thread(target=_outlive, args=(parent,), name="yunikorn-actors-parent", daemon=True).start()

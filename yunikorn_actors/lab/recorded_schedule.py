@@ -70,7 +70,7 @@ class Following:
         elif wanted.sender == GATEWAY and is_open:
             return Entry("do", world.next_step) if world.channels else None
         elif wanted.sender == GATEWAY and not world.script:
-            # What is said after the case is said by the world itself.
+            # What is sent after the case is sent by the world itself.
             self._ahead.clear()
             return self.choose(world)
         return self._lose(wanted, world)

@@ -120,7 +120,7 @@ def _wrong_with(world: World, scheduler: Scheduler, wish: str) -> str:
         found = {line for fact in _made(scheduler, wish).facts for line in wrongs(state, fact, ())}
     except KeyError:
         return "it is gone"
-    # What begins alike, as "G23: node", is told of one bound.
+    # What begins alike, as "G23: node", is reported of one bound.
     bounds = {line.split()[:2][-1] for line in found}
     return "; ".join(sorted(found)) if len(bounds) == 1 else ""
 

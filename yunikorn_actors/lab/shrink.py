@@ -32,7 +32,7 @@ class Shrinker:
         """Whether what is left of the steps has to go well undisturbed."""
         self._effort = effort or Effort()
         self.best: Tape | None = None
-        """The smallest tape so far, for whoever interrupts this."""
+        """The smallest tape so far, for a caller that interrupts this."""
 
     def shrink(self, tape: Tape) -> Tape:
         """Return a smaller tape that fails alike, and cannot be made smaller by one part."""

@@ -35,7 +35,7 @@ class Failing(Struct, frozen=True):
 
 
 class CaseShrinker:
-    """Keeps the best so far, for whoever interrupts it."""
+    """Keeps the best so far, for a caller that interrupts it."""
 
     def __init__(
         self,

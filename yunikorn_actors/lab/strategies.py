@@ -61,9 +61,9 @@ class Uniform(Forgetful):
 class Pct(Forgetful):
     """Probabilistic concurrency testing: the first in an order of precedence that is drawn once.
 
-    The case takes part like a channel. At `depth` - 1 events, drawn as well, whoever would come
-    first comes last from there on. Strict precedence may starve a channel for good, so after as
-    many events as the undisturbed run has, every channel has the same chance.
+    The case takes part like a channel. At `depth` - 1 events, drawn as well, the one that would
+    come first comes last from there on. Strict precedence may starve a channel for good, so after
+    as many events as the undisturbed run has, every channel has the same chance.
     """
 
     def __init__(self, draw: Draw, length: int, depth: int) -> None:
@@ -135,7 +135,7 @@ class Delaying(Forgetful):
     """
 
     def __init__(self, delays: dict[int, bool]) -> None:
-        """Each delay is told by the number of its event, and by whether it is long."""
+        """Each delay is identified by the number of its event, and by whether it is long."""
         self._delays = delays
         self._events = 0
         self._places: dict[int, float] = {}

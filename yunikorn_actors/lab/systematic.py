@@ -1,13 +1,14 @@
 """Plays all orders of a case that differ in what some mailbox gets; what is right then is proved.
 
 Two deliveries to different mailboxes commute, unless one causes the other: a machine is
-deterministic and shares nothing, so its state is what it was told, in order, and nothing inside of
+deterministic and shares nothing, so its state is what it received, in order, and nothing inside of
 it has to be looked at. Of all runs that differ only in which mailbox went first, one is played
 (dynamic partial order reduction with source sets and sleep sets, Abdulla et al., POPL 2014). So no
 state is looked at twice because it was reached in another order.
 
-What is not told in messages is not a machine: callbacks, callers and the case itself may share
-anything, so they count as one mailbox. Time, and machines that start or stop, are seen by all.
+What does not communicate by messages is not a machine: callbacks, callers and the case itself may
+share anything, so they count as one mailbox. Time, and machines that start or stop, are seen by
+all.
 """
 
 import hashlib
@@ -73,7 +74,7 @@ class _Event:
 class _States:
     """Counts the different states that were passed.
 
-    A state is known by what each mailbox was told by whom, in order: as a number, the sum of a
+    A state is known by what each mailbox received from whom, in order: as a number, the sum of a
     digest for each mailbox.
     """
 

@@ -37,7 +37,7 @@ FIRST_SCHEDULER: Final = "scheduler:[rm-1]default#1"
 
 
 def message_name(envelope: Envelope, to: str) -> str:
-    """Name a message; those of one name are told apart by a number."""
+    """Name a message; those of one name get a number each."""
     about = subject(envelope.message) or word(envelope.stimulus)
     kind = type(envelope.message).__name__
     return f"{kind}({about}) from {mailbox_name(envelope.sender)} to {mailbox_name(to)}"

@@ -77,7 +77,7 @@ def _flap(created: w.CreateNode, id_: str) -> tuple[w.Step, ...]:
 
 
 def _shrink(created: w.CreateNode, id_: str) -> tuple[w.Step, ...]:
-    """Halve it; whoever runs on it stays."""
+    """Halve it; work that runs on it stays."""
     half = {kind: amount // 2 for kind, amount in (created.capacity or {}).items()}
     return (w.UpdateNode(id=id_, capacity=half, rm=created.rm, partition=created.partition),)
 

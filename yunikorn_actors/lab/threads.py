@@ -76,7 +76,7 @@ class ThreadReport(Struct, frozen=True, kw_only=True):
 
 
 class ThreadSearch:
-    """Counts what was run, so that an interrupted search can still be told of."""
+    """Counts what was run, so that an interrupted search still has a report."""
 
     def __init__(self, case: Case, options: Options) -> None:
         self.case = case

@@ -1,7 +1,7 @@
 """What a machine is, and all that it can want.
 
 A machine is a state machine without I/O: it takes one message and the time and returns effects,
-which are data. Whoever drives it (threads, the simulator, a replay) carries the effects out, or
+which are data. Its driver (threads, the simulator, a replay) carries the effects out, or
 only compares them. Within one handler effects happen in their order.
 """
 

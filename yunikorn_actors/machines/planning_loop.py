@@ -4,7 +4,7 @@ A Scheduler runs it on its replica, and in the fused topology Context runs it on
 They differ in one thing alone, which is given as `commit`: a Scheduler sends its decisions to
 Context, where others may have been faster; Context resolves them on the spot.
 
-Whoever runs it resolves what it committed with facts or `Planner.reject`, and calls `go_on` after
+Its machine resolves what it committed with facts or `Planner.reject`, and calls `go_on` after
 anything that may let something else be decided. A cycle that runs for nothing does no harm; one
 that is missing lets asks wait for ever.
 
@@ -108,7 +108,7 @@ class PlanningLoop:
         return effects
 
     def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
-        """Go on with the proposal after a yes; a no has told the planner where else to look."""
+        """Continue with the proposal after a yes; after a no the planner looks elsewhere."""
         assert self.predicate_gate is not None
         proposal = self.predicate_gate.answered(message, now_ns)
         decided = [] if proposal is None else [proposal]

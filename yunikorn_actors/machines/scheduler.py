@@ -118,7 +118,7 @@ class Scheduler:
         """Propose; the answers come as facts, or as refusals."""
         if not proposals:
             return self._next_report()
-        # Decisions before findings: they are what somebody waits for.
+        # Decisions before findings: a resource manager waits for them.
         return [Send(to=CONTEXT, message=self.proposing(proposals)), *self._next_report()]
 
     def proposing(self, proposals: Sequence[Proposal]) -> s.ProposeAllocations:

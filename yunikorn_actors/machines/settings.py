@@ -79,7 +79,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Proposals that a scheduler has on their way."""
 
     if TYPE_CHECKING:
-        # The fields are numbers to whoever reads them; who makes them may give text for a time.
+        # The fields are numbers to their readers; a program may give text for a time.
         def __init__(self, **fields: int | str) -> None: ...
 
     def __post_init__(self) -> None:

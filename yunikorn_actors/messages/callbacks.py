@@ -35,7 +35,7 @@ def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedul
             rm.update_container_scheduling_state(request)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 - the edge: told when all are made
+        except BaseException as error:  # noqa: BLE001 - the edge: raised when all are made
             errors.append(error)
     if errors:
         raise BaseExceptionGroup("update_container_scheduling_state raised", errors)

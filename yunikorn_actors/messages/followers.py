@@ -1,6 +1,6 @@
 """Messages to those who follow the truth from outside: read sides, each with a replica of its own.
 
-A follower is told everything that its replica and its own book of events need, in the order in
+A follower receives everything that its replica and its own book of events need, in the order in
 which it became true: first how things stand, then every fact.
 """
 
@@ -26,9 +26,9 @@ class HistoryRequested(Message, frozen=True, kw_only=True):
 
 
 class CatchUpRequested(Message, frozen=True, kw_only=True):
-    """Answer when `follower` has been told all that is true by now.
+    """Answer when `follower` has received all that is true by now.
 
-    It goes through Context, so it comes behind everything that Context told the follower before.
+    It goes through Context, so it comes behind everything that Context sent the follower before.
     """
 
     follower: str

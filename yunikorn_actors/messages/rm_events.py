@@ -93,7 +93,7 @@ class RMUnregistered(Message, frozen=True, kw_only=True):
     by: str = ""
     """The administrator who removed it; empty if it left by itself."""
     reply_to: str = ""
-    """Where to say that nothing of it is left, if somebody waits for that."""
+    """Where to report that nothing of it is left, if a caller waits for that."""
 
 
 class RequestsMarked(Message, frozen=True, kw_only=True):
@@ -199,7 +199,7 @@ class GivenBack(
 
 
 Released = ReleaseItem | GivenBack
-"""RmProxy tells the two apart for whoever reads the messages. What either of them ends, Context
+"""RmProxy separates the two for those who read the messages. What either of them ends, Context
 finds in its own state: a confirmation that is taken for a wish does the same, and so does a wish
 that is taken for a confirmation."""
 

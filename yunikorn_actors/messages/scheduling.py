@@ -112,7 +112,7 @@ class ProposalRejected(Message, frozen=True, kw_only=True):
 
 
 class TokenPassed(Message, frozen=True, kw_only=True):
-    """Whoever of several schedulers has the token plans: one hands it on, another gets it.
+    """The one of several schedulers that has the token plans: one hands it on, another gets it.
 
     From a scheduler it comes behind what it has proposed; to one, behind the facts that led to.
     """

@@ -35,7 +35,7 @@ class Findings:
         self._reports = reports
         """Whether the resource manager takes container states."""
         self._found: dict[tuple[object, ...], Finding] = {}
-        """By all but what is available: what two parts of a plan find is told once."""
+        """By all but what is available: what two parts of a plan find is reported once."""
         self._run_limits: list[RunLimitFinding] = []
 
     def __bool__(self) -> bool:

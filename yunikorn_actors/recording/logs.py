@@ -87,7 +87,7 @@ class Lines:
 
 
 def _shown(value: object) -> object:
-    """A name that somebody has chosen begins no line; an error of several goes on indented."""
+    """A name from outside begins no line; an error of several lines is indented."""
     match value:
         case str():
             return printable(value)

@@ -1,6 +1,6 @@
 """How busy each actor is: messages, time in handlers and in mailboxes, and who sends what to whom.
 
-A core has a meter only when somebody reads it. Actors are counted by their role, as those of
+A core has a meter only when a reader wants it. Actors are counted by their role, as those of
 partitions and callbacks come and go, and so several threads may write the figures of one role.
 """
 

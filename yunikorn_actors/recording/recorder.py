@@ -6,8 +6,8 @@ otherwise: of a process that is killed no more than that is missing, and the res
 up to its last whole record. A disk that is too slow loses records, which are counted in their
 place; one that is full ends the recording. Neither ends the core.
 
-A flight recorder keeps the last records in memory, and writes them when somebody asks for them or
-the core fails.
+A flight recorder keeps the last records in memory, and writes them when an operator asks for them
+or the core fails.
 """
 
 import atexit
@@ -43,9 +43,9 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     """Where and how a core records its run."""
 
     path: str | Path
-    """The file, or a pipe that somebody reads."""
+    """The file, or a pipe with a reader."""
     compress: bool = False
-    """About ten times smaller; every command reads it without being told."""
+    """About ten times smaller; every command recognises it."""
     rotate_bytes: int = 0
     """Begin another file when one has this size; 0 writes a single one."""
     keep: int = 5
@@ -74,7 +74,7 @@ class Recorder(ABC):
         self._took_ns: dict[str, int] = {}
         """How long the last handling took, by mailbox; each entry is its mailbox's own."""
         self._is_wary = False
-        """Whether somebody outside has said what may be a secret."""
+        """Whether a message from outside may hold a secret."""
         self._facts: dict[int, tuple[Message, msgspec.Raw]] = {}
         """By its identity a message that one has handled, and its payload: it is kept with it, so
         no other has its identity meanwhile."""
@@ -82,7 +82,7 @@ class Recorder(ABC):
     def add(self, delivery: Delivery) -> None:
         took_ns = self._took_ns.pop(delivery.mailbox, None)
         data = encode(timed_record_of(delivery, took_ns, self._payload_of(delivery.message)))
-        # What machines say comes of what they were told: until then nothing has to be looked for.
+        # What machines send comes of what they received: until then nothing has to be looked for.
         if not self._is_wary and _is_said_outside(delivery):
             self._is_wary = may_hold_secrets(data)
         if self._is_wary:
@@ -93,7 +93,7 @@ class Recorder(ABC):
         """Encode facts, once: they are handled twice at least, by different threads."""
         if type(message) is not FactsAppended:
             return message
-        # Whoever comes second takes it away; two that come at once do the same work.
+        # The second one takes it away; two that come at once do the same work.
         _, payload = self._facts.pop(id(message), (message, None))
         if payload is None:
             payload = msgspec.Raw(encode(message))

@@ -1,4 +1,4 @@
-"""One thread that looks at the health of a core now and then, as long as somebody wishes it to.
+"""One thread that looks at the health of a core now and then, as long as a caller wishes it to.
 
 Each look is a state dump, which Context makes between two messages; so nobody looks unasked.
 """

@@ -1,4 +1,4 @@
-"""Threads that make calls for somebody who must not wait.
+"""Threads that make calls for a caller that must not wait.
 
 Calls for one caller are made one after the other in the order of `submit`; those for nobody in
 particular are made at once. A caller is known as long as one of its calls waits, so names that come

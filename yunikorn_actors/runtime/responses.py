@@ -77,7 +77,7 @@ class EventsSaid(NamedTuple):
 
 
 Response: TypeAlias = AllocationSaid | ApplicationSaid | NodeSaid | EventsSaid
-"""One thing that the core said: its kind tells type checkers, too, of which type its value is."""
+"""One thing that the core sent: its kind tells type checkers, too, of which type its value is."""
 _RESPONSES: Final[dict[Kind, Callable[[Any, Any], Response]]] = {
     "allocation": AllocationSaid,
     "application": ApplicationSaid,
@@ -89,7 +89,7 @@ _RESPONSES: Final[dict[Kind, Callable[[Any, Any], Response]]] = {
 class Responses:
     """The responses to one registration.
 
-    Answers wait for whoever asks for their kind, from the registration on: a program takes every
+    Answers wait for the reader of their kind, from the registration on: a program takes every
     kind that it wants, by an iterator for each or by `responses`. Events are a feed, and are heard
     from the moment on at which they are asked for. With the last reference to the handle and its
     iterators the program has stopped listening, and nothing waits any more.
@@ -139,7 +139,7 @@ def _itself(response: Response) -> Response:
 
 
 class _Stream(AsyncIterator[_Given], Generic[_Given]):
-    """A view of the inbox; it holds the handle, because as long as it exists somebody listens."""
+    """A view of the inbox; it holds the handle, because as long as it exists there is a reader."""
 
     def __init__(
         self,
@@ -310,7 +310,7 @@ class Inbox(StandIn):
         """There is no listener any more.
 
         A collection of garbage calls this wherever it happens to run, inside the condition too: so
-        whoever waits for that is woken by the loop.
+        a task that waits for that is woken by the loop.
         """
         self._is_closed = True
         self._on_loop(self._forget)

@@ -640,7 +640,7 @@ class Inside:
         return self.clock.now_ns()
 
     def go_on(self) -> None:
-        """What a callback has answered or said may be left to its thread."""
+        """What a callback has answered or sent may be left to its thread."""
         self._core._go_on()
 
     # -- failure

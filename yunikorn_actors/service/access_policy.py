@@ -78,7 +78,7 @@ class Access(NamedTuple):
     tls: Tls | None = None
     token: str = ""
     insecure: bool = False
-    """Whoever runs the service has said that its network is trusted."""
+    """The operator has declared that the service's network is trusted."""
     names: tuple[str, ...] = ()
     """By which it may be called over HTTP, beside its addresses and `localhost`."""
     cors: bool = True
@@ -94,7 +94,7 @@ class Access(NamedTuple):
 
     @property
     def is_protected(self) -> bool:
-        """Whether what is said is encrypted, and only known callers are let in."""
+        """Whether the connection is encrypted, and only known callers are let in."""
         return self.tls is not None and bool(self.token or self.tls.clients)
 
     def check(self, addresses: Mapping[str, str]) -> None:
@@ -162,7 +162,7 @@ def _signers(path: Path) -> bytes:
 
 
 def _time_fault(server: ssl.SSLContext, certificate: Path) -> str:
-    """Say why clients refuse a certificate whoever signed it: its time. Empty if that is right.
+    """Say why clients refuse a certificate by its time, signed by any authority; else empty.
 
     Only a handshake tells it: the library reads the dates of no certificate of one's own.
     """

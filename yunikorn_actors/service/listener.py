@@ -27,7 +27,7 @@ class Part(Protocol):
         return
 
     def start(self) -> None:
-        """Answer whoever calls; raise OSError where that is impossible."""
+        """Answer every caller; raise OSError where that is impossible."""
 
     def stop(self, grace: float) -> None:
         """Take nothing new, deliver what there is, and end within so many seconds."""

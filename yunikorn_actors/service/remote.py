@@ -104,7 +104,7 @@ class RemoteCore:
         return self
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Unregister whoever was registered here, and disconnect; the core goes on.
+        """Unregister the manager that was registered here, and disconnect; the core goes on.
 
         To leave the work of a resource manager to its next life call `resource_manager_lost`
         before.

@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     title: str
     """As people call it."""
     default: str
-    """Where it listens unless it is told otherwise."""
+    """Where it listens by default."""
     module: str
     """Imported when it is wanted, as others need not have installed what it needs."""
     extra: str

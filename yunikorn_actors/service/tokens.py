@@ -1,7 +1,7 @@
 """The tokens in force: what a caller may do who shows one, and what becomes of them while it runs.
 
-A change ends the former tokens for the calls that come and for the streams that are open: whoever
-changes a token may do so because it has leaked.
+A change ends the former tokens for the calls that come and for the streams that are open: a token
+may be changed because it has leaked.
 """
 
 import threading

@@ -13,7 +13,7 @@ class ActionFromRM(IntEnum):
     """What is to be done with a node."""
 
     UNKNOWN_ACTION_FROM_RM = 0
-    """Not said: nothing is done, and the log has a warning."""
+    """Not set: nothing is done, and the log has a warning."""
     CREATE = 1
     """A new node. Answered: it is accepted or rejected."""
     UPDATE = 2
@@ -32,7 +32,7 @@ class SchedulingState(IntEnum):
     """What an ask waits for, or that it no longer waits."""
 
     UNKNOWN_SCHEDULING_STATE = 0
-    """Not said; the core never tells it."""
+    """Not set; the core never sends it."""
     SKIPPED = 1
     """A quota, a limit or the admission of its gang refuses it."""
     SCHEDULED = 2
@@ -47,7 +47,7 @@ class EventType(IntEnum):
     """The kind of the object that an event is about."""
 
     UNKNOWN_EVENTRECORD_TYPE = 0
-    """Not said; the core never tells it."""
+    """Not set; the core never sends it."""
     REQUEST = 1
     """An ask; the object is its key, the reference its application."""
     APP = 2
@@ -77,7 +77,7 @@ class ChangeDetail(IntEnum):
     """The hundreds tell which kind of object changed."""
 
     DETAILS_NONE = 0
-    """Nothing more is to be said."""
+    """Nothing more is known."""
 
     REQUEST_CANCEL = 100
     """An ask was withdrawn."""

@@ -40,7 +40,7 @@ class PreemptionPredicatesResponse(SiMessage, frozen=True, kw_only=True):
 
 
 class UpdateContainerSchedulingStateRequest(SiMessage, frozen=True, kw_only=True):
-    """What an ask waits for, told when it changes."""
+    """What an ask waits for, sent when it changes."""
 
     application_id: Name = field(default="", name="applicartionID")
     """This is the spelling of the interface, which clients rely on."""

@@ -86,7 +86,7 @@ class Ask(Struct, kw_only=True, gc=False):
     reported: WaitingState = field(default=WaitingState.UNREPORTED, name="told")
     shortage: GateKind = GateKind.NONE
     refused_ns: int | None = None
-    """When it was last said that its resource manager refuses every node that has room."""
+    """When it was last reported that its resource manager refuses every node that has room."""
     parked: int = 0
     """Repeats whose swap is in flight: neither waiting nor allocated."""
     reserved: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ class ApplicationState(StrEnum):
 
 
 class ApplicationEvent(StrEnum):
-    """What drives a transition; the texts are what the resource manager is told."""
+    """What drives a transition; the resource manager gets these texts."""
 
     REJECT = "rejectApplication"
     RUN = "runApplication"
@@ -69,7 +69,7 @@ TRANSITIONS: dict[tuple[ApplicationState, ApplicationEvent], ApplicationState] =
     (_S.FAILED, _E.EXPIRE): _S.EXPIRED,
     (_S.REJECTED, _E.EXPIRE): _S.EXPIRED,
 }
-"""(Running, RUN) is absent on purpose: it is no transition, nothing is told."""
+"""(Running, RUN) is absent on purpose: it is no transition, nothing is announced."""
 
 STATEAWARE_TRANSITIONS = {(_S.ACCEPTED, _E.RUN): _S.STARTING}
 
@@ -94,7 +94,7 @@ def next_state(
 
 
 class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the resource manager said when it submitted the application."""
+    """What the resource manager gave when it submitted the application."""
 
     application_id: str
     queue_name: str = ""

@@ -1,6 +1,6 @@
 """What can refuse an ask or hold an application back: queues, and limits of users and groups.
 
-The rules of room and of places are said here once, as functions of what a gate allows and what is
+The rules of room and of places stand here once, as functions of what a gate allows and what is
 used. Context asks them about the truth, the planner about the replica and what is in flight, and
 `why` tells people what they say.
 """

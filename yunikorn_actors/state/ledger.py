@@ -69,7 +69,7 @@ def detach(owners: dict[str, dict[str, Usage]], owner: str, app: Application) ->
 def count_holding(app: Application) -> None:
     """What an application holds takes it a place where its state does not; so does a reservation.
 
-    Whoever has one by a reservation keeps its rank among those as long as that lasts.
+    One that has one by a reservation keeps its rank among those as long as that lasts.
     """
     serial, by_holding = app.serial, app.state in COUNTS_BY_HOLDING
     holds = by_holding and bool(app.allocations)

@@ -63,7 +63,7 @@ def fair_share(
     """Find the largest share a queue has of what it is due: the queue with the least comes first.
 
     What is due is the guarantee where there is one for the type, else the fair maximum; a type that
-    has neither does not count. Whoever uses something of which nothing is due has all of it: 1.0.
+    has neither does not count. One that uses something of which nothing is due has all of it: 1.0.
     """
     if not allocated:
         return 0.0

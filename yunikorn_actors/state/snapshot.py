@@ -53,7 +53,7 @@ _APPLICATION: Final[dict[str, Any]] = {
     "placed": Resource,
     "history": UsageHistory,
 }
-"""What an application is told to be; everything else about it follows."""
+"""What an application is set to be; everything else about it follows."""
 
 
 def image_of(state: PartitionState) -> Image:

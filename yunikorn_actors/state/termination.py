@@ -11,7 +11,7 @@ class TerminationType(IntEnum):
     """Why an allocation or an ask ends; it names who started the release."""
 
     UNKNOWN_TERMINATION_TYPE = 0
-    """Not said: the end of what ran on a removed node, or of a withdrawn ask."""
+    """Not set: the end of what ran on a removed node, or of a withdrawn ask."""
     STOPPED_BY_RM = 1
     """The resource manager ended it, or removed its application."""
     TIMEOUT = 2

@@ -1,9 +1,9 @@
 """Why an ask waited, from when to when: worked out by running the recording again.
 
-What was told at the time is not enough: the first reason of an ask is reported, and what changes
-later mostly is not. So the planner is asked after each of its steps that leaves no cycle on its
-way; before that cycle it would say of much that it is tried next. Equal answers that follow each
-other are one period.
+What was reported at the time is not enough: the first reason of an ask is reported, and what
+changes later mostly is not. So the planner is asked after each of its steps that leaves no cycle on
+its way; before that cycle it would say of much that it is tried next. Equal answers that follow
+each other are one period.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -296,7 +296,7 @@ class _Ask:
         """The planner has it: it waits, or was placed."""
         self._refused_ns: int | None = None
         self._refusal: _Told | None = None
-        """What Context said when it took it back, or would not have it."""
+        """The reason Context gave when it took it back or refused it."""
 
     @property
     def waits_on(self) -> bool:
@@ -420,7 +420,7 @@ _WITHDRAWN: Final = {
 
 
 def _facts(step: Step) -> Iterator[object]:
-    """Yield what became true for the planner: a Scheduler is told, Context tells."""
+    """Yield what became true for the planner: a Scheduler receives facts, Context sends them."""
     said = (effect.message for effect in step.effects if isinstance(effect, Send))
     for message in (*(it.message for it in step.deliveries), *said):
         if isinstance(message, FactsAppended):

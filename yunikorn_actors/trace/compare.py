@@ -242,7 +242,7 @@ class _Run:
         self.contents = array("q")
         """A hash of what it is."""
         self.records = array("q")
-        """In which record each is told."""
+        """The record in which each is reported."""
         self.requests = array("q")
         """Which of them are requests."""
         self._replicas = Replicas()
@@ -294,7 +294,7 @@ def _happenings(
     for delivery in trace:
         message = delivery.message
         if isinstance(message, FactsAppended):
-            # Schedulers are told the same.
+            # Schedulers receive the same.
             if delivery.mailbox == EVENT_PUBLISHER:
                 follow(message)
                 for fact in facts_of(message):

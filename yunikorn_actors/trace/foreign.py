@@ -1,4 +1,4 @@
-"""What a file is that is no recording: told from its first bytes, with what to do about it."""
+"""What a file is that is no recording: found by its first bytes, with what to do about it."""
 
 import re
 from typing import Final, NamedTuple

@@ -70,7 +70,7 @@ class Handled:
         """Return which of those that were handled together led to an item of a message.
 
         None if there was one alone, or none of them was about the item. What was about another ask
-        of its application is good enough if nothing else is said.
+        of its application is good enough where the message names no ask.
         """
         together = self._together.get(delivery.cause)
         if together is None:

@@ -313,7 +313,7 @@ def _partition_of(delivery: Delivery) -> str:
 
 
 def _brought(recorded: Recorded, before: Delivery, item: Item) -> Delivery | None:
-    """Return the message that brought an ask to whoever decided about it later."""
+    """Return the message that brought an ask to the machine that decided about it later."""
     last = before.step if before.mailbox == CONTEXT else sys.maxsize
     addition = added(recorded, item, last) if item.uuid else None
     written = recorded.written({item.key})

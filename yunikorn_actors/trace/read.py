@@ -86,7 +86,7 @@ class Footer(Struct, frozen=True, kw_only=True, tag_field="record", tag="footer"
 
 
 class Gap(Struct, frozen=True, kw_only=True, tag_field="record", tag="gap"):
-    """Here records were dropped: if nothing else is said, because the disk was too slow."""
+    """Here records were dropped: because the disk was too slow, unless another cause is given."""
 
     messages: int
     mailboxes: dict[str, int]

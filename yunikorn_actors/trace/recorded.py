@@ -41,7 +41,7 @@ class Recorded(Protocol):
     def naming(self, names: Iterable[str], receives: Receives) -> Sequence[Delivery]:
         """Return the messages to these mailboxes of which an item has one of the names, in order.
 
-        What the event publisher is told is asked for by `written`.
+        What the event publisher receives is asked for by `written`.
         """
 
     def speaking(self, names: Iterable[str], receives: Receives) -> Sequence[Delivery]:

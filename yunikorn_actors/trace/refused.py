@@ -18,7 +18,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """A kind of thing: `ask`, `application`, `node` and so on."""
     reason: str
     id: str = ""
-    """Which one, where that is said."""
+    """Which one, where the message names it."""
 
 
 class RefusalGroup(Struct, kw_only=True):
@@ -34,7 +34,7 @@ class RefusalGroup(Struct, kw_only=True):
 
 
 def refusals_in(delivery: Delivery) -> Iterator[Refusal]:
-    """Yield what a message refuses; a refusal is told where it is made, not again on its way."""
+    """Yield what a message refuses; a refusal is listed where it is made, not again on its way."""
     told = _REFUSING.get(type(delivery.message))
     is_passed_on = isinstance(delivery.message, q.Declined) and delivery.sender == RM_PROXY
     return iter(()) if told is None or is_passed_on else told(delivery.message)

@@ -85,7 +85,7 @@ class ReplayOutcome(Struct, frozen=True, kw_only=True):
     differences: dict[tuple[str, str], int]
     """How many there are up to where the replay ended, by mailbox and kind."""
     stopped: bool
-    """Whether it ended where it was told to, before the end of the recording."""
+    """Whether it ended where the caller wanted it to, before the end of the recording."""
     recorded_by: str
     """The version that wrote it, if it tells."""
     has_unknown_fields: bool

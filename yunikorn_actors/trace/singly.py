@@ -1,9 +1,9 @@
-"""Messages with what is in their runs said one by one, and what they say twice said once.
+"""Messages with the parts of their runs one by one, and duplicates removed.
 
-A run says no more than its parts do. So a recording in which each of them was said by itself, made
-when there were no runs, replays as well; so does one made when a report told the same twice.
+A run means no more than its parts do. So a recording in which each of them was a message, made
+when there were no runs, replays as well; so does one made when a report was sent twice.
 
-The same holds for a recording from before confirmations were told apart from other releases. None
+The same holds for a recording from before confirmations were separate from other releases. None
 of its messages and facts says so, and none is missed.
 """
 

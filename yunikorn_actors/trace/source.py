@@ -1,7 +1,7 @@
 """The bytes of a recording: from a file, from the segments of one, or from standard input.
 
-Whether it was compressed, or written as JSON, is seen by its first byte, so no command has to be
-told.
+Whether it was compressed, or written as JSON, is seen by its first byte, so no command has
+an option for it.
 """
 
 import os

@@ -59,7 +59,7 @@ class _Counts:
 
 
 class _Step(NamedTuple):
-    """A step whose time is told by the next record of its mailbox."""
+    """A step whose duration is in the next record of its mailbox."""
 
     step: int
     type: str

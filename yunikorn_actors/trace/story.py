@@ -2,7 +2,7 @@
 
 It follows what a thing becomes: an ask has a key, its allocation a UUID, and the member of a gang
 that takes over a placeholder another key and another UUID. What the core has written down as facts
-is told, what was asked for and what was refused. While a member is parked, what becomes of its
+is listed, what was asked for and what was refused. While a member is parked, what becomes of its
 placeholder is a part of its life: that it is asked back, and given back.
 """
 
@@ -153,7 +153,7 @@ def stories(
             parts = [_All(fact, parts)]
         for part in parts:
             _tell(said, part, others, part.owners)
-    # Facts stand where they are first told, which may be behind what they have led to.
+    # Facts stand where they are first reported, which may be behind what they have led to.
     return [sorted(life.told, key=lambda line: line.at_ns) for life in lives]
 
 
@@ -317,7 +317,7 @@ class _Said:
         return message_summary(self.delivery.message)
 
     def led_by(self, subject: Subject) -> str:
-        """Return the request that led to what is said of an ask."""
+        """Return the request that led to what is reported of an ask."""
         whose = subject.keys | subject.parked_for
         named = {key for key in whose if (subject.application_id, key) in self.asks}
         key = min(named or whose, default="")
@@ -347,7 +347,7 @@ class _Said:
 
 
 class _Life:
-    """What was told of one thing so far."""
+    """The life of one thing so far."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -382,7 +382,7 @@ class _AskedBack(NamedTuple):
 
 
 class _Asks:
-    """Finds lives of asks and allocations by names: so many lives can be told at once."""
+    """Finds lives of asks and allocations by names: so many lives can be written at once."""
 
     def __init__(self, lives: Iterable[_Life]) -> None:
         self._by_name: dict[str, dict[int, _Life]] = {}
@@ -444,7 +444,7 @@ def _hearing(said: _Said, asks: _Asks, by_name: dict[str, list[_Life]]) -> Itera
     found = {id(life): life for life in asks.of(key for _, key in said.asks)}
     for name in said.refusals:
         for life in by_name.get(name, ()):
-            # The number of a proposal may be somebody's name: a name stands in the message.
+            # The number of a proposal may also be the name of an ask: a name stands in the message.
             if not life.subject.names.isdisjoint(said.texts):
                 found[id(life)] = life
     yield from found.values()

@@ -43,7 +43,7 @@ def wait_rows(answer: Answer) -> Iterator[dict[str, Any]]:
 
 
 def wait_problems(answer: Answer, keys: Iterable[str]) -> Iterator[str]:
-    """Yield why nothing, or not all, could be told."""
+    """Yield why there is no answer, or no whole one."""
     for key in keys:
         if not answer.names(key):
             yield f"no ask {key!r:.80} came{did_you_mean(key, answer.known)}"

@@ -15,7 +15,7 @@ _SCHEDULER_SHIFT = 48
 def partition_name(rm_id: str, name: str) -> str:
     """Return the full name of a resource manager's partition; its own full name is kept.
 
-    A name in brackets of somebody else is just a name: nobody reaches into another's partition.
+    A name in brackets of another manager is just a name: nobody reaches into another's partition.
     """
     own = f"[{rm_id}]"
     return name if name.startswith(own) else f"{own}{name or DEFAULT_PARTITION}"

@@ -1,7 +1,7 @@
 """Quantities of resource types, and the arithmetic the whole core agrees on.
 
 A resource is a sparse dictionary from type name to quantity. Three situations differ: `None`
-(nobody said anything), a type that is absent, and a type that is present with 0. A limit reads
+(not set), a type that is absent, and a type that is present with 0. A limit reads
 absent as "no limit", a demand or a usage reads it as 0: each function here says which it takes.
 
 Values are immutable by convention: every function returns a new dictionary. Two exceptions,
@@ -38,9 +38,9 @@ def _copied(resource: Maybe) -> Maybe:
 def shared(resource: Resource) -> Resource:
     """Return the object that stands for all amounts equal to these.
 
-    A thousand queues or users have few different limits, and their asks few sizes. Whoever asks
-    about one after the other then finds amounts that are near in memory still, and tells that two
-    are equal without a look at them.
+    A thousand queues or users have few different limits, and their asks few sizes. A caller that
+    asks about one after the other then finds amounts that are near in memory still, and tells that
+    two are equal without a look at them.
     """
     return _shared(tuple(resource.items()))
 

@@ -294,7 +294,7 @@ class MachineActor(Actor, pykka.Actor):
         """The dispatcher runs it."""
 
     def put(self, envelope: object) -> bool:
-        """Leave something here; the dispatcher comes when it is told to go on.
+        """Leave a message here; the dispatcher takes it when it goes round.
 
         Not at once: the caller may hold a lock that the machines need.
         """

@@ -1,4 +1,4 @@
-"""The clocks of a core on threads: one that runs with the world, one that moves when it is told to.
+"""The clocks of a core on threads: one that runs with the world, one that a program moves.
 
 Real time is the wall clock at start plus the monotonic one, so that it never jumps. A scale lets a
 core's clock run faster than the world; timers then wait that much less. With a standing clock

@@ -16,7 +16,7 @@ from yunikorn_actors.messages.scheduling import PartitionSnapshot
 
 
 class Outsider(ABC):
-    """Holds somebody outside of the core, who has a thread whatever the machines have."""
+    """Holds an object outside of the core, which has a thread whatever the machines have."""
 
     @abstractmethod
     def handle(self, message: Message, now_ns: int) -> list[Effect]: ...
@@ -37,7 +37,7 @@ class FollowerHolder(Outsider):
         self._leave = leave
         self._has_left = False
         self._waiting: list[Message] | None = []
-        """For the records of before; None when those are told."""
+        """For the records of before; None when those are sent."""
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
         if self._waiting is None:
@@ -56,7 +56,7 @@ class FollowerHolder(Outsider):
         if not self._has_left:
             try:
                 self._follower.hear(message)
-            except Exception as error:  # noqa: BLE001 - the edge: told, and asked no more
+            except Exception as error:  # noqa: BLE001 - the edge: reported, and called no more
                 self._has_left = True
                 self._leave(error)
         return []

@@ -40,7 +40,7 @@ class TimerThread:
         with self._condition:
             self._armed.arm(address, name, due_ns, envelope)
             # Nearly every timer is armed behind others and cancelled long before it is due. To wake
-            # the thread for each of them costs as much as a message, and somebody waits meanwhile.
+            # the thread for each of them costs as much as a message, and a caller waits meanwhile.
             if due_ns < self._looks_ns:
                 self._condition.notify()
 
@@ -77,7 +77,8 @@ class TimerThread:
 
     def stop(self) -> None:
         with self._condition:
-            # Not joined here: the thread may be handing over a timer to whoever stops the core.
+            # Not joined here: the thread may be handing over a timer to the thread that stops the
+            # core.
             self._stopping = True
             self._condition.notify()
 

@@ -15,7 +15,7 @@
 The first contradiction ends the run.
 
 Only facts change a partition, and each raises its revision. So a state that was found correct is
-checked again only at another revision, or when somebody asks for it.
+checked again only at another revision, or when a test asks for it.
 """
 
 from itertools import chain

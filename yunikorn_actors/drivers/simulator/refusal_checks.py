@@ -3,7 +3,7 @@
 Nothing is proposed again that was refused on the same facts. And nothing is refused that was
 decided on the facts on which it is committed: planner and commit ask the same rules.
 
-They go by messages alone: what a planner was told, what it proposed, what was refused. Where
+They go by messages alone: what a planner received, what it proposed, what was refused. Where
 Context plans, it goes by the plan that was just refused. So they know nothing of how the planner
 keeps to the rule (`planning/refusals.py`), but which facts a decision may depend on.
 """

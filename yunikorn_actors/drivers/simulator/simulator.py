@@ -399,7 +399,7 @@ class Simulator(Gateway):
         return self._replies.pop(reply_to)
 
     def _go_on(self) -> None:
-        """Nothing is handled before somebody settles."""
+        """Nothing is handled before the program settles."""
 
     def _await_room(self, backlog: Backlog) -> None:
         while self._at is None and backlog.is_full:

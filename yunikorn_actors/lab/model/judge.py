@@ -1,8 +1,8 @@
 """Follows what the core announces, and judges it by the model.
 
-Each decision is judged on the cluster as it stood then: do the rules allow it, and was somebody
-else first? At rest: does something wait that must go on, and has everything been told? What cannot
-be told from outside is counted as undecided.
+Each decision is judged on the cluster as it stood then: do the rules allow it, and was another ask
+first? At rest: does something wait that must go on, and has everything been announced? What cannot
+be seen from outside is counted as undecided.
 """
 
 from collections import Counter
@@ -119,7 +119,7 @@ class Judge(Model):
         return any(p.leaving == "PLACEHOLDER_REPLACED" for p in self.of(ask.app))
 
     def hear(self, message: Message) -> None:
-        """Take note of what the resource manager is told."""
+        """Take note of what the resource manager is notified of."""
         if isinstance(message, c.CallUpdateAllocation):
             told = message.response
             self.untold.subtract(("new", item.uuid) for item in told.new)
@@ -131,7 +131,7 @@ class Judge(Model):
             self.untold.subtract(("state", item.application_id, item.state) for item in told_of)
 
     def all_told(self) -> None:
-        """Nothing is on its way: the resource manager was told of everything once."""
+        """Nothing is on its way: the resource manager was notified of everything once."""
         wrong = [what for what, times in self.untold.items() if times]
         self.must("told", not wrong, f"told too often or not at all: {wrong}")
 

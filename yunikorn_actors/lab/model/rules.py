@@ -1,4 +1,4 @@
-"""The rules of scheduling, said once more: a slow and plain scheduler that decides nothing.
+"""The rules of scheduling, written a second time: a slow and plain scheduler that decides nothing.
 
 No index, nothing remembered from one fact to the next, and nothing of the planner. It answers
 questions about the cluster as it stands: who comes first, what stands against an ask, which node is
@@ -456,7 +456,7 @@ class Model(Cluster):
         return self.now >= ask.created + self.preemption_delay(ask)
 
     def could_preempt(self, ask: Ask, until: float = math.inf) -> bool:
-        """Whether somebody must go for an ask: one node, its willing work, newest first.
+        """Whether a victim must go for an ask: one node, its willing work, newest first.
 
         Of those that were placed until some revision; nobody where enough comes free already.
         """

@@ -2,8 +2,8 @@
 
 M01 to M24 are bugs of schedulers that are widely known. Those from M100 on are slips of the kind
 that reviews miss; those from M200 on were planted when all notices were recorded, worlds were drawn
-and coverage was measured. Those from M300 on are of a set that was made up by somebody who had not
-read the laboratory: they had not been seen, and each stands for a class that is judged since.
+and coverage was measured. Those from M300 on are of a set whose author had not read the
+laboratory: they had not been seen, and each stands for a class that is judged since.
 """
 
 from typing import Final, NamedTuple

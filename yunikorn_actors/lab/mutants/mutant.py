@@ -1,6 +1,6 @@
 """One defect that can be switched on for a while: an edit of one function of the core.
 
-The edit is a few words of the function's own source, so a mutant reads as the mistake that somebody
+The edit is a few words of the function's own source, so a mutant reads as the mistake that one
 could make there, and everybody who calls the function gets the wrong one, wherever its name was
 imported to. Nothing in the core knows of this. The code object is exchanged for as long as the
 context lasts, and the original is put back whatever happens.

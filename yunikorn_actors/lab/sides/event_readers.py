@@ -54,7 +54,7 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import ROOT
 
 _FOREIGN: Final = (ForeignAllocationPut, ForeignAllocationRemoved)
-"""Put again it is told as if it were another one, so it cannot be counted."""
+"""Put again, it is reported as if it were another one, so it cannot be counted."""
 _ENDS: Final = frozenset(
     {D.ALLOC_CANCEL, D.ALLOC_PREEMPT, D.ALLOC_TIMEOUT, D.ALLOC_REPLACED, D.ALLOC_NODEREMOVED}
 )
@@ -85,7 +85,7 @@ def _amounts(record: EventRecord) -> dict[str, int]:
 
 
 class _Reader:
-    """What somebody believes of one life of a partition who knows nothing but its records."""
+    """The belief about one life of a partition of a reader that has nothing but its records."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[EventType, str, str], Any] = {}
@@ -118,7 +118,7 @@ class _Reader:
                 self._of_owner(it, sign)
 
     def _begin(self, fact: Fact) -> None:
-        """What is told on change alone was so from the beginning."""
+        """What is reported only on change was so from the beginning."""
         match fact:
             case NodeAdded(node_id=id_, occupied=occupied):
                 self.values[EventType.NODE, id_, "occupied"] = occupied

@@ -90,7 +90,7 @@ class _Portal:
                     yield f"of {response} only {news} is news to {self.rm_id}"
 
     def rest(self) -> Iterator[str]:
-        """All that was said has been handled, and its answers have come."""
+        """All requests have been handled, and their answers have come."""
         untold = self.holdings.handled(self.holdings.said_count)
         if untold is not None:
             yield f"{self.rm_id} was not told of {untold}, and no core has died"
@@ -110,7 +110,7 @@ class Ported(Oracle):
         self._portals: dict[str, _Portal] = {}
         """By resource manager."""
         self._coming: dict[str, _Portal] = {}
-        """By callback: those that register. What is said meanwhile is for the new life."""
+        """By callback: those that register. What is sent meanwhile is for the new life."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         assert isinstance(simulator, LabSimulator)

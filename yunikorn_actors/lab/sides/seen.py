@@ -104,7 +104,7 @@ class Seen:
         self._submitted += len(new)
         for serial, ended in state.finished.items():
             if serial not in life.ended and serial not in life.active:
-                # It came and ended in one go: a rejection is told in one fact.
+                # It came and ended in one go: a rejection is one fact.
                 self._submitted += ended.state.value != "Rejected"
             if serial not in life.ended and ended.state.value in _ENDS:
                 queue = (

@@ -1,6 +1,6 @@
 """The rest of what a read side answers, and a dump, held against single asks and allocations.
 
-`answers` looks at which things there are, and at sums. This is about what is said of each: bounds
+`read_answers` looks at which things there are, and at sums. This is about each of them: bounds
 and what is left of them, priorities, owners, kinds.
 """
 

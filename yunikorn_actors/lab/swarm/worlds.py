@@ -535,7 +535,7 @@ class PartitionWriter(Writer):
         }
 
     def moves_to_join(self) -> Moves:
-        """Return what may be said in one request."""
+        """Return what may stand in one request."""
         return {
             "": (self.ask, self.ask, self.app, self.newcomer, self.node),
             "gangs": (self.gang_work,),
@@ -741,7 +741,7 @@ class PartitionWriter(Writer):
                 self.manager.lower_quota()
 
     def full_nodes(self) -> None:
-        """All room is taken, and somebody wants more than is left of any node."""
+        """All room is taken, and an ask wants more than is left of any node."""
         self.everybody()
         self.fill()
         self.large()

@@ -77,7 +77,7 @@ _RANKS: dict[type, int] = {
         )
     )
 }
-"""In which order the kinds of answers are told."""
+"""In which order the kinds of answers are sent."""
 
 _Batch = defaultdict[type, list[Any]]
 
@@ -85,9 +85,9 @@ _Batch = defaultdict[type, list[Any]]
 class Answers:
     """The answers of one handler; of several requests those of each stay in their order.
 
-    The answers to several requests are told as if they were of one, unless that would turn round
-    what is told about an application (G27): one that was released and then rejected, say. Then the
-    answers to the later request begin another batch.
+    The answers to several requests are sent as if they were of one, unless that would turn round
+    what is announced of an application (G27): one that was released and then rejected, say. Then
+    the answers to the later request begin another batch.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Answers:
             return
         self.by_kind = defaultdict(list)
         ranks = [_RANKS[kind] for kind in answers]
-        # What is told behind all before it turns nothing round, whatever it is about: so it is in
+        # What is sent behind all before it turns nothing round, whatever it is about: so it is in
         # a burst of one kind.
         if not self._batches or (min(ranks) < self._last_rank and self._turns_round(answers)):
             self._batches.append(defaultdict(list))
@@ -127,7 +127,7 @@ class Answers:
         self._uncounted.append(answers)
 
     def _turns_round(self, answers: _Batch) -> bool:
-        """Whether something of it would be told before what was said earlier of the same."""
+        """Whether something of it would be sent before an earlier answer about the same."""
         told = self._told
         for earlier in self._uncounted:
             for kind, found in earlier.items():
@@ -206,7 +206,7 @@ def _of(batch: _Batch, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
 
 
 def _subjects(answers: list[Any]) -> Iterator[str]:
-    """Name what each is about; an allocation is told in the order of its application."""
+    """Name what each is about; an allocation is announced in the order of its application."""
     for answer in answers:
         match answer:
             case rm.AnnouncedRun(specs=specs):

@@ -2,8 +2,8 @@
 
 The core comes back with all that it had decided. Its resource managers may have missed the last of
 it, or have lost something meanwhile, so everything that is charged is awaited: nodes take no work
-until they are reported, and an allocation that nobody reports in time is dropped and told. What is
-reported is known already, so it keeps its UUID and is charged once.
+until they are reported, and an allocation that is not reported in time is dropped and announced.
+What is reported is known already, so it keeps its UUID and is charged once.
 """
 
 from collections.abc import Iterable

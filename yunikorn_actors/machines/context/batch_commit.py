@@ -147,7 +147,7 @@ class _Run:
     def _suits(self, ask: Ask, node_id: str, count: int) -> bool:
         """Whether it is one of the run, and the node has room for so many of these."""
         resource, spec = self._resource, ask.spec
-        # A required node, a timer or what is told of it make an ask one by itself.
+        # A required node, a timer or an announcement of it makes an ask one by itself.
         if spec.required_node or spec.timeout_ms > 0 or ask.shortage is not GateKind.NONE:
             return False
         if spec.placeholder is not self._of_placeholders:

@@ -108,7 +108,7 @@ class Context(Joining):
         )
 
     def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
-        """Each request to its end, as by itself; what they led to is told at once."""
+        """Each request to its end, as by itself; what they led to is sent at once."""
         first = next(messages)
         assert isinstance(first, rm.RMUpdateAllocation)
         rm_id, slices = first.rm_id, self._partitions.slices
@@ -412,7 +412,7 @@ class Context(Joining):
         refusals: list[Effect] = []
         schedulers = partition.schedulers
         own = [it for it in message.proposals if scheduler_of(it.proposal_id) in schedulers]
-        # Whoever made the others has failed, and nobody waits for its answer.
+        # The machine that made the others has failed, and nobody waits for its answer.
         self._partitions.stale += len(message.proposals) - len(own)
         for proposal, reason in commit_all(turn, own):
             refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)

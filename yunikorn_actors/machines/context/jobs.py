@@ -61,7 +61,7 @@ class ContextJob:
 
 
 class Ending:
-    """What is told when a number of jobs, each in a lane of its own, have all ended."""
+    """What is sent when a number of jobs, each in a lane of its own, have all ended."""
 
     def __init__(self, tell: Callable[[], list[Effect]]) -> None:
         self.awaited = 1

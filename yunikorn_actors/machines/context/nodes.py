@@ -191,7 +191,7 @@ def _call_off_swaps(turn: Turn, node: Node) -> Steps:
         swap = app.swaps.get(uuid)
         if swap is not None and swap.node_id == node.id:
             unpark(turn, app, swap, reason, frees=False)
-            # What the placeholder leaves is for this ask now, whoever it was promised to.
+            # What the placeholder leaves is for this ask now, whichever it was promised to.
             drop_overpromised(turn, turn.state.nodes[app.allocations[uuid].node_id])
 
 

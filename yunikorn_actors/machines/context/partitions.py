@@ -660,7 +660,7 @@ def _rest_of(turn: Turn, work: LongWork) -> Steps:
 
 
 REJECTED_TOLD_MAX = 1_000
-"""Rejected asks of one partition that are told at once."""
+"""Rejected asks of one partition that are answered at once."""
 
 
 def _answered(

@@ -1,8 +1,8 @@
 """Preemption: everything is checked again, then all victims are marked, or none.
 
-A victim that somebody else asked back meanwhile is refused (G12, H-23), so nothing is ever sent for
-one that was lost, and no mark has to be taken back. The resource manager gets all victims in one
-message; each stays charged until it is confirmed. The ask gets an earmark: room of its size on
+A victim that another machine asked back meanwhile is refused (G12, H-23), so nothing is ever sent
+for one that was lost, and no mark has to be taken back. The resource manager gets all victims in
+one message; each stays charged until it is confirmed. The ask gets an earmark: room of its size on
 that node is promised to it, and what is promised on a node is there or on its way (G18). So an ask
 needs no victims of its own where those of others free more than enough.
 """

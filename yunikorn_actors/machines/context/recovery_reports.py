@@ -2,7 +2,7 @@
 
 Whatever is awaited is known already, so a report of it adds nothing. What the core had asked back
 is asked back again, because that request may never have arrived. An ask that comes again although
-it was placed shows that its placement was never heard of, so that is told now. This needs the node
+it was placed shows that its placement was never announced, so that is sent now. This needs the node
 first: without its report nobody knows whether the placement arrived.
 """
 

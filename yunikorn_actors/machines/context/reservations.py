@@ -3,7 +3,7 @@
 A node is kept for one ask, for several that can run nowhere else, or for several to which room on
 its way there was promised; an ask that can run nowhere else displaces those that could. What is
 dropped is dropped in the handler of what ended it, so no reservation outlives its ask, its node or
-its application, and no earmark the room that it is about (G18). Whoever has a node kept takes a
+its application, and no earmark the room that it is about (G18). An ask that has a node kept takes a
 place among the running applications (G20), so a reservation is held to the same gates as an
 allocation.
 """

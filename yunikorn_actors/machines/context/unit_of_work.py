@@ -55,7 +55,7 @@ class Work:
         self.answers.add(answer)
 
     def effects(self) -> list[Effect]:
-        # Answers, which somebody waits for, come before facts and timers. Per mailbox this is the
+        # Answers, which a caller waits for, come before facts and timers. Per mailbox this is the
         # order of delivery; between mailboxes none is promised. So whatever has to come one after
         # the other goes to one mailbox.
         answers = self.answers.messages(self.rm_id)
@@ -91,7 +91,7 @@ class Work:
             yield from in_parts(message, items_max)
 
     def begin_anew(self) -> None:
-        """Forget what has been told."""
+        """Forget what has been sent."""
         self.turns.clear()
         self.wanted.clear()
         self.stray.clear()

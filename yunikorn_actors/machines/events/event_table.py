@@ -1,6 +1,6 @@
 """Which event records a fact gives rise to.
 
-A record is built only when somebody reads it. A fact is turned into builders, one for each record,
+A record is built only when it is read. A fact is turned into builders, one for each record,
 and the ring keeps the fact and the builders. How many records there are is known at once, so they
 can be numbered; what they say is worked out from the fact alone.
 """

@@ -40,7 +40,7 @@ from yunikorn_actors.state.facts import Fact, parts_of, revisions_of
 
 COMPACTION = 10_000
 EVENT_BYTES_MAX = 8 * 2**20
-"""So much of the event records outlives a restart or is told to a follower, the newest of them."""
+"""So much of the event records outlives a restart or goes to a follower, the newest of them."""
 DEFAULTS = ExtraConfig()
 STREAMS_KEY = "event.maxStreams"
 

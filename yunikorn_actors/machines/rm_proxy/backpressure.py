@@ -3,10 +3,10 @@
 Between its responses a callback is handed marks, and its delivery thread answers each when it comes
 to it. So what has been sent and not marked as taken is known without asking, a little too high by
 what came since the last mark. Above its bound the resource manager is backpressured, and Context is
-told; it goes on below half of the bound. Nothing is dropped meanwhile.
+notified; it continues below half of the bound. Nothing is dropped meanwhile.
 
 Requests are answered while it is backpressured, so what waits is bounded by them: the gateway hears
-that requests have been handled only when everything that was said before has been taken, and a
+that requests have been handled only when everything that was sent before has been taken, and a
 caller with too many unhandled requests waits there.
 """
 

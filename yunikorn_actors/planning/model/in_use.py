@@ -62,7 +62,7 @@ class Amounts:
         if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, discharge)
         self._wakes.headroom_rose(some_wait_for_node=bool(self._shapes.waiting))
-        # After the amounts: whoever is woken is asked at once whether there is room now.
+        # After the amounts: a shape that is woken is asked at once whether there is room now.
         gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
         for gate in gates:
             self._participants.wake(gate)

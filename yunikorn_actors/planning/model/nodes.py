@@ -43,7 +43,7 @@ class NodeView:
         self.free: Resource = {}
         self.scale = Scale()
         self.entry: Entry | None = None
-        """Its place in the order; None while it takes no work, or is kept for somebody."""
+        """Its place in the order; None while it takes no work, or is kept for an ask."""
         self.keeping = 0
         """Reservations of it, made or given up, that are on their way."""
 
@@ -258,7 +258,7 @@ class NodeIndex:
         self._stray: dict[NodeView, None] = {}
         """Nodes whose free amounts changed since they found their place."""
         self.changed: dict[NodeView, None] = {}
-        """Nodes whose amounts or place changed since somebody last made a list of all."""
+        """Nodes whose amounts or place changed since the last list of all was made."""
 
     def set_order(self, order: NodeOrder, weights: dict[str, float]) -> None:
         """Take another order; every node finds its new place."""
@@ -355,7 +355,7 @@ class NodeIndex:
         return self.runs.in_order()
 
     def _in(self, order: NodeOrder) -> NodeRuns:
-        """Return the same nodes in an order of somebody's own, where they are twins of ours."""
+        """Return the same nodes in an order of the caller's own, where they are twins of ours."""
         self.tidy()
         if order is self.runs.order:
             return self.runs

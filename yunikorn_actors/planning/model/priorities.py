@@ -16,7 +16,7 @@ class Priorities:
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._order: list[int] = []
-        """Those that somebody has, each once, ascending."""
+        """Those that a queue below has, each once, ascending."""
 
     @property
     def highest(self) -> int:
@@ -27,7 +27,7 @@ class Priorities:
         return self._counts
 
     def change(self, old: int, new: int) -> None:
-        """Somebody has another priority now."""
+        """A queue below has another priority now."""
         if new != NO_PRIORITY:
             self._join(new)
         if old != NO_PRIORITY:

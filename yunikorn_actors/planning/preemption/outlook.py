@@ -125,7 +125,7 @@ class Scene:
         if node.id not in self._rooms:
             view = self._model.nodes.views[node.id]
             room = None
-            # Somebody else is about to have the node kept, or given up: what is free there is not
+            # Another ask is about to have the node kept, or given up: what is free there is not
             # known.
             if view.keeping <= self._deciding.get(node.id, 0):
                 room = room_on(node, view.free, self.taken)

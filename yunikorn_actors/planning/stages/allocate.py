@@ -101,7 +101,8 @@ class Placer:
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
         """The main loop; when nothing is left, a gang whose commitment lapsed has its turn."""
         proposals: list[Proposal] = []
-        # Places may have come free since the last plan; whoever gets one takes part from the start.
+        # Places may have come free since the last plan; one that gets a place takes part from the
+        # start.
         self._model.participants.top_up()
         while len(proposals) < room and (self._next(proposals) or self._admitter.offer_lapsed()):
             pass

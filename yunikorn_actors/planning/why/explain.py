@@ -1,4 +1,4 @@
-"""Why an ask waits, worked out when somebody asks.
+"""Why an ask waits, worked out on demand.
 
 `CHECKS` is the table: one line for each thing that can hold an ask back, in the order in which the
 planner meets them. The rules are asked where they stand: of gates, gangs, nodes and the back-off.
@@ -66,7 +66,7 @@ class Found(NamedTuple):
 
 
 class Words(NamedTuple):
-    """How it is said; what is found does not depend on it."""
+    """How it is worded; what is found does not depend on it."""
 
     amounts: Callable[[Resource], str]
     compared: Callable[[Resource, Resource], tuple[str, str]]
@@ -748,7 +748,7 @@ def _node(case: Case) -> Iterator[Obstacle]:
     elif found.refusals:
         yield _refused(case, found)
     elif not ask.shape.required_node or ask.shape.required_node not in ask.ask.reserved:
-        # What the one node lacks that is reserved for it has been said.
+        # What the one node lacks that is reserved for it is in the answer already.
         yield _no_node(case, found)
 
 

@@ -1,4 +1,4 @@
-"""Why an ask waits, or what has become of it: the words in which it is said.
+"""Why an ask waits, or what has become of it, in words.
 
 Everything that refuses a waiting ask is named, in the order in which the planner meets it. What is
 first hides nothing: to take it away helps only if nothing stands behind it.

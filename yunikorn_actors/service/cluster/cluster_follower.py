@@ -69,9 +69,9 @@ class Following:
         self._epochs: dict[str, dict[str, int]] = {it: {} for it in hosts}
         """Of the partitions that are open, by host and full name."""
         self._newest_ns: dict[str, int] = dict.fromkeys(hosts, 0)
-        """Of each host the time of the last that was told."""
+        """Of each host the time of the last message that was passed on."""
         self._heard: dict[str, tuple[str, int]] = {}
-        """Of each host the tray at which it is heard, and the last entry that was told."""
+        """Of each host the channel from which it is read, and the last entry that was passed on."""
         self._turn = threading.Condition()
         self._over: Final = threading.Event()
         self._threads = [
@@ -89,9 +89,9 @@ class Following:
             thread.start()
 
     def catch_up(self, partition: str) -> None:
-        """Wait until the follower has been told all that is true at this host now.
+        """Wait until the follower has received all that is true at this host now.
 
-        A host that nobody has reached yet has told nothing that could be old.
+        A host that was never reached has sent nothing that could be old.
         """
         with self._turn:
             tray, _ = self._heard.get(partition, ("", 0))

@@ -30,7 +30,7 @@ CALLS_MAX: Final = 10_000
 """Calls that wait at one host at a time: two for each resource manager of each portal."""
 CONNECT_S: Final = 10.0
 STORE_BYTES: Final = 100_000_000
-"""Of shared memory, for a cluster of our own: what is said to hosts is small."""
+"""Of shared memory, for a cluster of our own: messages to hosts are small."""
 
 
 class PartitionActor(Host):

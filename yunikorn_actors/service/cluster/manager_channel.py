@@ -25,9 +25,9 @@ from yunikorn_actors.service.cluster.split import Request
 from yunikorn_actors.values.masking import masked
 
 PAUSE_S: Final = 0.1
-"""Between two attempts to reach somebody who is away."""
+"""Between two attempts to reach a host that is away."""
 BATCH: Final = 200
-"""Requests that are said at a time."""
+"""Requests that are sent at a time."""
 ASKED: Final = (
     "predicates",
     "preemption_predicates",
@@ -111,12 +111,12 @@ class Envoy:
             thread.start()
 
     def check(self) -> None:
-        """Raise if nothing more can be said."""
+        """Raise if nothing more can be sent."""
         if self._over is not None:
             raise anew(self._over)
 
     def say(self, request: Request) -> None:
-        """Have it said; this waits for nobody."""
+        """Have it sent; this waits for nothing."""
         with self._changed:
             self._holdings.say(request)
             self._unsaid.append(request)
@@ -145,12 +145,12 @@ class Envoy:
             pass
 
     def lose(self) -> None:
-        """Tell the host that the manager is lost, if it can be told now."""
+        """Report to the host that the manager is lost, if it can be reached now."""
         self._far.call("lose", self._tray)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether everything that was said has been handled, and its answers were given."""
+        """Whether every request has been handled, and its answers were given."""
         return not self.backlog.unhandled
 
     # -- the thread that says
@@ -233,7 +233,7 @@ class Envoy:
         if not tray:
             return
         with self._changed:
-            # What was not said yet is in the holdings, and so in the report.
+            # What was not sent yet is in the record, and so in the report.
             self._unsaid = deque(self._holdings.recover())
             self._reported, self._before = len(self._unsaid), self.backlog.taken
             self._ends, self._handled = self._holdings.repeated_ends, 0
@@ -283,7 +283,7 @@ class Envoy:
         try:
             value = ask() if argument is None else ask(argument)
             answer = Answer(value)
-        except Exception as error:  # noqa: BLE001 - the edge: the core is told
+        except Exception as error:  # noqa: BLE001 - the edge: reported to the core
             answer = Answer(failure=masked(str(error) or repr(error)))
         reach(self._far, "answer", self._tray, number, answer)
 

@@ -132,7 +132,7 @@ class HostedCore(SchedulerCore):
         self._handled = handled
 
     def mark(self, rm_id: str) -> None:
-        """Have it said when all that was taken so far is handled, and its answers are given."""
+        """Report when all that was taken so far is handled, and its answers are given."""
         with self._afterwards, self._order:
             registration = self._registered.get(rm_id)
             if registration is not None:

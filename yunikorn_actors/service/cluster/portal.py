@@ -116,7 +116,7 @@ class ClusterCore:
         return config_for(config, partition) if config.strip() else ""
 
     def is_settled(self) -> bool:
-        """Whether everything that was said has been handled."""
+        """Whether every request has been handled."""
         with self._lock:
             return all(it.is_quiet for envoys in self._managers.values() for it in envoys.values())
 
@@ -318,7 +318,7 @@ class ClusterCore:
         return address
 
     def _catch_up(self) -> None:
-        """Wait until all followers have been told what is true now."""
+        """Wait until all followers have received what is true now."""
         with self._lock:
             followings = tuple(self._followings.values())
         for following in followings:

@@ -1,11 +1,11 @@
-"""What a resource manager has said and heard of one partition, as far as it still counts.
+"""What a resource manager and one partition have exchanged, as far as it still counts.
 
 A core that died comes back from its journal, or empty. Either way it believes what a resource
 manager reports, as after any restart. The portal that spoke with it knows what that report would
 be, and makes it in the manager's place, so that the manager need not know of the restart. `recover`
 is that report. Its answers, and whatever else the manager has heard before, are no `news`.
 
-What was said and may not have been handled belongs to the report as well. Additions are part of
+What was sent and may not have been handled belongs to the report as well. Additions are part of
 what there is. Ends come first, before what may bear the same name anew, and the rest waits until
 they are handled: an announcement is then known to be of something before them or behind them.
 """
@@ -90,9 +90,9 @@ class Holdings:
         """Answers that the manager waits for, by kind and id of node or application."""
         self._accepted: set[tuple[str, str]] = set()
         self._states: dict[str, str] = {}
-        """Of applications, as they were told last."""
+        """Of applications, as they were reported last."""
 
-    # -- what is said
+    # -- what is sent
 
     def say(self, request: Request) -> None:
         """Note a request on its way to the core."""
@@ -211,7 +211,7 @@ class Holdings:
     def handled(self, number: int) -> si.AllocationResponse | None:
         """Note that all requests up to this one were handled; return what follows for the manager.
 
-        What has ended in a core that died, and whose end was told to nobody, is told now.
+        What has ended in a core that died, and whose end was never announced, is announced now.
         """
         untold: list[si.AllocationRelease] = []
         while self._ends and self._ends[0].number <= number:
@@ -350,7 +350,7 @@ class Holdings:
     # -- the report
 
     def recover(self) -> list[Request]:
-        """Return what to say to a core that began anew, in this order; it counts as said."""
+        """Return what to send to a core that began anew, in this order; it counts as sent."""
         parts: list[Request] = []
         for end in self._ends:
             parts.append(end.request)

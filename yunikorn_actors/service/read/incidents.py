@@ -1,8 +1,8 @@
 """What operators look for first: refusals, preemption, timeouts and losses, the newest of them.
 
-What happens to asks and allocations is told of their application, so that a thousand of them are
-one line, with a count and the one that came last. The list is bounded, and a kind that has most of
-it loses its oldest line: a storm of one kind leaves the lines of the others where they are.
+What happens to asks and allocations is counted for their application, so that a thousand of them
+are one line, with a count and the one that came last. The list is bounded, and a kind that has most
+of it loses its oldest line: a storm of one kind leaves the lines of the others where they are.
 """
 
 from collections import Counter

@@ -2,7 +2,7 @@
 
 A read side works on one event loop. What looks at every node or every ask is a generator here: it
 pauses now and then with a `yield`, and returns its value at the end. Between two pauses the loop
-serves others. Whoever runs it keeps the state as it is until it has ended.
+serves others. The loop that runs it keeps the state as it is until it has ended.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence

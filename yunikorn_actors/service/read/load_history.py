@@ -1,6 +1,6 @@
 """How the load went on over the last day: what waits, for how long, and how long mailboxes are.
 
-Samples are taken by whoever serves the read side. They are kept as they are for an hour, and for a
+Samples are taken by the server of the read side. They are kept as they are for an hour, and for a
 day the largest of each minute: so much and no more, however long a service runs.
 """
 

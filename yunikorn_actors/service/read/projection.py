@@ -144,7 +144,7 @@ class Notes:
         self.of(app.serial).rise(app)
 
     def _settle(self, app: Application, note: AppNote, key: str) -> None:
-        """Forget what was said of an ask of which nothing waits any more."""
+        """Forget what was noted of an ask of which nothing waits any more."""
         ask = app.asks.get(key)
         if ask is None or not ask.is_open:
             note.asks.pop(key, None)

@@ -1,4 +1,4 @@
-"""The read side itself: it hears what followers are told, and keeps it for those who ask.
+"""The read side itself: it receives what followers get, and keeps it for those who ask.
 
 A second book of events is kept by a second `EventPublisher`. It begins with the records that the
 first one has, and is fed with the same facts in the same order, so its records have the same
@@ -60,7 +60,7 @@ class ReadSide:
         self._since: dict[str, int] = {}
 
     def handle(self, message: Message, now_ns: int) -> None:
-        """Take what a follower is told."""
+        """Take a message to followers."""
         self.catch_up(now_ns)
         HANDLERS[type(message)](self, message)
 

@@ -1,6 +1,6 @@
 """The read side in a process of its own, which is given the numbers of its two sockets.
 
-It follows by a line to the process that has the core, and answers whoever asks. It ends when the
+It follows by a pipe to the process that has the core, and answers clients. It ends when the
 line does, however the other side ended.
 """
 
@@ -101,7 +101,7 @@ class Child:
                     waiting.set_result(entry)
             # A line that is never empty must not keep those who ask waiting.
             await asyncio.sleep(0)
-            # Nor what it is told the threads of the core, which want a processor for a moment each.
+            # Nor what it costs the threads of the core, which want a processor for a moment each.
             os.sched_yield()
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values

@@ -206,7 +206,7 @@ class RestServer:
             await asyncio.sleep(0)
 
     def hear(self, message: Message, now_ns: int) -> None:
-        """Take what a follower is told, when nobody reads a state that must not change."""
+        """Take a message to followers, when nobody reads a state that must not change."""
         self._slices.hear(message, now_ns)
 
     async def room(self) -> None:
@@ -219,7 +219,7 @@ class RestServer:
             return
         try:
             self._side.handle(message, now_ns)
-        except Exception as error:  # noqa: BLE001 - the edge: told to everybody who asks
+        except Exception as error:  # noqa: BLE001 - the edge: it is the answer to all that ask
             self._failure = masked(f"the read side has failed: {error!r}")
             logger.error("{}", self._failure, exception=error)
 
@@ -304,7 +304,7 @@ class RestServer:
             return _refused(request, Refusal(_UNAVAILABLE, masked(str(error)).partition(";")[0]))
         except ConnectionError:
             raise
-        except Exception as error:  # noqa: BLE001 - the edge: told once, and others are answered
+        except Exception as error:  # noqa: BLE001 - the edge: logged once, and others are answered
             logger.error("{} {:.200} has failed", request.method, request.path, exception=error)
             return _refused(request, Refusal(_FAILED, "the service has failed to answer this"))
 
@@ -316,7 +316,7 @@ class RestServer:
         return None if resource is None else self._routes.get(resource.canonical)
 
     def _needed(self, request: web.Request) -> Right:
-        """Return what the request needs; where no route is, that is only told to those who read."""
+        """Return what the request needs; only readers learn that there is no such route."""
         route = self._route_of(request)
         if route is None or route.method != request.method:
             return Right.READ

@@ -28,7 +28,7 @@ JOIN_S: Final = 1.0
 WAITING_MAX: Final = 16
 PATIENCE_S: Final = 60.0
 LATE_MAX: Final = 20_000
-"""Messages that may wait; whoever brings more waits as well."""
+"""Messages that may wait; a sender of more waits as well."""
 RETRY_S: Final = 5
 _UNAVAILABLE: Final = 503
 
@@ -45,7 +45,7 @@ class Slices:
 
     @property
     def stands_still(self) -> bool:
-        """Whether somebody reads a state that must not change."""
+        """Whether a reader needs a state that must not change."""
         return self._works > 0
 
     # -- facts

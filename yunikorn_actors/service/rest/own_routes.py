@@ -1,6 +1,6 @@
 """Our own routes, beside YuniKorn's: why an ask waits, how the actors fare, whether all is well.
 
-The live page is one of them, and what it asks for when somebody looks closer.
+The live page is one of them, and what it asks for when a person opens a part of it.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 """The line between a core and a read side in a process of its own: frames of MessagePack.
 
-Down go the messages that a follower hears, each with the time at which the core told it, and
+Down go the messages to followers, each with the time at which the core sent it, and
 answers; up go questions. A frame is four bytes of length and an array whose first entry says what
-it is. Whoever closes his end has said all; the other side then ends. The line is a pair of sockets
-that nobody else has, so what comes is what the other side has written.
+it is. A side that closes its end sends nothing more; the other side then ends. The pipe is a pair
+of sockets that nobody else has, so what comes is what the other side has written.
 """
 
 from typing import Any, Final
@@ -45,7 +45,7 @@ class Renewed(Struct, frozen=True, array_like=True, tag=True):
 
 
 class Heard(Struct, frozen=True, array_like=True, tag=True):
-    """A message that a follower was told."""
+    """A message to a follower."""
 
     kind: str
     now_ns: int

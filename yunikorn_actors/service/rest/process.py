@@ -2,12 +2,12 @@
 
 One interpreter runs one thread at a time. A read side in the core's process takes its share of that
 time for every fact and every page; here the core pays for writing each fact down once, and pages
-cost it nothing. A process that ends by itself is replaced, and told how everything stands. One that
+cost it nothing. A process that ends by itself is replaced, and receives the whole state. One that
 ends again and again is replaced ever later, and never given up; health checks tell of it.
 
 What is written down is handed over in batches, and the other process gives way to the core where
 processors are scarce: it may be a little late, and costs less. One that falls too far behind is
-replaced as well: to be told how everything stands costs less memory than all that has happened.
+replaced as well: to receive the whole state costs less memory than all that has happened.
 """
 
 import os
@@ -237,13 +237,13 @@ class ProcessPart(Part):
     def _answer(self, asked: Question) -> None:
         try:
             value = self._questions.ask(asked.question, *asked.arguments)
-        except Exception as error:  # noqa: BLE001 - the edge: who asks is told
+        except Exception as error:  # noqa: BLE001 - the edge: it is the answer
             self._outbox.put(Answered(asked.number, error=masked(str(error) or repr(error))))
         else:
             self._outbox.put(Answered(asked.number, value))
 
     def _replace(self, *, is_steady: bool) -> None:
-        """Nobody is told anything by a read side that has ended; the next one is told it all."""
+        """A read side that has ended passes nothing on; the next one receives all of it."""
         self._ends = 1 if is_steady else self._ends + 1
         wait_s = WAITS_S[min(self._ends, len(WAITS_S)) - 1]
         why = self._why or "it ended by itself"
@@ -307,7 +307,7 @@ class Outbox(Follower):
         """Bytes of them, those that are being written included."""
         self._in_hand = 0
         self._urgent = 0
-        """How many entries somebody waits for."""
+        """How many entries have readers that wait."""
         self._is_pausing = False
         self._is_closed = False
 
@@ -315,7 +315,7 @@ class Outbox(Follower):
         """Write down what the core tells its followers, on one of its threads."""
         now_ns = self._clock.now_ns()
         payload = msgspec.Raw(encode(message))
-        # How things stand is told once, however large that is; it is not what piles up.
+        # The whole state is sent once, however large that is; it is not what piles up.
         is_fact = not isinstance(message, PartitionSnapshot | EventsRestored)
         if is_fact and self._facts > BEHIND_MAX:
             self.close()
@@ -323,7 +323,7 @@ class Outbox(Follower):
         self._put(frame(Heard(type(message).__name__, now_ns, payload)), is_fact=is_fact)
 
     def put(self, entry: Down) -> None:
-        """Write down what somebody waits for."""
+        """Write down an entry that a reader waits for."""
         self._put(frame(entry), is_fact=False)
 
     def _put(self, data: bytes, *, is_fact: bool) -> None:

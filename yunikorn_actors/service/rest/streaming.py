@@ -1,6 +1,6 @@
 """One large answer on its way: fed at the pace of the loop, taken at the pace of its reader.
 
-It is packed on a thread. What was not taken yet stays in memory, and whoever feeds it bounds that;
+It is packed on a thread. What was not taken yet stays in memory, and its producer bounds that;
 a reader that takes nothing for too long is given up.
 """
 
@@ -94,6 +94,6 @@ class Sending:
 
 
 def _heed(task: "asyncio.Task[None]") -> None:
-    """Take its failure: whoever waits for the end is told too, but perhaps nobody does."""
+    """Take its failure: it is raised at the end as well, but perhaps nobody waits for that."""
     if not task.cancelled():
         task.exception()

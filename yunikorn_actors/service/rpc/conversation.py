@@ -1,6 +1,6 @@
 """The side of a resource manager: one stream, on which requests go out and the core speaks.
 
-What is said is sent in order by gRPC's own thread. What the core says is heard on one thread, which
+Items are sent in order by gRPC's own thread. What the core sends is received on one thread, which
 calls the callback, one call at a time and in order, as a core in this process does it.
 """
 
@@ -37,7 +37,7 @@ from yunikorn_actors.si.wire import SiMessage
 from yunikorn_actors.values.masking import masked
 
 ROOM: Final = 1_000
-"""Requests that may wait to be sent; then whoever makes another one waits."""
+"""Requests that may wait to be sent; then the sender of another one waits."""
 
 Raised: TypeAlias = Callable[[CallbackRaised], None]
 Over: TypeAlias = Callable[["Conversation", CoreError], None]
@@ -80,7 +80,7 @@ class Conversation:
     def __init__(
         self, rm_id: str, callback: si.ResourceManagerCallback, raised: Raised, over: Over
     ) -> None:
-        """`over` is told when it ends without having been ended here."""
+        """`over` is called when it ends without having been ended here."""
         self.rm_id: Final = rm_id
         self._callback = callback
         self._raised = raised
@@ -113,7 +113,7 @@ class Conversation:
             raise
 
     def say(self, said: Said) -> None:
-        """Send it after what was said before; wait for room, but never inside the callback."""
+        """Send it after what was sent before; wait for room, but never inside the callback."""
         self._outgoing.put(codec(Said).encode(said), waits=not self.is_mine)
 
     @property

@@ -189,7 +189,7 @@ class Extension:
         open_feed = partial(self._managers.core._open_feed, feed, asked.history)
         close = await self._managers.call(open_feed)
         missed = 0
-        # At once: whoever has this knows that nothing is missed from here on.
+        # At once: a client that has this knows that nothing is missed from here on.
         await write(b"")
         try:
             while True:

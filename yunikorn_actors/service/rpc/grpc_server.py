@@ -33,7 +33,7 @@ IDLE_S: Final = 60
 HANDSHAKE_S: Final = 10
 """So long a connection may take to say what it speaks."""
 ALIVE_S: Final = 20
-"""A connection that has said nothing for so long is asked whether it is there, and has as long to
+"""A connection that was silent for so long is asked whether it is there, and has as long to
 answer: then its streams have ended."""
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_REQUEST),

@@ -92,7 +92,7 @@ def _handler(make: Callable[[Any], Handler], handle: object) -> Handler:
 
 
 async def read(managers: Managers, call: OpenCall, kind: type[M], tell: Strangers) -> M | None:
-    """Read the next message; None when the client has said its last."""
+    """Read the next message; None when the client has closed its side."""
     data = await call.read()
     if data is grpc.aio.EOF:
         return None
@@ -114,7 +114,7 @@ async def converse(
 ) -> None:
     """Hear and say until the stream is ended, by whomever.
 
-    A client that has said its last goes on hearing. One that has gone cancels this call.
+    A client that has closed its side still receives. One that has gone cancels this call.
     """
     stream = manager.open(hears)
 

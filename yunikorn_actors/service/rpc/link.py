@@ -41,7 +41,7 @@ _SIGNS: Final = {
     "Deadline Exceeded": "what listens there says nothing",
     "Connection refused": "is `yunikorn-actors serve` running there?",
 }
-"""What the library says of an attempt, and what that means to whoever calls."""
+"""Errors of the library in an attempt, and what each means to the caller."""
 _SIGNS_WITH_TLS: Final = {
     "Socket closed": (
         "it hung up; if it wants a certificate of its clients, `cert` and `key` name one"
@@ -66,7 +66,7 @@ class Link:
         self._strangers = Strangers()
 
     def open(self) -> None:
-        """Wait until somebody answers there, and lets us in."""
+        """Wait until a service answers there, and lets us in."""
         try:
             grpc.channel_ready_future(self._channel).result(CONNECT_S)
         except grpc.FutureTimeoutError:

@@ -1,7 +1,7 @@
 """The resource managers that are registered here, and their streams; all of it on the loop.
 
 A registration lives until its manager registers again or leaves, or until the last of its streams
-has ended, however that came about: then the core is told that the manager is lost. One that has
+has ended, however that came about: then the manager is reported lost to the core. One that has
 not opened any stream yet has some minutes to do so.
 
 What belongs to one manager happens in turn: its requests are posted in the order in which they are
@@ -82,7 +82,7 @@ class Manager:
             raise anew(self.over)
 
     def end(self, error: CoreError, told: CoreError | None) -> None:
-        """End all streams; `told` is why, None if that is as it should be."""
+        """End all streams with this error, None if that is as it should be."""
         if self.over is None:
             self.over = error
             self._wait_no_longer()
@@ -109,7 +109,7 @@ class Managers:
         self._long = ThreadPoolExecutor(1, "yunikorn-actors-rpc-long")
         self._by_id: dict[str, Manager] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By manager, for as long as somebody needs it: ids come and go."""
+        """By manager, for as long as it is in use: ids come and go."""
         self._registering: set[str] = set()
         self.is_closing = False
 
@@ -155,11 +155,11 @@ class Managers:
             if await asyncio.shield(self._post(manager, take, may_block=may_block)):
                 return
             await self._room(manager.rm_id)
-        # It is not taken, and its stream goes on until what was said before is delivered.
+        # It is not taken, and its stream stays until what was sent before is delivered.
         await self._loop.create_future()
 
     async def _post(self, manager: Manager, take: Callable[[], None], *, may_block: bool) -> bool:
-        """Say whether there was room. Shielded: whoever is next must find the call made."""
+        """Return whether there was room. Shielded: the next caller must find the call made."""
         async with self._turn(manager.rm_id):
             manager.check()
             self.core._check_running()
@@ -187,7 +187,8 @@ class Managers:
     ) -> Manager:
         """Register; the streams of a former registration end once this one is accepted.
 
-        Shielded: a registration that the core has accepted is known here, whoever waits for it.
+        Shielded: a registration that the core has accepted is known here, even if its caller has
+        gone.
         """
         return await asyncio.shield(self._register(request, hears))
 
@@ -279,7 +280,7 @@ class Managers:
         self._long.shutdown(wait=False, cancel_futures=True)
 
     def is_delivered(self) -> bool:
-        """Whether everything that the core has said has gone out, where somebody listens."""
+        """Whether everything that the core has sent has gone out, where a client listens."""
         return self.core.is_settled() and all(
             manager.outlet.is_empty(stream.kinds)
             for manager in self._by_id.values()

@@ -5,7 +5,7 @@ in a pool of their own: a program may have compiled another generation of `si.pr
 one pool takes a name once. Nothing is generated, so any version of protobuf will do.
 
 Reading is typed and loses nothing in silence: a number that an enumeration does not have is
-refused, and a field that is not known here is told to whoever reads. A field that was left out has
+refused, and a field that is not known here is reported to the reader. A field that was left out has
 the default of protobuf, not ours: `maxAllocations` is then 0, which the core refuses.
 """
 

@@ -5,11 +5,11 @@ from typing import Final
 from yunikorn_actors.recording.logs import logger
 
 TOLD_MAX: Final = 100
-"""Fields that are told; a field comes with every message, or never."""
+"""Fields that are logged; a field comes with every message, or never."""
 
 
 class Strangers:
-    """Fields that came and are not known here: each is told once, in the log."""
+    """Fields that came and are not known here: each is logged once."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()

@@ -64,7 +64,7 @@ class AskRemoved(Base, frozen=True, kw_only=True):
 
 
 class AskReported(Base, frozen=True, kw_only=True):
-    """The resource manager is told how an ask that waits is doing."""
+    """The resource manager is notified how an ask that waits is doing."""
 
     application_id: str
     key: str

@@ -55,7 +55,7 @@ class ConfigurationRefused(Base, frozen=True, kw_only=True):
 
 
 class AdministratorActed(Base, frozen=True, kw_only=True):
-    """Somebody has changed something by hand; what followed from it are facts of their own."""
+    """An administrator has changed something by hand; what followed has facts of its own."""
 
     what: str
     by: str
@@ -118,7 +118,7 @@ class NodeAttributesReplaced(Base, frozen=True, kw_only=True):
 
 
 class NodeScheduleChanged(Base, frozen=True, kw_only=True):
-    """Drained, opened again, or told to be (not) ready."""
+    """Drained, opened again, or reported (not) ready."""
 
     node_id: str
     was_drained: bool

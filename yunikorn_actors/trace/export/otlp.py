@@ -2,9 +2,9 @@
 
 A request from outside is a trace, and handling a message is a span of it, below the span of the
 step that sent it. What came of several messages that were handled together is below the last of
-them; links lead to those of them that brought its own items. The time of the handling is told once,
-by the last of them. Numbers of traces and spans come from the names, so they are the same whenever
-it is exported.
+them; links lead to those of them that brought its own items. The time of the handling is written
+once, by the last of them. Numbers of traces and spans come from the names, so they are the same
+whenever it is exported.
 
 Each line is a JSON document of its own, as collectors read files: a line at a time.
 """

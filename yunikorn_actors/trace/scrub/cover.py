@@ -1,6 +1,6 @@
 """Other names in a message that came from outside.
 
-What a field holds is told by its name, in a few places also by the class that it stands in. A text
+The name of a field shows what it holds, in a few places also the class that it stands in. A text
 of which nothing is known is covered as a whole.
 """
 

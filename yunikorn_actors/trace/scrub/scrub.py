@@ -107,7 +107,7 @@ class _Twin(Rerun):
 
 
 def _renamed(cover: Cover, delivery: Delivery) -> Delivery:
-    """Replace the names; what machines have said is made anew and needs none."""
+    """Replace the names; what machines have sent is made anew and needs none."""
     mailbox, sender = cover.address(delivery.mailbox), cover.address(delivery.sender)
     cause = Cause(cover.address(delivery.cause.mailbox), delivery.cause.step)
     message: Any = delivery.message

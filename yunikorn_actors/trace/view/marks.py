@@ -20,7 +20,7 @@ class Mark(NamedTuple):
 
 
 def marks_in(delivery: Delivery, news: Iterable[f.Fact]) -> Iterator[Mark]:
-    """Yield the marks of a message; `news` are the facts that nobody was told before."""
+    """Yield the marks of a message; `news` are the facts that no mailbox had before."""
     for refusal in refusals_in(delivery):
         yield Mark(REFUSED, f"{refusal.what} {refusal.id}: {refusal.reason}")
     for fact in news:

@@ -26,7 +26,7 @@ from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
 from yunikorn_actors.trace.view.run import NONE, Drawn, Tell, counted
 
 WHY_USUAL: Final = 50
-"""Of so many asks it is worked out if nothing else is said."""
+"""The default number of asks for which it is worked out."""
 
 
 class WhyOf(StrEnum):
@@ -87,7 +87,7 @@ class Objects(Struct, kw_only=True):
 
 
 def objects_of(path: Path, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -> Objects:
-    """Return what the messages of a picture speak of; its life is told whole."""
+    """Return the objects of the messages in a picture; each has its whole life."""
     with _all_of(path, picture) as deliveries:
         subjects = subjects_in(counted(deliveries, tell, "names in "))
     with _all_of(path, picture) as deliveries:

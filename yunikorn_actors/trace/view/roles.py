@@ -14,7 +14,7 @@ class Role(StrEnum):
     FACT = "fact"
     """What Context has written down."""
     CALLBACK = "callback"
-    """It goes out, to a resource manager or to whoever has asked."""
+    """It goes out, to a resource manager or to a caller."""
     OTHER = "timer"
     """A timer, or what a machine sends itself, such as the next cycle of planning."""
 

@@ -1,6 +1,6 @@
 """A recorded run as the data of a page: columns of numbers, and each text once.
 
-The page reads this; `assets/run.js` is the other side. All that is told of messages stands in
+The page reads this; `assets/run.js` is the other side. All that is known of messages stands in
 columns, with an entry for each message. The payloads stand apart, one a line, in the same order. A
 number that stands for a message is its place in these columns.
 """
@@ -241,7 +241,7 @@ class _Drawing:
             self._mixing.add(Cause(delivery.mailbox, delivery.step))
 
     def _end_former(self, following: Delivery) -> None:
-        """How long handling took is told with what the mailbox handles next."""
+        """How long handling took is recorded with what the mailbox handles next."""
         if following.joined:
             return
         step, _ = self._last.get(following.mailbox, (NONE, NONE))

@@ -123,7 +123,7 @@ class _Following:
         self._others: list[tuple[Delivery, Item, _OfManager]] = []
         """What was found in messages of the ways of other ones."""
         self._told: dict[tuple[int, Cause], _Own] = {}
-        """The first of those to whom Context has told the same facts."""
+        """The first of those to whom Context has sent the same facts."""
         self._ways = Ways()
 
     def ways(self, tell: Callable[[int], None]) -> Ways:
