@@ -266,3 +266,29 @@ def test_a_machine_that_is_stopped_from_outside_ends_behind_what_waits(
     assert ended.get(timeout=PATIENCE_S)
     wait_until(lambda: run.core._state == "stopped" and not ours())
     assert ["before"] == run.notebook.labels("c")
+
+
+@pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt(), ValueError("bad")], ids=repr)
+def test_what_a_proxied_call_raises_is_for_its_caller(run: Run, ending: BaseException) -> None:
+    """The dispatcher goes on: it holds what nobody else could give back."""
+    call = pykka.messages.ProxyCall(
+        attr_path=("holder", "handle"), args=(Break(error=ending), 0), kwargs={}
+    )
+    with pytest.raises(type(ending)):
+        run.actor("c").actor_ref.ask(call, timeout=PATIENCE_S)
+    run.post("a", Do(label="after"))
+    assert ["aafter"] == run.order()[-1:]
+    assert run.core.failure is None
+
+
+def test_what_a_signal_raises_in_a_proxied_call_is_for_the_main_thread() -> None:
+    """With `direct` it runs the machines; nobody may wait for the outcome of the call."""
+    run = Run(driver="direct")
+    with run.core:
+        call = pykka.messages.ProxyCall(
+            attr_path=("holder", "handle"), args=(Break(error=SystemExit(3)), 0), kwargs={}
+        )
+        with pytest.raises(SystemExit):
+            run.actor("c").actor_ref.tell(call)
+        run.post("a", Do(label="after"))
+        assert ["aafter"] == run.order()[-1:]

@@ -356,9 +356,11 @@ class MachineActor(Actor, pykka.Actor):
         """Do what pykka's loop does with what a program has asked of the actor by its reference."""
         try:
             answer = self._answer_pykka(item.message)
-        except Exception:  # noqa: BLE001 - the edge: it is for who has asked, if anybody waits
+        except BaseException as error:  # noqa: BLE001 - the edge: it is for who has asked, if any
+            # Whatever it is, the thread goes on: it has the hold, which nobody could give back.
             if item.reply_to is not None:
                 item.reply_to.set_exception()
+            self._failed(error)
         else:
             if item.reply_to is not None:
                 item.reply_to.set(answer)
@@ -387,7 +389,7 @@ class MachineActor(Actor, pykka.Actor):
         self.waiting.popleft()
 
     def _failed(self, error: BaseException) -> None:
-        """Only on the main thread it may be a signal that raised, and not the machine."""
+        """Only on the main thread it may be a signal that raised, and not the machine or a call."""
         if not isinstance(error, Exception) and is_main():
             raise error
 
