@@ -268,7 +268,9 @@ def test_a_machine_that_is_stopped_from_outside_ends_behind_what_waits(
     assert ["before"] == run.notebook.labels("c")
 
 
-@pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt(), ValueError("bad")], ids=repr)
+@pytest.mark.parametrize(
+    "ending", [SystemExit(3), KeyboardInterrupt(), ValueError("bad")], ids=repr
+)
 def test_what_a_proxied_call_raises_is_for_its_caller(run: Run, ending: BaseException) -> None:
     """The dispatcher goes on: it holds what nobody else could give back."""
     call = pykka.messages.ProxyCall(

@@ -88,7 +88,8 @@ LONGEST_REASON = 2_000
 """Characters of why a configuration was refused that an event tells: the first faults."""
 
 _Answer = TypeVar("_Answer", bound=Message)
-_Request = TypeVar("_Request", si.AllocationRequest, si.ApplicationRequest, si.NodeRequest)
+Update = si.AllocationRequest | si.ApplicationRequest | si.NodeRequest
+"""What a resource manager sends at any time, and is answered at its callback."""
 
 
 class StandIn(si.ResourceManagerCallback, ABC):
@@ -274,18 +275,17 @@ class Gateway(ABC):
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Make asks, report and release; `update_allocation` of the callback answers."""
         si.check_form(request, si.AllocationRequest)
-        self._take(request, AllocationsRequested(request=request), "allocation")
+        self._submit(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Add and remove applications; `update_application` of the callback answers."""
         si.check_form(request, si.ApplicationRequest)
-        self._registration(request.rm_id, si.ApplicationRequest.__name__)
-        self._take(request, self._with_groups(request), "application")
+        self._submit(request)
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Add, change, drain and remove nodes; `update_node` of the callback answers."""
         si.check_form(request, si.NodeRequest)
-        self._take(request, NodesRequested(request=request), "node")
+        self._submit(request)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload the configuration; if it is refused nothing has changed.
@@ -311,8 +311,8 @@ class Gateway(ABC):
         with self._afterwards, self._order:
             registration = self._registered.get(request.rm_id)
             if registration is not None:
-                count = registration.backlog.bound(extra.unhandled_max)
-                self._mark(request.rm_id, registration.callback, count)
+                if marked := registration.backlog.bound(extra.unhandled_max):
+                    self._mark(request.rm_id, registration.callback, marked)
                 self._set_up(request.rm_id, extra)
                 self._warn(_complaints(request))
 
@@ -576,18 +576,31 @@ class Gateway(ABC):
 
     # -- parts
 
-    def _take(self, request: _Request, message: Message, call: str) -> None:
-        """Wait for room, then post a request."""
+    def _submit(self, request: Update) -> None:
+        """Take a request whose form was checked: wait for room, then post it."""
         rm_id, kind = request.rm_id, type(request).__name__
-        registration = self._registration(rm_id, kind)
+        registration = self._registered.get(rm_id) or self._registration(rm_id, kind)
+        message, call = self._message_of(request)
         if registration.backlog.is_full:
             self._await_room(registration.backlog)
-        with self._afterwards, self._order:
-            # Meanwhile the resource manager may have left, or registered again.
-            if self._registered.get(rm_id) is not registration:
-                registration = self._registration(rm_id, kind)
-            self._post(RM_PROXY, message, self._name(call))
-            self._mark(rm_id, registration.callback, registration.backlog.take())
+        try:
+            with self._order:
+                # Meanwhile the resource manager may have left, or registered again.
+                if self._registered.get(rm_id) is not registration:
+                    registration = self._registration(rm_id, kind)
+                self._post(RM_PROXY, message, self._name(call))
+                if marked := registration.backlog.take():
+                    self._mark(rm_id, registration.callback, marked)
+        finally:
+            self._go_on()
+
+    def _message_of(self, request: Update) -> tuple[Message, str]:
+        """Return what RmProxy is sent, and the name of the call."""
+        if isinstance(request, si.AllocationRequest):
+            return AllocationsRequested(request=request), "allocation"
+        if isinstance(request, si.NodeRequest):
+            return NodesRequested(request=request), "node"
+        return self._with_groups(request), "application"
 
     def _when_room(self, rm_id: str, call: Callable[[], None]) -> None:
         """For who may not wait: call once a request of this manager would not have to."""
@@ -602,9 +615,8 @@ class Gateway(ABC):
         return registration is None or not registration.backlog.is_full
 
     def _mark(self, rm_id: str, callback: str, count: int) -> None:
-        if count:
-            marked = RequestsMarked(rm_id=rm_id, callback=callback, count=count)
-            self._post(RM_PROXY, marked, self._name("mark"))
+        marked = RequestsMarked(rm_id=rm_id, callback=callback, count=count)
+        self._post(RM_PROXY, marked, self._name("mark"))
 
     def _receive(self, message: Message) -> None:
         """Take a message of the core to the gateway; one for a former registration is ignored."""
@@ -669,6 +681,7 @@ class Gateway(ABC):
 
     def _with_groups(self, request: si.ApplicationRequest) -> ApplicationsRequested:
         """Look up the groups of each user here, on the caller's thread: a directory may be slow."""
+        self._check_running()
         users = self._resolvers.users_of(request.rm_id)
         new = list(request.new)
         unresolved: list[UnresolvedUser] = []

@@ -5,6 +5,7 @@ hears: futures, events and `wanted_back` are set on its loop, and `fits` is call
 """
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -204,6 +205,7 @@ class AsyncScheduler:
         self._loop = asyncio.get_running_loop()
         self._voice = _LoopVoice(self._broker.fits_of, self._callback, self._loop)
         self._broker.hearing.voice = self._voice
+        self._broker.door.outbox.loop_thread = threading.get_ident()
         await self.core.start()
         try:
             self._broker.open()

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final, Generic, Literal, TypeVar
 
+from msgspec.structs import replace
+
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, anew
 from yunikorn_actors.front.accounts import Accounts
@@ -21,7 +23,7 @@ from yunikorn_actors.front.hearing import Hearing
 from yunikorn_actors.front.inquiry import Inquiry
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
-from yunikorn_actors.front.nodes import Nodes
+from yunikorn_actors.front.nodes import Nodes, existing_allocation
 from yunikorn_actors.front.outbox import Outbox
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.watch import Watch
@@ -36,13 +38,14 @@ class Broker(Generic[L]):
 
     def __init__(self, core: Core, terms: Terms, make_lease: LeaseMaker[L]) -> None:
         self.terms: Final = terms
-        self.door: Final = Door(core)
-        self._links: Links[L] = Links(terms, Outbox(core, terms.rm_id, self.end), Readers())
+        outbox = Outbox(core, terms.rm_id, self.end)
+        self.door: Final = Door(core, outbox)
+        self._links: Links[L] = Links(terms, outbox, Readers())
         self._deals = Deals(self.door, self._links, make_lease)
         self._accounts = Accounts(self._links, self._deals)
         self._nodes = Nodes(self._links, self._accounts, self._deals)
         self.hearing: Final = Hearing(
-            self.door, self._nodes, self._accounts, self._deals, Watch(self._links.outbox.later)
+            self.door, self._nodes, self._accounts, self._deals, Watch(outbox.later)
         )
         self.inquiry: Final = Inquiry(self.door, terms, self._accounts, self._deals.past)
 
@@ -50,7 +53,7 @@ class Broker(Generic[L]):
 
     def open(self) -> None:
         self.door.open()
-        self._links.outbox.start()
+        self.door.outbox.start()
 
     def end(self, error: BaseException) -> None:
         """Nothing comes any more: every future, lease and iterator ends with the reason."""
@@ -64,34 +67,34 @@ class Broker(Generic[L]):
             self._accounts.end(reason)
             self._links.readers.end(reason if isinstance(reason, CoreFailed) else None)
         self.hearing.voice.end()
-        self._links.outbox.close()
+        self.door.outbox.close()
 
     def core_is_over(self) -> None:
         core = self.door.core
         self.end(core.failure or CoreStopped("the core was stopped"))
 
     def join(self, timeout: float) -> None:
-        self._links.outbox.join(timeout)
+        self.door.outbox.join(timeout)
 
     # -- nodes
 
     def add_node(
         self, info: si.NodeInfo, running: Sequence[Running], accepted: Promise[list[L]]
     ) -> None:
-        for item in running:
-            si.Resource.parse(item.resources)
+        existing = tuple(existing_allocation(self.terms.partition, it) for it in running)
+        info = replace(info, existing_allocations=existing)
         check_arguments("add_node", si.NodeRequest(rm_id=self.terms.rm_id, nodes=(info,)))
-        with self.door.books():
+        with self.door:
             self._nodes.add(info, running, accepted)
 
     def change_node(
         self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
     ) -> None:
-        with self.door.books():
+        with self.door:
             self._nodes.change(node_id, action, state)
 
     def remove_node(self, node_id: str) -> None:
-        with self.door.books():
+        with self.door:
             self._nodes.remove(node_id)
 
     def node_ids(self) -> list[str]:
@@ -108,8 +111,11 @@ class Broker(Generic[L]):
     ) -> None:
         submission = si.ApplicationRequest(rm_id=self.terms.rm_id, new=(request,))
         check_arguments("application", submission)
-        with self.door.books():
-            self._accounts.add(account, request, placeholders)
+        asks = tuple(placeholders)
+        kept_free = si.AllocationRequest(rm_id=self.terms.rm_id, asks=asks)
+        check_arguments("application: gang", kept_free)
+        with self.door:
+            self._accounts.add(account, request, asks)
 
     def close_application(self, account: Account[L]) -> None:
         self.door.unless_closed(partial(self._accounts.close, account))
@@ -124,7 +130,7 @@ class Broker(Generic[L]):
         """Take all or none."""
         asks = tuple(it.ask for it in asked)
         check_arguments("ask", si.AllocationRequest(rm_id=self.terms.rm_id, asks=asks))
-        with self.door.books():
+        with self.door:
             if account.ended is not None:
                 raise anew(account.ended)
             for ask in asks:
@@ -155,7 +161,7 @@ class Broker(Generic[L]):
     # -- events
 
     def subscribe(self, reader: Subscription[AnyEvent[L]]) -> None:
-        with self.door.books():
+        with self.door:
             self._links.readers.add(reader)
 
     def leave(self, reader: Subscription[AnyEvent[L]]) -> None:

@@ -1,15 +1,16 @@
 """Whether a front is open, the lock of its books, and who waits for the core.
 
-The core speaks on its delivery thread, the program on any of its own, and a grace time ends on the
+The core calls on its delivery thread, the program on any of its own, and a grace time ends on the
 thread of the outbox. One lock keeps them apart, and this is its whole discipline:
 
 - `Broker` (calls of the program) and `Hearing` (the core) take it, and so does what is made by
-  `unless_closed` (a lease that is released, a time that is over).
+  `unless_closed` (a lease that is released, a time that is over). Who has left it has the outbox
+  send what was put there meanwhile.
 - `Nodes`, `Accounts`, `Deals`, `Keys`, `Past` and `Readers` never take it: they are called with it
   held. Only `Keys.asked_about`, and what a program may see of a lease or an account, need none.
 - `Outbox`, `Watch`, `Callers` and each subscription have a lock of their own that is taken last.
-- Nobody who holds it waits, calls the core or calls the program: requests go to the outbox, done
-  callbacks to threads of their own.
+- Nobody who holds it waits, calls the core or calls the program: requests are put into the outbox,
+  done callbacks have threads of their own.
 """
 
 import threading
@@ -20,6 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from yunikorn_actors.errors import CoreError, NoReply, SchedulerClosed, WouldBlock, anew
+from yunikorn_actors.front.outbox import Outbox
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S
 
@@ -32,8 +34,9 @@ class Door:
     It is opened once and closed once: the first reason is the one that everybody hears.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, outbox: Outbox) -> None:
         self.core: Final = core
+        self.outbox: Final = outbox
         self.lock: Final = threading.RLock()
         self._closed: CoreError | None = SchedulerClosed(
             "the scheduler was not started: use it in a `with` block, or call start()"
@@ -55,13 +58,18 @@ class Door:
             raise anew(self._closed)
         self.core._check_running()
 
-    @contextmanager
-    def books(self) -> Iterator[None]:
-        """Hold the lock. Look before it too: in a forked process its owner may be gone for ever."""
+    def __enter__(self) -> None:
+        """Take the lock of the books for a call of the program."""
+        # Before the lock: in a forked process its owner may be gone for ever.
         self.check()
-        with self.lock:
-            self.check()
-            yield
+        self.lock.acquire()
+        if self._closed is not None:
+            self.lock.release()
+            raise anew(self._closed)
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+        self.outbox.send()
 
     def unless_closed(self, change: Callable[[], None]) -> None:
         """Make a change that the end has made already if it came first."""
@@ -72,6 +80,7 @@ class Door:
         with self.lock:
             if self._closed is None:
                 change()
+        self.outbox.send()
 
     # -- who waits for the core
 

@@ -25,7 +25,7 @@ class Inquiry:
         """Ask the core where an ask waits; the lock is not held meanwhile."""
         check_names("explain", application=application, key=key)
         for _ in range(2):
-            with self._door.books():
+            with self._door:
                 known, waits_as = self._known(application, key)
             if known is not None:
                 return known

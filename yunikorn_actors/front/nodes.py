@@ -64,7 +64,10 @@ class Nodes(Generic[L]):
             self._deals.keys.enter(deal)
         node = self._by_id[name] = _Node(accepted=accepted, recovered=deals)
         self._new.asked(name, node)
-        existing = tuple(self._existing(deal) for deal in deals)
+        existing = tuple(
+            replace(it, allocation_key=deal.core_key)
+            for it, deal in zip(info.existing_allocations, deals, strict=True)
+        )
         self._links.outbox.put(replace(info, existing_allocations=existing))
 
     def _accounts_of(self, node_id: str, running: Sequence[Running]) -> list[Account[L]]:
@@ -91,19 +94,6 @@ class Nodes(Generic[L]):
             accounts.append(account)
             seen.add((item.application, item.key))
         return accounts
-
-    def _existing(self, deal: Deal[L]) -> si.Allocation:
-        item = deal.running
-        return si.Allocation(
-            allocation_key=deal.core_key,
-            application_id=item.application,
-            partition_name=self._links.terms.partition,
-            node_id=item.node_id,
-            resource_per_alloc=si.Resource.parse(item.resources),
-            task_group_name=item.group,
-            priority=item.priority,
-            preemption_policy=si.PreemptionPolicy(allow_preempt_self=item.preemptible),
-        )
 
     def change(
         self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
@@ -164,3 +154,17 @@ class Nodes(Generic[L]):
         """Return the node that this answer is about, unless it was removed meanwhile."""
         node = self._new.answered(node_id)
         return node if node is not None and self._by_id.get(node_id) is node else None
+
+
+def existing_allocation(partition: str, item: Running) -> si.Allocation:
+    """Return what runs already as the core is sent it, under the key of the program."""
+    return si.Allocation(
+        allocation_key=item.key,
+        application_id=item.application,
+        partition_name=partition,
+        node_id=item.node_id,
+        resource_per_alloc=si.Resource.parse(item.resources),
+        task_group_name=item.group,
+        priority=item.priority,
+        preemption_policy=si.PreemptionPolicy(allow_preempt_self=item.preemptible),
+    )

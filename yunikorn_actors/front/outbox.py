@@ -1,12 +1,15 @@
-"""What is said to the core goes out here, in the order in which it was said, on one thread.
+"""Requests go out to the core here, in the order in which they were written.
 
 The books of a front and the order of its requests have to agree, so a request is put here under the
-lock of the books. But a call to the core may have to wait (for a directory of users, or because the
-core is behind), and nobody may wait who holds that lock. What has gathered meanwhile goes out as
-few requests. There is no bound: whoever says something keeps a future or a lease for it, and these
-weigh more.
+lock of the books. It is sent after that lock was left, by the thread that has put it, unless that
+would have to wait: for the core, which may be behind, or for a directory of users. What has to wait
+is sent by a thread of the outbox, as few requests. There is no bound: the program keeps a future or
+a lease for each item, and these weigh more.
 
-The same thread waits for what falls due, such as the end of a grace time.
+One thread at a time sends, so the order is kept. A thread that finds another one sending leaves its
+items: who sends looks again after it has finished, so nothing is forgotten.
+
+The thread of the outbox also waits for what falls due, such as the end of a grace time.
 """
 
 import heapq
@@ -18,10 +21,14 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import si
+from yunikorn_actors.core.entry import Update
+from yunikorn_actors.drivers.live.interrupts import DeferredInterrupt
 from yunikorn_actors.runtime.core_api import Core
 
 ITEMS_MAX: Final = 1_000
 """In one request: the core answers each as a whole."""
+REQUESTS_MAX: Final = 10
+"""So many a caller sends, with items of other threads; what is left is for the outbox's thread."""
 
 Item = (
     si.NodeInfo
@@ -51,13 +58,26 @@ _PLACES: Final[dict[type, _Place]] = {
 
 
 class Outbox:
+    """The form of each item was checked before it was put here."""
+
+    loop_thread: int | None = None
+    """The thread of the program's event loop, which leaves everything to the outbox's thread: with
+    the driver `direct` it would run the machines."""
+
     def __init__(self, core: Core, rm_id: str, failed: Callable[[BaseException], None]) -> None:
-        """`failed` is told once what the core raised; nothing is sent after that."""
+        """`failed` is called with what the core raised; nothing is sent after that."""
         self._core = core
         self._rm_id = rm_id
         self._failed = failed
-        self._changed = threading.Condition()
         self._items: deque[Item] = deque()
+        self.put: Final = self._items.append
+        """Called under the lock of the books: the order is that of the books."""
+        self._sending = threading.Lock()
+        """Held by the thread that sends, and takes items out; callers try it and never wait."""
+        self._changed = threading.Condition()
+        """Guards what the outbox's thread waits for."""
+        self._is_left = False
+        """The outbox's thread sends what is here, and callers leave theirs to it."""
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._is_closed = False
@@ -66,9 +86,46 @@ class Outbox:
     def start(self) -> None:
         self._thread.start()
 
-    def put(self, item: Item) -> None:
+    def send(self) -> None:
+        """Send what was put here if that makes nobody wait; called outside of every lock."""
+        # Looked at again after each turn: what came meanwhile was put by a thread that found this
+        # one sending.
+        while self._items and not self._is_left:
+            if threading.get_ident() == self.loop_thread:
+                self._leave_the_rest()
+            elif not self._sending.acquire(blocking=False):
+                return
+            else:
+                try:
+                    # It may have taken out what others have put, which must not be lost.
+                    with DeferredInterrupt() as interrupt:
+                        self._send_at_once(interrupt)
+                finally:
+                    self._sending.release()
+
+    def _send_at_once(self, interrupt: DeferredInterrupt) -> None:
+        try:
+            for _ in range(REQUESTS_MAX):
+                if not self._items:
+                    return
+                if interrupt.has_come or self._would_wait(self._items[0]):
+                    break
+                self._send_next()
+        except BaseException as error:
+            self._failed(error)
+            if not isinstance(error, Exception):
+                # A signal of the program's own, which wants to end it.
+                raise
+        else:
+            self._leave_the_rest()
+
+    def _would_wait(self, item: Item) -> bool:
+        """Whether the core, or a directory of users, may keep this one waiting."""
+        return type(item) is si.AddApplicationRequest or not self._core._has_room(self._rm_id)
+
+    def _leave_the_rest(self) -> None:
         with self._changed:
-            self._items.append(item)
+            self._is_left = True
             self._changed.notify()
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
@@ -80,7 +137,7 @@ class Outbox:
     def close(self) -> None:
         """Send nothing more; callable from any thread."""
         with self._changed:
-            self._is_closed = True
+            self._is_closed = self._is_left = True
             self._changed.notify()
 
     def join(self, timeout: float) -> None:
@@ -94,14 +151,16 @@ class Outbox:
             while self._await_work():
                 while due := self._next_due():
                     due()
-                if items := self._next_items():
-                    self._send(items)
-        except BaseException as error:  # noqa: BLE001 - the edge: whatever it is, it is told
+                with self._sending:
+                    while self._is_left_any():
+                        self._send_next()
+                self.send()
+        except BaseException as error:  # noqa: BLE001 - the edge: it ends the front
             self._failed(error)
 
     def _await_work(self) -> bool:
         with self._changed:
-            while not self._is_closed and not self._items:
+            while not self._is_left:
                 seconds = self._due[0][0] - time.monotonic() if self._due else None
                 if seconds is not None and seconds <= 0:
                     break
@@ -114,45 +173,48 @@ class Outbox:
                 return heapq.heappop(self._due)[2]
             return None
 
-    def _next_items(self) -> list[Item]:
-        """Take as many as one request may hold without changing their order."""
-        taken: list[Item] = []
+    def _is_left_any(self) -> bool:
+        """Whether the thread has more to send; if not, callers send again from here on."""
         with self._changed:
-            while self._items and len(taken) < ITEMS_MAX:
-                if taken and not _may_follow(taken[-1], self._items[0]):
-                    break
-                taken.append(self._items.popleft())
-        return taken
+            if self._is_closed:
+                return False
+            self._is_left = self._is_left and bool(self._items)
+            return self._is_left
 
-    def _send(self, items: list[Item]) -> None:
-        parts: dict[type, list[Any]] = {kind: [] for kind in _PLACES}
-        for item in items:
-            parts[type(item)].append(item)
-        some = {kind: tuple(part) for kind, part in parts.items()}
-        match _PLACES[type(items[0])].request:
-            case "node":
-                request = si.NodeRequest(rm_id=self._rm_id, nodes=some[si.NodeInfo])
-                self._core.update_node(request)
-            case "application":
-                self._core.update_application(
-                    si.ApplicationRequest(
-                        rm_id=self._rm_id,
-                        new=some[si.AddApplicationRequest],
-                        remove=some[si.RemoveApplicationRequest],
-                    )
-                )
-            case "allocation":
-                releases = si.AllocationReleasesRequest(
-                    allocation_asks_to_release=some[si.AllocationAskRelease],
-                    allocations_to_release=some[si.AllocationRelease],
-                )
-                self._core.update_allocation(
-                    si.AllocationRequest(
-                        rm_id=self._rm_id, asks=some[si.AllocationAsk], releases=releases
-                    )
-                )
+    # -- with `_sending` held
+
+    def _send_next(self) -> None:
+        """Send as many as one request may hold without changing their order."""
+        taken = [self._items.popleft()]
+        while self._items and len(taken) < ITEMS_MAX and _may_follow(taken[-1], self._items[0]):
+            taken.append(self._items.popleft())
+        self._core._submit(_request_of(self._rm_id, taken))
 
 
 def _may_follow(last: Item, item: Item) -> bool:
     before, place = _PLACES[type(last)], _PLACES[type(item)]
     return before.request == place.request and before.rank <= place.rank
+
+
+def _request_of(rm_id: str, items: list[Item]) -> Update:
+    parts: dict[type, list[Any]] = {}
+    for item in items:
+        parts.setdefault(type(item), []).append(item)
+    some = {kind: tuple(part) for kind, part in parts.items()}
+    match _PLACES[type(items[0])].request:
+        case "node":
+            return si.NodeRequest(rm_id=rm_id, nodes=some[si.NodeInfo])
+        case "application":
+            return si.ApplicationRequest(
+                rm_id=rm_id,
+                new=some.get(si.AddApplicationRequest, ()),
+                remove=some.get(si.RemoveApplicationRequest, ()),
+            )
+        case _:
+            releases = si.AllocationReleasesRequest(
+                allocation_asks_to_release=some.get(si.AllocationAskRelease, ()),
+                allocations_to_release=some.get(si.AllocationRelease, ()),
+            )
+            return si.AllocationRequest(
+                rm_id=rm_id, asks=some.get(si.AllocationAsk, ()), releases=releases
+            )

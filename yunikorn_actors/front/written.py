@@ -65,6 +65,9 @@ _ARGUMENTS: Final = {
     "resource_ask.resources": "resources",
     "preemption_policy.allow_preempt_self": "preemptible",
     "preemption_policy.allow_preempt_other": "may_preempt",
+    "existing_allocations": "running",
+    "resource_per_alloc.resources": "resources",
+    "task_group_name": "group",
 }
 """What a field of the interface is called in a call of the front, where that differs."""
 
@@ -79,8 +82,7 @@ def check_arguments(call: str, request: SiMessage) -> None:
         return
     argument = flaw.path.partition("].")[2]
     for field, name in _ARGUMENTS.items():
-        if argument.startswith(field):
-            argument = name + argument.removeprefix(field)
+        argument = argument.replace(field, name)
     raise InvalidRequest(f"{call}: {argument}: {flaw.reason}")
 
 

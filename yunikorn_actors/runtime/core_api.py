@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from yunikorn_actors import si
+from yunikorn_actors.core.entry import Update
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.why.reasons import Why
@@ -85,6 +86,14 @@ class Core(Protocol):
     def _check_sound(self) -> None: ...
 
     def _is_inside(self) -> bool: ...
+
+    def _has_room(self, rm_id: str) -> bool:
+        """Whether a request of this resource manager would be taken without waiting."""
+        ...
+
+    def _submit(self, request: Update) -> None:
+        """As the three updates, of a request whose form was checked."""
+        ...
 
     def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
         """Feed it event records from now on; what is returned ends that."""

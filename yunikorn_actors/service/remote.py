@@ -13,6 +13,7 @@ import msgspec
 
 from yunikorn_actors import si
 from yunikorn_actors.config import parse_config
+from yunikorn_actors.core.entry import Update
 from yunikorn_actors.errors import (
     ConnectionLost,
     CoreError,
@@ -185,15 +186,18 @@ class RemoteCore:
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Make asks, report and release; `update_allocation` of the callback answers."""
-        self._say(request, si.AllocationRequest, m.Said(allocations=request))
+        si.check_form(request, si.AllocationRequest)
+        self._submit(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Add and remove applications; `update_application` of the callback answers."""
-        self._say(request, si.ApplicationRequest, m.Said(applications=request))
+        si.check_form(request, si.ApplicationRequest)
+        self._submit(request)
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Add, change, drain and remove nodes; `update_node` of the callback answers."""
-        self._say(request, si.NodeRequest, m.Said(nodes=request))
+        si.check_form(request, si.NodeRequest)
+        self._submit(request)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload the configuration; if it is refused nothing has changed."""
@@ -201,20 +205,24 @@ class RemoteCore:
         _check_config(request.config)
         self._ask("UpdateConfiguration", request, m.Done)
 
-    def _say(
-        self,
-        request: si.AllocationRequest | si.ApplicationRequest | si.NodeRequest,
-        kind: type[SiMessage],
-        said: m.Said,
-    ) -> None:
-        si.check_form(request, kind)
+    def _submit(self, request: Update) -> None:
         self._check_running()
         conversation = self._conversations.get(request.rm_id)
         if conversation is None:
             raise UnknownResourceManager(
                 f"{request.rm_id!r} is not registered here: call register_resource_manager first"
             )
-        conversation.say(said)
+        match request:
+            case si.AllocationRequest():
+                conversation.say(m.Said(allocations=request))
+            case si.ApplicationRequest():
+                conversation.say(m.Said(applications=request))
+            case si.NodeRequest():
+                conversation.say(m.Said(nodes=request))
+
+    def _has_room(self, rm_id: str) -> bool:  # noqa: ARG002 - as the core in this process
+        """No: it is not known here how much the other side will still take."""
+        return False
 
     # -- the life of a resource manager
 

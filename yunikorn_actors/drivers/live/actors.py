@@ -18,7 +18,8 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import pykka
 
 from yunikorn_actors.drivers.live.clock import Clock
-from yunikorn_actors.drivers.live.dispatcher import Dispatcher, is_main
+from yunikorn_actors.drivers.live.dispatcher import Dispatcher
+from yunikorn_actors.drivers.live.interrupts import is_main
 from yunikorn_actors.drivers.live.outsiders import Outsider
 from yunikorn_actors.machines.machine import (
     Effect,

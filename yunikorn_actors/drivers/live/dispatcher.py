@@ -16,16 +16,15 @@ because half a handler is half a truth; then it is raised in the call, and the r
 Whatever else breaks into a handler, as a handler of signals that raises, fails the core.
 """
 
-import _signal  # type: ignore[import-not-found]
 import math
 import queue
-import signal
 import threading
 import time
 from collections import deque
 from time import monotonic_ns
 from typing import Any, Final, Protocol
 
+from yunikorn_actors.drivers.live.interrupts import DeferredInterrupt
 from yunikorn_actors.messages.base import Cause, Envelope
 from yunikorn_actors.messages.scheduling import RunSlice
 
@@ -82,7 +81,6 @@ class Dispatcher:
         """When it is handed over though machines have messages left."""
         self._hold = threading.Lock()
         self._runner: int | None = None
-        self._is_interrupted = False
         self._is_closed = False
         self._bell: queue.SimpleQueue[bool] = queue.SimpleQueue()
         """True passes the hold to the dispatcher's thread, False ends it."""
@@ -125,52 +123,32 @@ class Dispatcher:
             return
         if not self._callers_run:
             self._bell.put(True)
-        elif _may_be_interrupted():
-            self._run_uninterrupted()
-        else:
-            self._run_as_caller()
-
-    def _run_uninterrupted(self) -> None:
-        # As `signal` has them they make enumerations of what they are given: 15 times the cost, and
-        # this is paid at every call of the main thread.
-        _signal.signal(signal.SIGINT, self._interrupt)
-        try:
-            self._run_as_caller()
-        finally:
-            # A hook of the embedder may have set another one.
-            if _signal.getsignal(signal.SIGINT) == self._interrupt:
-                _signal.signal(signal.SIGINT, signal.default_int_handler)
-        if self._is_interrupted:
-            self._is_interrupted = False
-            raise KeyboardInterrupt
-
-    def _interrupt(self, *_: object) -> None:
-        self._is_interrupted = True
-
-    def _run_as_caller(self) -> None:
+            return
         is_done = False
         try:
-            is_done = self._run(RUN_MAX)
+            with DeferredInterrupt() as interrupt:
+                is_done = self._run(RUN_MAX, interrupt)
         finally:
             if not is_done:
                 self._bell.put(True)
 
     def _loop(self) -> None:
         """Run on the dispatcher's own thread, whenever it gets the hold."""
+        nothing = DeferredInterrupt()
         while self._bell.get():
-            if not self._run(math.inf):
+            if not self._run(math.inf, nothing):
                 self._bell.put(True)
 
-    def _run(self, left: float) -> bool:
+    def _run(self, left: float, interrupt: DeferredInterrupt) -> bool:
         """Handle what waits, and let go of the hold; False with the hold if more may be left."""
         ready = self.ready
         while True:
             self._runner = threading.get_ident()
             try:
                 while ready:
-                    if left <= 0 or self._is_interrupted:
+                    if left <= 0 or interrupt.has_come:
                         return False
-                    left -= self._run_slice(ready.popleft(), left)
+                    left -= self._run_slice(ready.popleft(), left, interrupt)
                     if self._outgoing and ready and monotonic_ns() >= self._hand_over_ns:
                         self._yield()
             finally:
@@ -181,7 +159,7 @@ class Dispatcher:
             if not ready or not self._hold.acquire(blocking=False):
                 return True
 
-    def _run_slice(self, actor: Dispatched, most: float) -> int:
+    def _run_slice(self, actor: Dispatched, most: float, interrupt: DeferredInterrupt) -> int:
         """Run one machine for a slice of time; return how many messages it has handled."""
         self.actor, waiting, before = actor, actor.waiting, actor.handled
         until_ns = 0
@@ -199,7 +177,7 @@ class Dispatcher:
                 # Most slices are one message, for which no clock is read.
                 now_ns = monotonic_ns()
                 until_ns = until_ns or now_ns + SLICE_NS
-                if now_ns >= until_ns or self._is_interrupted or actor.handled - before >= most:
+                if now_ns >= until_ns or interrupt.has_come or actor.handled - before >= most:
                     break
         finally:
             # Who leaves a message now finds that nobody comes, or is seen here.
@@ -236,12 +214,3 @@ class Dispatcher:
         if self._thread is not None and has_hold:
             # It has nothing to do, so it ends at once, however little time is left.
             self._thread.join(END_S)
-
-
-def is_main() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
-
-
-def _may_be_interrupted() -> bool:
-    """Python raises an interrupt in the main thread; a program with a handler of its own knows."""
-    return is_main() and _signal.getsignal(signal.SIGINT) is signal.default_int_handler
