@@ -157,8 +157,9 @@ def test_h06_r043_an_application_with_placeholders_is_removed(
     assert sorted(placeholders(number)) == sorted(key for key, _ in lab.rm.told("released"))
     dump = snapshot(lab.state)
     assert ({}, {}) == (dump["queues"]["root"]["allocated"], dump["users"])
-    assert not lab.planner.swapper.has_work
-    assert not lab.planner.admitter.has_work
+    assert not lab.planner.has_work
+    assert not lab.planner.wakes.gangs.looking
+    assert not lab.planner.admitter.lapsed
     assert ([], 0) == (lab.running(), lab.state.allocation_count)
     assert ["Accepted", "Running"] == states(lab)
     assert lab.leftovers() == {}

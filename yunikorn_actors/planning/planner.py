@@ -20,7 +20,7 @@ from yunikorn_actors.planning.stages.measuring import Measurer
 from yunikorn_actors.planning.stages.preempt import Preemptor
 from yunikorn_actors.planning.stages.reporting import Explainer
 from yunikorn_actors.planning.stages.reserve import Reserver
-from yunikorn_actors.planning.stages.stage import Desk, Part
+from yunikorn_actors.planning.stages.stage import Desk
 from yunikorn_actors.planning.unschedulable import Findings
 from yunikorn_actors.state.facts import Fact, MachineReplaced
 from yunikorn_actors.state.partition import PartitionState
@@ -71,19 +71,6 @@ class Planner:
             reserver=self.reserver,
         )
         self.explainer = Explainer(model, desk, self.placer)
-        self._parts: tuple[Part, ...] = (
-            self.placer,
-            self.measurer,
-            self.reserver,
-            self.preemptor,
-            self.admitter,
-            self.swapper,
-            self.backoff,
-            self.explainer,
-            self.denials,
-        )
-        self._timed = (self.denials, self.backoff, self.reserver, self.preemptor)
-        """Those for which a time may come; it never does for the others."""
         self._planned_ns = 0
         self.stages = self._in_order()
         steps = tuple(step for steps in self.stages.values() for step in steps)
@@ -125,16 +112,32 @@ class Planner:
 
     @property
     def has_work(self) -> bool:
-        """Whether anything might be decided now."""
-        for part in self._parts:
-            if part.has_work:
-                return not self.state.is_held
-        return False
+        """Whether anything might be decided now: some part has something to look at."""
+        wakes, root = self.wakes, self.model.tree.root
+        gangs, explaining = wakes.gangs, wakes.explaining
+        has_marks = (
+            (root is not None and (root.children or root.open_lanes))
+            or wakes.places
+            or wakes.measures.is_stale
+            or wakes.reserving.is_stale
+            or gangs.first
+            or gangs.looking
+            or (gangs.room_has_changed and self.model.gangs.awaiting)
+            or self.admitter.lapsed
+            or wakes.passes
+            or explaining.asks
+            or explaining.apps
+            or self.explainer.left
+            or self.preemptor.has_work
+        )
+        return bool(has_marks) and not self.state.is_held
 
     @property
     def due_ns(self) -> int:
         """The earliest moment at which a delay, a pause or a rest ends."""
-        return min([part.due_ns for part in self._timed])
+        return min(
+            self.denials.due_ns, self.backoff.due_ns, self.reserver.due_ns, self.preemptor.due_ns
+        )
 
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
         """Decide, one at a time, until nothing can be placed or the limit is reached."""

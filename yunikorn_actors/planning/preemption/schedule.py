@@ -21,23 +21,15 @@ class Agenda:
         self._delay_ns = delay_ns
         self._due: dict[QueueView, int] = {}
         """Leaves with asks that may preempt, and when to look at the first of them."""
-        self._idle: dict[QueueView, int] = {}
+        self.idle: dict[QueueView, int] = {}
         """Leaves for which nothing was found: when to look again once something has changed."""
-        self._blocked: dict[QueueView, None] = {}
+        self.blocked: dict[QueueView, None] = {}
         """Leaves whose asks look again as soon as something that was promised is not any more."""
         self.changes = 0
         """How many changes there were: an ask that was tried after as many finds nothing new."""
 
     def delay_of(self, leaf: QueueView) -> int:
         return delay_of(leaf.queue, self._delay_ns)
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether a change has made leaves due, or a leaf has to be given its time."""
-        marks = self._marks
-        if marks.lanes or (marks.was_freed and self._blocked):
-            return True
-        return marks.is_stale and bool(self._idle or marks.new)
 
     def take_marks(self) -> None:
         """Find the leaves to look at, and when."""
@@ -50,13 +42,13 @@ class Agenda:
         if marks.is_stale:
             marks.is_stale = False
             self.changes += 1
-            for leaf, due_ns in self._idle.items():
+            for leaf, due_ns in self.idle.items():
                 self._advance(leaf, due_ns)
-            self._idle.clear()
+            self.idle.clear()
         if marks.was_freed:
             marks.was_freed = False
-            self._due.update(dict.fromkeys(self._blocked, 0))
-            self._blocked.clear()
+            self._due.update(dict.fromkeys(self.blocked, 0))
+            self.blocked.clear()
         for leaf, created_ns in marks.new.items():
             self._advance(leaf, created_ns + self.delay_of(leaf))
         marks.new.clear()
@@ -88,16 +80,16 @@ class Agenda:
 
     def rest(self, leaf: QueueView, due_ns: int) -> None:
         """Nothing was found: look again after a change, and not before this time."""
-        self._idle[leaf] = min(due_ns, self._idle.get(leaf, NEVER_NS))
+        self.idle[leaf] = min(due_ns, self.idle.get(leaf, NEVER_NS))
 
     def block(self, leaf: QueueView, now_ns: int) -> None:
         """The obstacle may end at any time; then the asks do not wait for the pause."""
-        self._blocked[leaf] = None
+        self.blocked[leaf] = None
         self.rest(leaf, now_ns + PAUSE_NS)
 
     def retry(self, leaf: QueueView) -> None:
         """Look again as soon as the newer facts are here, without the pause."""
-        self._idle[leaf] = 0
+        self.idle[leaf] = 0
 
     def clear(self) -> None:
         """Nothing is ever due: preemption is switched off."""

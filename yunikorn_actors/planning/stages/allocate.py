@@ -14,7 +14,7 @@ from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, Q
 from yunikorn_actors.planning.stages.backoff import Backoff
 from yunikorn_actors.planning.stages.gangs import Admitter
 from yunikorn_actors.planning.stages.reserve import Reserved, Reserver, gate_of_reserved
-from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
+from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.facts import AllocationCommitted, AllocationsCommitted
 from yunikorn_actors.state.partition import PartitionState
@@ -27,8 +27,6 @@ class Placer:
 
     A refusal has to give back exactly what the decision took, so both stand in one class.
     """
-
-    due_ns = NEVER_NS
 
     def __init__(
         self,
@@ -49,19 +47,12 @@ class Placer:
         # The model has to know what is placed, because amounts rest on it; other parts keep theirs.
         self._in_flight = model.flights.placements
 
-    @property
-    def has_work(self) -> bool:
-        wakes, root = self._model.wakes, self._model.tree.root
-        if wakes.places or wakes.gangs.first:
-            return True
-        return root is not None and root.has_work
-
     # -- the stages
 
     def place_first(self, _now_ns: int, room: int) -> list[Proposal]:
         """Try the asks whose placeholder is gone at last: they come first to what it freed."""
         proposals: list[Proposal] = []
-        for ask in self._take_first():
+        for ask in self._take_first() if self._model.wakes.gangs.first else ():
             if len(proposals) >= room:
                 self._model.wakes.goes_first((ask.app, ask.ask.spec.key))
             elif not gate_of(self._model.state, ask) and not ask.app.blocked_at():
@@ -75,8 +66,6 @@ class Placer:
     def _take_first(self) -> list[AskView]:
         """Take the asks that go before everybody else, each once."""
         marks = self._model.wakes.gangs
-        if not marks.first:
-            return []
         owed, marks.first = marks.first, []
         asks = [app.asks.get(key) for app, key in owed]
         return [ask for ask in asks if ask is not None and ask.open]

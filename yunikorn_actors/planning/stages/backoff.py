@@ -34,10 +34,6 @@ class Backoff:
         """Until when."""
         self.due_ns = NEVER_NS
 
-    @property
-    def has_work(self) -> bool:
-        return bool(self._wakes.passes)
-
     def plan(self, now_ns: int, _room: int) -> list[Proposal]:
         """Wake applications whose rest is over; the same asks may make them rest again."""
         self._now_ns = now_ns

@@ -37,8 +37,6 @@ class Denied(NamedTuple):
 
 
 class Denials:
-    has_work = False
-
     def __init__(self, model: Model, *, is_shared: bool = False) -> None:
         """Several planners share what they were refused."""
         self._model = model
@@ -110,7 +108,8 @@ class Denials:
 
     def plan(self, now_ns: int, _room: int) -> list[Proposal]:
         """Lift what has rested for long enough."""
-        self.lift_due(now_ns)
+        if self.due_ns <= now_ns:
+            self.lift_due(now_ns)
         return []
 
     def lift_due(self, now_ns: int) -> None:

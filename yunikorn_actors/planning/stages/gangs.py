@@ -17,7 +17,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.queue_order import rekey
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
+from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.gangs import (
     Committed,
@@ -35,24 +35,16 @@ from yunikorn_actors.values.resource import Resource, charge, fits_in
 
 
 class Admitter:
-    due_ns = NEVER_NS
-
     def __init__(self, model: Model, desk: Desk) -> None:
         self._model = model
         self._desk = desk
         self._findings = desk.findings
         self._marks = model.wakes.gangs
         self._in_flight = model.flights.admissions
-        self._lapsed: list[AppView] = []
+        self.lapsed: list[AppView] = []
         """Lapsed gangs that get a turn after all others, in this plan or the next."""
         self._commitments: Commitments | None = None
         """What is still to come of the admitted gangs, computed in this plan."""
-
-    @property
-    def has_work(self) -> bool:
-        return (self._marks.room_has_changed and bool(self._model.gangs.awaiting)) or bool(
-            self._lapsed
-        )
 
     def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
         """Let each gang that awaits admission and fits have a turn in the order of its queue.
@@ -71,11 +63,11 @@ class Admitter:
     def _offer_turns(self) -> None:
         model = self._model
         if not model.gangs.awaiting:
-            self._lapsed = []
+            self.lapsed = []
             return
         awaiting = [app for _, app in model.gangs.awaiting]
-        self._lapsed = [app for app in awaiting if app.app.lapsed_ns]
-        for app in self._lapsed:
+        self.lapsed = [app for app in awaiting if app.app.lapsed_ns]
+        for app in self.lapsed:
             # With a turn from an earlier plan it would take a place that another gang waits for.
             model.gangs.end_turn(app)
         offered = [app for app in awaiting if not app.app.lapsed_ns and self._fits(app)]
@@ -94,8 +86,8 @@ class Admitter:
         Says whether one has it. A gang whose application may not start now gets none and delays no
         other.
         """
-        while self._lapsed:
-            app = self._lapsed.pop(0)
+        while self.lapsed:
+            app = self.lapsed.pop(0)
             if app.awaiting_gang is not None and self._fits(app):
                 self._model.gangs.give_turn(app)
                 if app.entry is not None:
@@ -147,18 +139,12 @@ class Admitter:
 
 
 class Swapper:
-    due_ns = NEVER_NS
-
     def __init__(self, model: Model, desk: Desk) -> None:
         self._model = model
         self._desk = desk
         self._findings = desk.findings
         self._marks = model.wakes.gangs
         self._in_flight = model.flights.swaps
-
-    @property
-    def has_work(self) -> bool:
-        return bool(self._marks.looking)
 
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
         """Find placeholders for the members that wait for one."""

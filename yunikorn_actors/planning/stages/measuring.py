@@ -7,7 +7,6 @@ from typing import Final
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.queue_order import rekey
 from yunikorn_actors.planning.model.views import QueueView
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.state.proposals import Proposal
 
 STEPS_IN_ONE: Final = 2_000
@@ -21,8 +20,6 @@ class Measurer:
     that never stands still is planned for, too.
     """
 
-    due_ns = NEVER_NS
-
     def __init__(self, model: Model) -> None:
         self._model = model
         self._marks = model.wakes.measures
@@ -30,10 +27,6 @@ class Measurer:
         """The steps that are left."""
         self._newest: QueueView | None = None
         """The last queue when it began: one that came since then is not among those measured."""
-
-    @property
-    def has_work(self) -> bool:
-        return self._marks.is_stale
 
     def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
         marks = self._marks

@@ -60,9 +60,12 @@ class Preemptor:
     @property
     def has_work(self) -> bool:
         """Whether there is something to look at, or to find out when to."""
-        if self._is_cut_short or self.agenda.has_changed:
+        marks, agenda = self._marks, self.agenda
+        if self._is_cut_short or marks.lanes or (marks.was_freed and agenda.blocked):
             return True
-        return self._marks.is_stale and bool(self._marks.nodes or self._model.state.quotas)
+        return marks.is_stale and bool(
+            marks.new or agenda.idle or marks.nodes or self._model.state.quotas
+        )
 
     # -- what becomes of the proposals
 

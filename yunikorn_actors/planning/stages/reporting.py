@@ -6,7 +6,7 @@ from typing import Final
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.stages.allocate import Placer, gate_of
-from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk
+from yunikorn_actors.planning.stages.stage import Desk
 from yunikorn_actors.state.proposals import Proposal
 
 LOOKED_AT_MAX: Final = 500
@@ -14,24 +14,20 @@ LOOKED_AT_MAX: Final = 500
 
 
 class Explainer:
-    due_ns = NEVER_NS
-
     def __init__(self, model: Model, desk: Desk, placer: Placer) -> None:
         self._model = model
         self._placer = placer
         self._findings = desk.findings
         self._marks = model.wakes.explaining
-        self._left: deque[AskView] = deque()
+        self.left: deque[AskView] = deque()
         """Asks that were marked and have not been looked at."""
 
-    @property
-    def has_work(self) -> bool:
-        return bool(self._marks.asks or self._marks.apps or self._left)
-
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
-        if room > 0 and self.has_work:
+        marks = self._marks
+        if room > 0 and (marks.asks or self.left):
             self._explain()
-            moved, self._marks.apps = self._marks.apps, {}
+        if room > 0 and marks.apps:
+            moved, marks.apps = marks.apps, {}
             self._findings.note_run_limits(moved, self._model.apps)
         return []
 
@@ -41,12 +37,12 @@ class Explainer:
         A shape that no node has room for is not tried in the other leaves that ask for it: their
         own limits may refuse it too, and then these are to say when that changes.
         """
-        self._left.extend(self._marks.asks)
+        self.left.extend(self._marks.asks)
         self._marks.asks = {}
         # Asks come by the hundred of one application and size: one look serves them.
         app, shape = None, None
-        for _ in range(min(LOOKED_AT_MAX, len(self._left))):
-            ask = self._left.popleft()
+        for _ in range(min(LOOKED_AT_MAX, len(self.left))):
+            ask = self.left.popleft()
             if not ask.open or (ask.app is app and ask.shape is shape):
                 continue
             if not ask.app.is_schedulable or self._placer.is_blocked(ask.app):

@@ -146,10 +146,6 @@ class Reserver:
         """When the next ask has waited long enough, or a reservation is old enough to end."""
         self.in_flight: dict[int, Keeping] = {}
 
-    @property
-    def has_work(self) -> bool:
-        return self._marks.is_stale
-
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
         """Reserve nodes for asks that have waited long enough, and give up what serves nobody."""
         if room <= 0 or not (self._marks.is_stale or self.due_ns <= now_ns):

@@ -5,7 +5,6 @@ from typing import Protocol
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.unschedulable import Findings
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.proposals import Proposal
 from yunikorn_actors.values.ids import first_proposal_id
 
 NEVER_NS = 2**63 - 1
@@ -25,21 +24,6 @@ ResolvingOne = (
 Resolving = ResolvingOne | f.AllocationsCommitted
 Subject = AskView | AppView | str
 """What a proposal is for: an ask, a gang, or the queue of this path."""
-
-
-class Part(Protocol):
-    """A part of the planner: it decides something in a plan, or prepares what others decide."""
-
-    @property
-    def due_ns(self) -> int:
-        """The earliest moment at which a delay, a pause or a rest ends."""
-
-    @property
-    def has_work(self) -> bool:
-        """Whether anything might be decided now."""
-
-    def plan(self, now_ns: int, room: int) -> list[Proposal]:
-        """Decide; `room` is how many proposals the plan may still make."""
 
 
 class Owner(Protocol):
