@@ -8,6 +8,7 @@ from fronting import PATIENCE_S, raised
 from probes import wait_until
 
 from yunikorn_actors import AsyncScheduler, Cause, InvalidRequest, Scheduler, si
+from yunikorn_actors.core.entry import Update
 
 QUEUES = """
 partitions:
@@ -95,13 +96,13 @@ def asks_of(s: Scheduler, name: str) -> dict[str, dict[str, Any]]:
 def test_placeholders_and_members_are_treated_alike() -> None:
     sent: list[si.AllocationAsk] = []
     with Scheduler(QUEUES) as s:
-        update = s.core.update_allocation
+        submit = s.core._submit
 
-        def noted(request: si.AllocationRequest) -> None:
-            sent.extend(request.asks)
-            update(request)
+        def noted(request: Update) -> None:
+            sent.extend(getattr(request, "asks", ()))
+            submit(request)
 
-        s.core.update_allocation = noted  # type: ignore[method-assign]
+        s.core._submit = noted  # type: ignore[method-assign]
         s.add_node("n1", vcore=4)
         group = {
             "vcore": 2, "priority": 7, "may_preempt": False, "preemptible": False,
