@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         QuantityError,
         QueueNotFound,
         Refused,
+        Replaced,
         ResponsesLost,
         SchedulerClosed,
         UnknownAsk,
@@ -58,8 +59,10 @@ if TYPE_CHECKING:
         AsyncScheduler,
     )
     from yunikorn_actors.front.application import Application
+    from yunikorn_actors.front.connection import Connection
     from yunikorn_actors.front.events import (
         ApplicationChanged,
+        ConnectionChanged,
         Event,
         Events,
         LeaseOver,
@@ -139,6 +142,8 @@ __all__ = [
     "Clock",
     "ConfigError",
     "ConfigWarning",
+    "Connection",
+    "ConnectionChanged",
     "ConnectionLost",
     "Core",
     "CoreError",
@@ -173,6 +178,7 @@ __all__ = [
     "RealClock",
     "Refused",
     "RemoteCore",
+    "Replaced",
     "ResourceManagerCallback",
     "Response",
     "Responses",
@@ -222,6 +228,7 @@ _HOMES = {
         "QuantityError",
         "QueueNotFound",
         "Refused",
+        "Replaced",
         "ResponsesLost",
         "SchedulerClosed",
         "UnknownAsk",
@@ -231,8 +238,10 @@ _HOMES = {
     ),
     "front.aio": ("AsyncApplication", "AsyncEvent", "AsyncEvents", "AsyncLease", "AsyncScheduler"),
     "front.application": ("Application",),
+    "front.connection": ("Connection",),
     "front.events": (
         "ApplicationChanged",
+        "ConnectionChanged",
         "Event",
         "Events",
         "LeaseOver",

@@ -38,6 +38,10 @@ class ConnectionLost(CoreError, ConnectionError):  # noqa: N818
     """The core is in another process, which cannot be reached, or has ended the conversation."""
 
 
+class Replaced(ConnectionLost):
+    """Another program has registered at the service under the same id, and has taken the place."""
+
+
 class JournalError(CoreError, OSError):
     """The journal of a core belongs to another one, is damaged, or cannot be written any more."""
 
@@ -138,6 +142,7 @@ __all__ = [
     "QuantityError",
     "QueueNotFound",
     "Refused",
+    "Replaced",
     "ResponsesLost",
     "SchedulerClosed",
     "UnknownAsk",

@@ -126,7 +126,7 @@ def test_two_front_doors_share_one_service(address: str) -> None:
 
 
 def test_when_the_service_ends_so_does_what_waits(serving: Serving, address: str) -> None:
-    s = connect(address).start()
+    s = connect(address, give_up_after=0).start()
     try:
         s.add_node("node-1", vcore=1)
         future = s.application("app", user="ann").ask("task", vcore=8)

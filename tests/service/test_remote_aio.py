@@ -111,7 +111,7 @@ async def test_inside_a_condition_nothing_waits_for_the_core(address: str) -> No
 
 @on_a_loop
 async def test_when_the_service_ends_so_does_what_waits(serving: Serving, address: str) -> None:
-    s = await connect_async(address).start()
+    s = await connect_async(address, give_up_after=0).start()
     try:
         await s.add_node("node-1", vcore=1)
         future = (await s.application("app", user="ann")).ask("task", vcore=8)

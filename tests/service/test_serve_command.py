@@ -180,7 +180,7 @@ def test_a_full_journal_ends_it_with_one_line_and_nothing_is_forgotten(
     running, told = run("--journal", str(tmp_path), program=("-c", SMALL)), set[str]()
 
     def fill() -> None:
-        with connect(running.address) as s:
+        with connect(running.address, give_up_after=0) as s:
             s.add_node("node-1", vcore=10_000)
             app = s.application("app", user="ann")
             for number in range(10_000):

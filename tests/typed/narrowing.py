@@ -12,6 +12,7 @@ from yunikorn_actors import (
     AsyncScheduler,
     AsyncSchedulerCore,
     Cause,
+    ConnectionChanged,
     Event,
     EventsFound,
     EventsSaid,
@@ -82,6 +83,9 @@ def events(event: Event) -> str:
     if event.kind == "application":
         assert_type(event, ApplicationChanged)
         return event.application
+    if event.kind == "connection":
+        assert_type(event, ConnectionChanged)
+        return event.connection.state
     assert_type(event, NodeChanged)
     return event.node_id
 
@@ -96,6 +100,8 @@ def events_by_class(event: Event) -> str:
             return name
         case NodeChanged(node_id=name):
             return name
+        case ConnectionChanged(connection=connection):
+            return connection.reason
         case _:
             assert_never(event)
 

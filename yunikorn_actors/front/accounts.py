@@ -1,7 +1,10 @@
 """The applications of a front."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
+
+from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import (
@@ -62,14 +65,22 @@ class Accounts(Generic[L]):
                 f"application: there is one {account.id!r} already; close() it first, or give "
                 "this one another id"
             )
+        account.request = request
         self._by_id[account.id] = account
         self._new.asked(account.id, account)
         self._links.outbox.put(request)
         for ask in placeholders:
-            running = Running(application=account.id, key="", node_id="", group=ask.task_group_name)
+            group = ask.task_group_name
+            running = Running(
+                application=account.id,
+                key="",
+                node_id="",
+                resources=account.groups[group].written,
+                group=group,
+            )
             core_key = ask.allocation_key
             self._deals.keys.enter(
-                Deal(account=account, key="", core_key=core_key, running=running)
+                Deal(account=account, key="", core_key=core_key, ask=ask, running=running)
             )
             self._links.outbox.put(ask)
 
@@ -105,6 +116,24 @@ class Accounts(Generic[L]):
         if state:
             account.state = state
             self._tell(account, str(error))
+
+    # -- for a core that may have forgotten all of it
+
+    @property
+    def deals(self) -> list[Deal[L]]:
+        return [deal for it in self._by_id.values() for deal in it.by_core_key.values()]
+
+    def again(self) -> list[si.AddApplicationRequest]:
+        """Return all of them as they are to be submitted; what comes now is about these."""
+        self._new.forget()
+        for account in self._by_id.values():
+            account.is_known = False
+            self._new.asked(account.id, account)
+        return [_again(it) for it in self._by_id.values()]
+
+    def early_on(self, node_id: str) -> list[si.Allocation]:
+        """Return what was placed there, and is of an application that may still ask for it."""
+        return [it for it in self._early.on(node_id) if it.application_id in self._by_id]
 
     # -- what the core says
 
@@ -160,6 +189,21 @@ class Accounts(Generic[L]):
         self._links.readers.tell(
             ApplicationChanged(application=account.id, state=account.state, message=message)
         )
+
+
+def _again(account: Account[L]) -> si.AddApplicationRequest:
+    """Submit it as what it is by now: with what is left of its gang, and in any case if it runs."""
+    request = account.request
+    assert request is not None
+    deals = account.by_core_key.values()
+    tags = dict(request.tags)
+    if any(it.is_held for it in deals):
+        tags.setdefault(si.constants.APP_TAG_CREATE_FORCE, "true")
+    kept: Counter[str] = Counter()
+    for deal in deals:
+        if deal.is_placeholder and deal.ask is not None and deal.ask.resource_ask is not None:
+            kept.update(deal.ask.resource_ask.amounts())
+    return replace(request, tags=tags, placeholder_ask=si.Resource.of(kept) if kept else None)
 
 
 _WORDS: Final = {

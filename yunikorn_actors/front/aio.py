@@ -19,6 +19,7 @@ from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import BaseApplication, Made
 from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
+from yunikorn_actors.front.connection import Connection
 from yunikorn_actors.front.door import undone
 from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
 from yunikorn_actors.front.futures import NoLease
@@ -317,6 +318,11 @@ class AsyncScheduler:
 
     # -- what there is to see
 
+    @property
+    def connection(self) -> Connection:
+        """Whether the core can be reached, and why not; events of kind `connection` say it, too."""
+        return self._broker.connection
+
     def events(self, *kinds: Kind) -> AsyncEvents[AsyncEvent]:
         """Hear what happens from now on: all of it, or the kinds that are named."""
         reader: AsyncEvents[AsyncEvent] = AsyncEvents(kinds, self._broker.leave, self._on_loop)
@@ -334,6 +340,7 @@ class AsyncScheduler:
         await self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )
+        self._broker.configured(text)
 
     # -- parts
 

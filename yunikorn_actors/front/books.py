@@ -45,6 +45,8 @@ class Account(Generic[L]):
     """Of a gang: how large a member of each group is, and how it is treated."""
     treatment: Treatment = PLAIN
     """Of its asks, those of groups excepted."""
+    request: si.AddApplicationRequest | None = None
+    """What the core was asked to take."""
     queue: str = ""
     """Where the core has put it; the one that it asked for if an older core does not say."""
     is_known: bool = False
@@ -70,6 +72,8 @@ class Deal(Generic[L]):
     """As the core knows it: `Keys` chooses it, but for placeholders."""
     promise: Promise[L] | None = None
     """None for placeholders, and for what ran before."""
+    ask: si.AllocationAsk | None = None
+    """As the core was asked; None for what ran before."""
     running: Running
     fits: Fits | None = None
     number: int = 0
@@ -83,6 +87,10 @@ class Deal(Generic[L]):
     @property
     def is_placeholder(self) -> bool:
         return not self.key
+
+    @property
+    def is_held(self) -> bool:
+        return self.stage is DealStage.HELD or self.stage is DealStage.WANTED
 
     @property
     def standing(self) -> str:
@@ -121,3 +129,7 @@ class Unanswered(Generic[T]):
         if not items:
             del self._by_id[name]
         return item
+
+    def forget(self) -> None:
+        """Nothing of what was asked will be answered."""
+        self._by_id.clear()

@@ -3,28 +3,32 @@
 The nouns have modules of their own: `Door` (whether the front is open, and the one lock), `Nodes`,
 `Accounts` (applications), `Deals` (asks and their leases) with their `Keys` and their `Past`,
 `Inquiry` (into what has become of one), `Readers` (of events), `Outbox` (what goes to the core) and
-`Hearing` (what comes from it), with a `Watch` over what takes too long.
+`Hearing` (what comes from it), with a `Watch` over what takes too long. `report` sends all of it
+to a core that comes back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Generic, Literal, TypeVar
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, anew
 from yunikorn_actors.front.accounts import Accounts
 from yunikorn_actors.front.books import Account, Asked, Deal, Fits, Promise
+from yunikorn_actors.front.connection import Connection
 from yunikorn_actors.front.deals import Deals, LeaseMaker
 from yunikorn_actors.front.door import Door
-from yunikorn_actors.front.events import AnyEvent, Readers, Subscription
+from yunikorn_actors.front.events import AnyEvent, ConnectionChanged, Readers, Subscription
 from yunikorn_actors.front.hearing import Hearing
 from yunikorn_actors.front.inquiry import Inquiry
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
 from yunikorn_actors.front.nodes import Nodes, existing_allocation
-from yunikorn_actors.front.outbox import Outbox
+from yunikorn_actors.front.outbox import Ending, Outbox
+from yunikorn_actors.front.recovery import report
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.watch import Watch
 from yunikorn_actors.front.written import check_arguments
@@ -48,12 +52,18 @@ class Broker(Generic[L]):
             self.door, self._nodes, self._accounts, self._deals, Watch(outbox.later)
         )
         self.inquiry: Final = Inquiry(self.door, terms, self._accounts, self._deals.past)
+        self.registration = terms.registration
+        """With the configuration that was loaded last."""
+        self._connection = Connection(state="closed", reason="it was not started")
 
     # -- open and closed
 
     def open(self) -> None:
         self.door.open()
         self.door.outbox.start()
+        self._connection = Connection(
+            state="connected", address=getattr(self.door.core, "address", "")
+        )
 
     def end(self, error: BaseException) -> None:
         """Nothing comes any more: every future, lease and iterator ends with the reason."""
@@ -65,6 +75,7 @@ class Broker(Generic[L]):
                 return
             self._nodes.end(reason)
             self._accounts.end(reason)
+            self._connection = replace(self._connection, state="closed", reason=str(reason))
             self._links.readers.end(reason if isinstance(reason, CoreFailed) else None)
         self.hearing.voice.end()
         self.door.outbox.close()
@@ -76,13 +87,57 @@ class Broker(Generic[L]):
     def join(self, timeout: float) -> None:
         self.door.outbox.join(timeout)
 
+    # -- a core that goes away and comes back
+
+    @property
+    def connection(self) -> Connection:
+        return self._connection
+
+    def configured(self, config: str) -> None:
+        """Bring this one from now on, wherever the core begins anew."""
+        self.registration = structs.replace(self.registration, config=config)
+
+    def went_away(self, reason: Exception) -> None:
+        """Keep requests from now on."""
+        with self.door.lock:
+            self._links.outbox.hold()
+            self._changed(Connection(
+                state="away", address=self._connection.address, reason=str(reason)
+            ))  # fmt: skip
+
+    def tried(self, error: Exception) -> None:
+        """It has not come back yet."""
+        with self.door.lock:
+            now = self._connection
+            if now.state == "away":
+                self._connection = replace(now, attempts=now.attempts + 1, reason=str(error))
+
+    def settle(self) -> None:
+        self._links.outbox.settle()
+
+    def came_back(self, endings: Callable[[], list[Ending] | None]) -> None:
+        """Report everything to a core that is there again, unless it has gone meanwhile."""
+        with self.door.lock:
+            sent = endings()
+            if sent is None or self._connection.state != "away":
+                return
+            outbox = self._links.outbox
+            ended = [*sent, *outbox.unsent_endings()]
+            outbox.resume(report(self._accounts, self._nodes, ended))
+            self._changed(Connection(state="connected", address=self._connection.address))
+
+    def _changed(self, connection: Connection) -> None:
+        if self._connection.state != "closed":
+            self._connection = connection
+            self._links.readers.tell(ConnectionChanged(connection=connection))
+
     # -- nodes
 
     def add_node(
         self, info: si.NodeInfo, running: Sequence[Running], accepted: Promise[list[L]]
     ) -> None:
         existing = tuple(existing_allocation(self.terms.partition, it) for it in running)
-        info = replace(info, existing_allocations=existing)
+        info = structs.replace(info, existing_allocations=existing)
         check_arguments("add_node", si.NodeRequest(rm_id=self.terms.rm_id, nodes=(info,)))
         with self.door:
             self._nodes.add(info, running, accepted)

@@ -61,6 +61,7 @@ class Deals(Generic[L]):
         self.past.forget(deal)
         same = deal.core_key == key
         ask = asked.ask if same else replace(asked.ask, allocation_key=deal.core_key)
+        deal.ask = ask
         self._links.outbox.put(ask)
         return deal
 
@@ -151,6 +152,9 @@ class Deals(Generic[L]):
         elif deal.is_placeholder:
             deal.wanted = release.termination_type
             self._give_back(deal)
+        elif deal.stage is DealStage.WANTED:
+            # A core that has begun anew asks again, perhaps for another reason.
+            deal.wanted = release.termination_type
         elif deal.stage is DealStage.HELD and deal.lease is not None:
             deal.stage, deal.wanted = DealStage.WANTED, release.termination_type
             deal.lease.reason, deal.lease.state = reason, "wanted back"

@@ -30,6 +30,9 @@ class Early:
     def take(self, application_id: str, core_key: str) -> si.Allocation | None:
         return self._placed.pop((application_id, core_key), None)
 
+    def on(self, node_id: str) -> list[si.Allocation]:
+        return [it for it in self._placed.values() if it.node_id == node_id]
+
     def close(self, application_id: str) -> None:
         """The program had this application, so what the core placed for it has been heard."""
         for key in [it for it in self._placed if it[0] == application_id]:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Final, Generic, Literal, Self, TypeVar, get_args
 
 from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
+from yunikorn_actors.front.connection import Connection
 from yunikorn_actors.front.futures import check_process
 from yunikorn_actors.front.lease import BaseLease, Lease
 from yunikorn_actors.front.written import shown
@@ -96,9 +97,29 @@ class NodeChanged:
     """Its kind, to compare with."""
 
 
-Kind = Literal["placed", "not_placed", "wanted_back", "lease_over", "application", "node"]
+@dataclass(frozen=True, kw_only=True)
+class ConnectionChanged:
+    """The service is away, or is there again; see `connection` of a scheduler."""
+
+    connection: Connection
+    """How it is now."""
+    kind: Literal["connection"] = "connection"
+    """Its kind, to compare with."""
+
+
+Kind = Literal[
+    "placed", "not_placed", "wanted_back", "lease_over", "application", "node", "connection"
+]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-AnyEvent = Placed[L] | NotPlaced | WantedBack[L] | LeaseOver[L] | ApplicationChanged | NodeChanged
+AnyEvent = (
+    Placed[L]
+    | NotPlaced
+    | WantedBack[L]
+    | LeaseOver[L]
+    | ApplicationChanged
+    | NodeChanged
+    | ConnectionChanged
+)
 Event = AnyEvent[Lease]
 """What an iterator of `Scheduler.events` gives out."""
 

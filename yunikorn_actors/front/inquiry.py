@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from yunikorn_actors.errors import UnknownAsk
+from yunikorn_actors.errors import ConnectionLost, UnknownAsk
 from yunikorn_actors.front.accounts import Accounts
 from yunikorn_actors.front.books import DealStage
 from yunikorn_actors.front.door import Door
@@ -33,6 +33,9 @@ class Inquiry:
                 why = self._door.core.explain(application, waits_as, partition=self._partition)
             except UnknownAsk:
                 continue
+            except ConnectionLost as error:
+                text = f"{key} of {application}: it waits; the reason is not known: {error}"
+                return AskStatus(application=application, key=key, state="waiting", text=text)
             if not why.waits:
                 # It was placed a moment ago, as one that is not known was sent a moment ago.
                 continue

@@ -21,9 +21,14 @@ L = TypeVar("L", bound=BaseLease)
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Node(Generic[L]):
+    info: si.NodeInfo
+    """As the core was asked to take it, without what ran there."""
     accepted: Promise[list[L]]
     recovered: list[Deal[L]]
     """What ran there, until the core has answered."""
+    is_known: bool = False
+    """The core has accepted it."""
+    is_drained: bool = False
 
 
 class Nodes(Generic[L]):
@@ -62,7 +67,7 @@ class Nodes(Generic[L]):
         ]
         for deal in deals:
             self._deals.keys.enter(deal)
-        node = self._by_id[name] = _Node(accepted=accepted, recovered=deals)
+        node = self._by_id[name] = _Node(info=info, accepted=accepted, recovered=deals)
         self._new.asked(name, node)
         existing = tuple(
             replace(it, allocation_key=deal.core_key)
@@ -95,10 +100,27 @@ class Nodes(Generic[L]):
             seen.add((item.application, item.key))
         return accounts
 
+    def _existing(self, deal: Deal[L]) -> si.Allocation:
+        existing = replace(
+            existing_allocation(self._links.terms.partition, deal.running),
+            allocation_key=deal.core_key,
+            uuid=deal.uuid,
+            placeholder=deal.is_placeholder,
+        )
+        if (ask := deal.ask) is None:
+            return existing
+        return replace(
+            existing,
+            allocation_tags=ask.tags,
+            originator=ask.originator,
+            priority=ask.priority,
+            preemption_policy=ask.preemption_policy,
+        )
+
     def change(
         self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
     ) -> None:
-        self._find(node_id)
+        self._find(node_id).is_drained = state == "draining"
         self._links.outbox.put(si.NodeInfo(node_id=node_id, action=action))
         self._links.readers.tell(NodeChanged(node_id=node_id, state=state))
 
@@ -121,6 +143,37 @@ class Nodes(Generic[L]):
             )
         return self._by_id[node_id]
 
+    def again(self) -> list[si.NodeInfo]:
+        """Return all nodes as they are to be added, each with what runs there.
+
+        Leases on a node that was removed are lost now: the core has nothing more to report of them.
+        """
+        there: dict[str, list[Deal[L]]] = {
+            name: [*it.recovered] for name, it in self._by_id.items()
+        }
+        for deal in self._accounts.deals:
+            if not deal.is_held:
+                continue
+            if (here := there.get(deal.running.node_id)) is not None:
+                here.append(deal)
+            else:
+                self._deals.lose(deal, f"node {deal.running.node_id} was removed")
+        self._new.forget()
+        for name, node in self._by_id.items():
+            self._new.asked(name, node)
+        actions = si.ActionFromRM
+        return [
+            replace(
+                node.info,
+                action=actions.CREATE_DRAIN if node.is_drained else node.info.action,
+                existing_allocations=(
+                    *map(self._existing, there[name]),
+                    *self._accounts.early_on(name),
+                ),
+            )
+            for name, node in self._by_id.items()
+        ]
+
     def end(self, reason: CoreError) -> None:
         for node in self._by_id.values():
             node.accepted.fail(anew(reason))
@@ -134,7 +187,9 @@ class Nodes(Generic[L]):
             return
         leases = [lease for it in node.recovered if (lease := self._deals.hold(it)) is not None]
         node.recovered.clear()
-        self._links.readers.tell(NodeChanged(node_id=said.node_id, state="accepted"))
+        was_known, node.is_known = node.is_known, True
+        if not was_known:
+            self._links.readers.tell(NodeChanged(node_id=said.node_id, state="accepted"))
         node.accepted.keep(leases)
 
     def rejected(self, said: si.RejectedNode) -> None:
@@ -145,6 +200,10 @@ class Nodes(Generic[L]):
         for deal in node.recovered:
             self._deals.drop(deal)
         reason = " ".join(said.reason.split())
+        if node.is_known:
+            for deal in self._accounts.deals:
+                if deal.is_held and deal.running.node_id == said.node_id:
+                    self._deals.lose(deal, f"its node was rejected: {reason}")
         self._links.readers.tell(
             NodeChanged(node_id=said.node_id, state="rejected", message=reason)
         )

@@ -18,11 +18,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from yunikorn_actors import si
 from yunikorn_actors.core.entry import Update
 from yunikorn_actors.drivers.live.interrupts import DeferredInterrupt
+from yunikorn_actors.errors import ConnectionLost
 from yunikorn_actors.runtime.core_api import Core
 
 ITEMS_MAX: Final = 1_000
@@ -38,6 +39,9 @@ Item = (
     | si.AllocationAskRelease
     | si.AllocationRelease
 )
+
+Ending = si.NodeInfo | si.RemoveApplicationRequest | si.AllocationAskRelease | si.AllocationRelease
+"""What ends something; a node that is to go is one as well."""
 
 
 class _Place(NamedTuple):
@@ -81,6 +85,8 @@ class Outbox:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._is_closed = False
+        self._is_held = False
+        """The core is away: what is put here stays here."""
         self._thread = threading.Thread(target=self._run, name="yunikorn-actors-out", daemon=True)
 
     def start(self) -> None:
@@ -134,6 +140,32 @@ class Outbox:
             heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), call))
             self._changed.notify()
 
+    # -- while the core is away
+
+    def hold(self) -> None:
+        """Send nothing until `resume`; what falls due is still done."""
+        with self._changed:
+            self._is_held = True
+
+    def settle(self) -> None:
+        """Wait until nothing is being sent any more."""
+        with self._sending:
+            pass
+
+    def unsent_endings(self) -> list[Ending]:
+        """Called, as `resume` is, under the lock of the books."""
+        return [it for it in self._items if _is_ending(it)]
+
+    def resume(self, items: list[Item]) -> None:
+        """Send these in place of what has gathered."""
+        with self._changed:
+            self._items.clear()
+            self._items.extend(items)
+            self._is_held, self._is_left = False, True
+            self._changed.notify()
+
+    # -- the end
+
     def close(self) -> None:
         """Send nothing more; callable from any thread."""
         with self._changed:
@@ -153,14 +185,14 @@ class Outbox:
                     due()
                 with self._sending:
                     while self._is_left_any():
-                        self._send_next()
+                        self._send_or_hold()
                 self.send()
         except BaseException as error:  # noqa: BLE001 - the edge: it ends the front
             self._failed(error)
 
     def _await_work(self) -> bool:
         with self._changed:
-            while not self._is_left:
+            while not self._is_left or (self._is_held and not self._is_closed):
                 seconds = self._due[0][0] - time.monotonic() if self._due else None
                 if seconds is not None and seconds <= 0:
                     break
@@ -176,12 +208,21 @@ class Outbox:
     def _is_left_any(self) -> bool:
         """Whether the thread has more to send; if not, callers send again from here on."""
         with self._changed:
-            if self._is_closed:
+            if self._is_closed or self._is_held:
                 return False
             self._is_left = self._is_left and bool(self._items)
             return self._is_left
 
     # -- with `_sending` held
+
+    def _send_or_hold(self) -> None:
+        try:
+            self._send_next()
+        except ConnectionLost:
+            # All of it is in the books, and is reported when the core is back.
+            if self._core.failure is not None:
+                raise
+            self.hold()
 
     def _send_next(self) -> None:
         """Send as many as one request may hold without changing their order."""
@@ -189,6 +230,12 @@ class Outbox:
         while self._items and len(taken) < ITEMS_MAX and _may_follow(taken[-1], self._items[0]):
             taken.append(self._items.popleft())
         self._core._submit(_request_of(self._rm_id, taken))
+
+
+def _is_ending(item: Item) -> TypeGuard[Ending]:
+    if isinstance(item, si.NodeInfo):
+        return item.action is si.ActionFromRM.DECOMISSION
+    return not isinstance(item, si.AddApplicationRequest | si.AllocationAsk)
 
 
 def _may_follow(last: Item, item: Item) -> bool:

@@ -14,6 +14,7 @@ from yunikorn_actors.front.application import ASYNC_FITS, Application, Made
 from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.callers import Callers
+from yunikorn_actors.front.connection import Connection
 from yunikorn_actors.front.door import undone, wait
 from yunikorn_actors.front.events import Event, Events, Kind
 from yunikorn_actors.front.futures import FuturePromise
@@ -225,6 +226,11 @@ class Scheduler:
 
     # -- what there is to see
 
+    @property
+    def connection(self) -> Connection:
+        """Whether the core can be reached, and why not; events of kind `connection` say it, too."""
+        return self._broker.connection
+
     def events(self, *kinds: Kind) -> Events[Event]:
         """Hear what happens from now on: all of it, or the kinds that are named.
 
@@ -246,6 +252,7 @@ class Scheduler:
         self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )
+        self._broker.configured(text)
 
 
 class _Voice:

@@ -9,7 +9,8 @@ from yunikorn_actors.runtime.aio import AsyncCore
 from yunikorn_actors.runtime.arguments import check_forms
 from yunikorn_actors.runtime.async_callback import AnyCallback
 from yunikorn_actors.runtime.failure_hooks import OnCallbackError
-from yunikorn_actors.service.remote import RemoteCore
+from yunikorn_actors.service.reconnecting import Reconnecting, read_give_up_after
+from yunikorn_actors.service.remote import RemoteCore, Token
 
 
 class AsyncRemoteCore(AsyncCore[RemoteCore]):
@@ -19,28 +20,34 @@ class AsyncRemoteCore(AsyncCore[RemoteCore]):
         self,
         address: str,
         *,
-        token: str = "",
+        token: Token = "",
         ca: str | Path | None = None,
         cert: str | Path | None = None,
         key: str | Path | None = None,
+        wait: float = 0.0,
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """As `RemoteCore`; the hook is called on the event loop."""
         check_forms(on_callback_error=on_callback_error)
         on_loop = self._on_loop(on_callback_error)
         super().__init__(
-            RemoteCore(address, token=token, ca=ca, cert=cert, key=key, on_callback_error=on_loop)
-        )
+            RemoteCore(
+                address, token=token, ca=ca, cert=cert, key=key, wait=wait,
+                on_callback_error=on_loop,
+            )
+        )  # fmt: skip
 
 
 def connect_async(
     address: str = "127.0.0.1:3333",
     queues: Queues | None = None,
     *,
-    token: str = "",
+    token: Token = "",
     ca: str | Path | None = None,
     cert: str | Path | None = None,
     key: str | Path | None = None,
+    wait: float = 0.0,
+    give_up_after: float | None = None,
     grace: float = requests.GRACE_S,
     callback: AnyCallback | None = None,
     rm_id: str = "rm-1",
@@ -53,7 +60,11 @@ def connect_async(
         await s.add_node("node-1", vcore=16, memory="64Gi")
     ```
     """
-    core = AsyncRemoteCore(address, token=token, ca=ca, cert=cert, key=key)
-    return AsyncScheduler(
+    core = AsyncRemoteCore(address, token=token, ca=ca, cert=cert, key=key, wait=wait)
+    patience = read_give_up_after(give_up_after)
+    scheduler = AsyncScheduler(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition
     )
+    if patience:
+        Reconnecting(core._core, scheduler._broker, patience)
+    return scheduler

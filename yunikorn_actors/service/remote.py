@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from yunikorn_actors.runtime.arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.service.address import Trust, parted
+from yunikorn_actors.service.breaks import FOR_GOOD, SentEndings, backoff
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.si.wire import SiMessage
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from yunikorn_actors.service.rpc.link import Link
 
 M = TypeVar("M", bound=SiMessage)
+Token: TypeAlias = str | Callable[[], str]
+"""What the service wants to be shown, or who knows it: asked for each connection."""
 
 
 class RemoteCore:
@@ -47,30 +50,36 @@ class RemoteCore:
 
     Its calls are those of `SchedulerCore`, and raise what those raise; `ConnectionLost` comes if
     the service cannot be reached, refuses the token, or ends the conversation. From then on this
-    one is over: make another and register again.
+    one is over: make another and register again. `connect` does that by itself.
     """
 
     def __init__(
         self,
         address: str,
         *,
-        token: str = "",
+        token: Token = "",
         ca: str | Path | None = None,
         cert: str | Path | None = None,
         key: str | Path | None = None,
+        wait: float = 0.0,
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """`address` is `HOST:PORT`; `ca` names the file of the certificate to trust, for TLS.
 
         `cert` and `key` name the files of the program's own certificate, where the service wants
-        one (`serve --tls-client-ca`).
+        one (`serve --tls-client-ca`). `token` may be a function that returns it. For `wait` seconds
+        `start` tries again if no service answers.
         """
         files = {"ca": ca, "cert": cert, "key": key}
-        check_forms(address=address, token=token, on_callback_error=on_callback_error, **files)
+        check_forms(address=address, on_callback_error=on_callback_error, **files)
+        if not callable(token):
+            check_forms(token=token)
+        self._wait_s = read_timeout("wait", wait)
         if (cert is None) is not (key is None) or (cert is not None and ca is None):
             raise InvalidRequest("cert: belongs together with key and ca: give all three")
         if parted(address) is None:
             raise InvalidRequest(f"address: must be HOST:PORT, not {address!r:.100}")
+        self.address: Final = address
         self._make_link = partial(_link, address, token, Trust(ca, cert, key))
         self._hooks = Hooks(None, on_callback_error)
         self._failure: CoreError | None = None
@@ -83,6 +92,11 @@ class RemoteCore:
         self._link: "Link | None" = None
         self._is_stopped = False
         self._when_over: list[Callable[[], None]] = []
+        self._away: CoreError | None = None
+        """Why there is no connection now, though there will be one again."""
+        self._when_away: Callable[[CoreError], None] | None = None
+        """Called when the connection has broken; without it that is the end."""
+        self._sent = SentEndings()
 
     @property
     def failure(self) -> CoreError | None:
@@ -97,12 +111,33 @@ class RemoteCore:
             if self._is_stopped or self._link is not None:
                 raise CoreStopped("a connection is started once: make another one")
             self._link = self._make_link()
+        deadline = time.monotonic() + self._wait_s
+        delays = backoff()
         try:
-            self._link.open()
+            while True:
+                try:
+                    self._link.open()
+                    break
+                except ConnectionLost:
+                    delay = next(delays)
+                    if time.monotonic() + delay >= deadline:
+                        raise
+                    time.sleep(delay)
+                self._connect_anew()
         except BaseException:
             self.stop()
             raise
         return self
+
+    def _connect_anew(self) -> "Link":
+        """Take another connection in place of the present one; nothing is registered on it."""
+        with self._lock:
+            if self._is_stopped:
+                raise CoreStopped("the connection was closed: make another one")
+            former, self._link = self._link, self._make_link()
+        if former is not None:
+            former.close()
+        return self._link
 
     def stop(self, timeout: float = 5.0) -> None:
         """Unregister the manager that was registered here, and disconnect; the core goes on.
@@ -167,7 +202,9 @@ class RemoteCore:
             )
         _check_config(request.config)
         self._check_may_wait("register_resource_manager")
-        link = self._open()
+        self._check_running()
+        assert self._link is not None
+        link = self._link
         # If it is accepted the other side ends the former conversation; if not, that goes on.
         with self._lock:
             former = self._conversations.get(request.rm_id)
@@ -180,6 +217,7 @@ class RemoteCore:
         with self._lock:
             self._conversations[request.rm_id] = conversation
             self._replaced.discard(former)
+            self._away = None
         if former is not None:
             former.end()
         return si.RegisterResourceManagerResponse()
@@ -207,8 +245,10 @@ class RemoteCore:
 
     def _submit(self, request: Update) -> None:
         self._check_running()
+        self._sent.note(request)
         conversation = self._conversations.get(request.rm_id)
         if conversation is None:
+            self._check_there()
             raise UnknownResourceManager(
                 f"{request.rm_id!r} is not registered here: call register_resource_manager first"
             )
@@ -311,8 +351,14 @@ class RemoteCore:
 
     def _open(self) -> "Link":
         self._check_running()
+        self._check_there()
         assert self._link is not None
         return self._link
+
+    def _check_there(self) -> None:
+        """Raise where the service is away, though it may come back."""
+        if self._away is not None:
+            raise anew(self._away)
 
     def _ask(
         self, method: str, message: SiMessage, kind: type[M], timeout: float | None = None
@@ -321,6 +367,7 @@ class RemoteCore:
         self._check_may_wait(method)
         if self._link is None:
             self._check_running()
+        self._check_there()
         assert self._link is not None
         return self._link.ask(method, message, kind, timeout)
 
@@ -331,6 +378,17 @@ class RemoteCore:
             if not is_current or conversation in self._replaced:
                 return
             del self._conversations[conversation.rm_id]
+            comes_back = self._when_away is not None and not isinstance(error, FOR_GOOD)
+            if comes_back:
+                self._away = error
+        if comes_back and self._when_away is not None:
+            self._when_away(error)
+        else:
+            self._fail(error)
+
+    def _fail(self, error: CoreError) -> None:
+        """It does not come back any more."""
+        with self._lock:
             self._failure = self._failure or error
         self._end()
 
@@ -365,7 +423,7 @@ def _check_config(text: str) -> None:
         parse_config(text)
 
 
-def _link(address: str, token: str, trust: Trust) -> "Link":
+def _link(address: str, token: Token, trust: Trust) -> "Link":
     try:
         from yunikorn_actors.service.rpc.link import Link  # noqa: PLC0415 - what the extra brings
     except ModuleNotFoundError as error:
@@ -373,4 +431,4 @@ def _link(address: str, token: str, trust: Trust) -> "Link":
             f"a core elsewhere needs the package {error.name}, which is not installed; "
             f"{extra_command('grpc')}"
         ) from error
-    return Link(address, token, trust)
+    return Link(address, token() if callable(token) else token, trust)

@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import grpc
 from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.core.entry import overrides
-from yunikorn_actors.errors import ConnectionLost, CoreError
+from yunikorn_actors.errors import ConnectionLost, CoreError, UnknownResourceManager
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.service.rpc.messages import (
     Answer,
@@ -31,13 +31,21 @@ from yunikorn_actors.service.rpc.messages import (
 )
 from yunikorn_actors.service.rpc.outgoing import ANSWERS, QUESTIONS
 from yunikorn_actors.service.rpc.protobuf import codec
-from yunikorn_actors.service.rpc.statuses import error_of
 from yunikorn_actors.service.rpc.unknown_fields import Strangers
 from yunikorn_actors.si.wire import SiMessage
 from yunikorn_actors.values.masking import masked
 
 ROOM: Final = 1_000
 """Requests that may wait to be sent; then the sender of another one waits."""
+
+
+class Errors(Protocol):
+    """What gRPC raises, as errors of ours."""
+
+    def error_of(self, raised: Any) -> Exception: ...  # noqa: ANN401 - as `statuses` has it
+
+    def end_of(self, raised: Any) -> Exception: ...  # noqa: ANN401
+
 
 Raised: TypeAlias = Callable[[CallbackRaised], None]
 Over: TypeAlias = Callable[["Conversation", CoreError], None]
@@ -78,13 +86,19 @@ class Conversation:
     """One registration, from this side."""
 
     def __init__(
-        self, rm_id: str, callback: si.ResourceManagerCallback, raised: Raised, over: Over
+        self,
+        rm_id: str,
+        callback: si.ResourceManagerCallback,
+        raised: Raised,
+        over: Over,
+        errors: Errors,
     ) -> None:
-        """`over` is called when it ends without having been ended here."""
+        """`over` is called when it ends without having been ended here; `errors` say why."""
         self.rm_id: Final = rm_id
         self._callback = callback
         self._raised = raised
         self._over = over
+        self._errors = errors
         self._outgoing = Outgoing()
         self._opened: Future[None] = Future()
         self._is_ended = False
@@ -133,12 +147,16 @@ class Conversation:
     # -- on its thread
 
     def _hear_all(self) -> None:
-        error: Exception = ConnectionLost(f"the core has ended the conversation with {self.rm_id}")
+        # Ended without an error: so this resource manager was unregistered.
+        error: Exception = UnknownResourceManager(
+            f"the service has unregistered {self.rm_id}: connect anew if that was a mistake"
+        )
         try:
             for data in self._call:
                 self._hear(codec(Told).decode(data, self._strangers.tell))
         except grpc.RpcError as raised:
-            error = error_of(raised)
+            is_opened = self._opened.done()
+            error = (self._errors.end_of if is_opened else self._errors.error_of)(raised)
         self._outgoing.close()
         if not self._opened.done():
             self._opened.set_exception(error)

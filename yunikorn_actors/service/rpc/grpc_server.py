@@ -44,6 +44,8 @@ OPTIONS: Final = (
     ("grpc.server_handshake_timeout_ms", HANDSHAKE_S * 1000),
     ("grpc.keepalive_time_ms", ALIVE_S * 1000),
     ("grpc.keepalive_timeout_ms", ALIVE_S * 1000),
+    # Of pings that measure the line: none to keep alive is sent beside one that has no answer.
+    ("grpc.http2.ping_timeout_ms", ALIVE_S * 1000),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     # Two services on one port would get a connection each, at random.
     ("grpc.so_reuseport", 0),

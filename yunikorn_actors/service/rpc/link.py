@@ -8,18 +8,18 @@ from typing import Any, Final, NamedTuple, TypeVar
 import grpc
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import ConnectionLost, Refused
+from yunikorn_actors.errors import ConnectionLost, Refused, Replaced
 from yunikorn_actors.service.address import Trust
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.conversation import Conversation, Over, Raised
 from yunikorn_actors.service.rpc.protobuf import codec
-from yunikorn_actors.service.rpc.statuses import error_of
+from yunikorn_actors.service.rpc.statuses import StreamOver, error_of
 from yunikorn_actors.service.rpc.unknown_fields import Strangers
 from yunikorn_actors.si.wire import SiMessage
 
 EXTENSION: Final = "/yunikorn_actors.v1.Extension/"
 CONNECT_S: Final = 10.0
-REASON_S: Final = 2.0
+"""For a service that accepts and is silent; where none listens the error comes at once."""
 REPLY_S: Final = 60.0
 """Longer than a core takes to say that it does not answer."""
 ALIVE_MS: Final = 20_000
@@ -28,6 +28,10 @@ OPTIONS: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.keepalive_time_ms", ALIVE_MS),
     ("grpc.keepalive_timeout_ms", ALIVE_MS),
+    # Of pings that measure the line: none to keep alive is sent beside one that has no answer.
+    ("grpc.http2.ping_timeout_ms", ALIVE_MS),
+    # Channels of one address would share its connection, and how long to wait after a failure.
+    ("grpc.use_local_subchannel_pool", 1),
 )
 _UNTRUSTED: Final = "`ca` names the file of the certificate to trust"
 _SIGNS: Final = {
@@ -47,6 +51,15 @@ _SIGNS_WITH_TLS: Final = {
         "it hung up; if it wants a certificate of its clients, `cert` and `key` name one"
     ),
 }
+_BROKEN: Final = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.UNKNOWN,
+        grpc.StatusCode.INTERNAL,
+    }
+)
+"""Without a name of ours these are about the connection, and do not come from the service."""
 M = TypeVar("M", bound=SiMessage)
 
 
@@ -66,28 +79,37 @@ class Link:
         self._strangers = Strangers()
 
     def open(self) -> None:
-        """Wait until a service answers there, and lets us in."""
-        try:
-            grpc.channel_ready_future(self._channel).result(CONNECT_S)
-        except grpc.FutureTimeoutError:
-            raise ConnectionLost(
-                f"no service answers at {self._address} within {CONNECT_S:g} s: {self._why_not()}"
-            ) from None
-        # A connection is ready without a token, too.
+        """Find out whether a service answers there, and lets us in; raise at once if not."""
+        # A question, as a connection is ready without a token, too.
         # Several cores behind one service refuse this one, to who may ask.
         with suppress(Refused):
-            self.ask("Events", m.EventsRequest(count=1), m.EventsFound)
+            self.ask("Events", m.EventsRequest(count=1), m.EventsFound, CONNECT_S)
 
-    def _why_not(self) -> str:
-        """A call that does not wait for a connection says what the last attempt has come to."""
-        call: Any = self._channel.unary_unary(f"{EXTENSION}Events")
-        try:
-            call(b"", timeout=REASON_S)
-        except grpc.RpcError as raised:
-            said = str(error_of(raised))
-            signs = _SIGNS if not self._is_encrypted else _SIGNS | _SIGNS_WITH_TLS
-            return next((why for sign, why in signs.items() if sign in said), said)
-        return "it has come just now, connect again"
+    def error_of(self, raised: Any) -> Exception:  # noqa: ANN401 - as `statuses` has it
+        """Return what the call would have raised within one process, or what to do there."""
+        error = error_of(raised)
+        if not isinstance(error, ConnectionLost):
+            return error
+        text = str(error)
+        if raised.code() not in _BROKEN:
+            return ConnectionLost(f"the service at {self._address} refuses this: {text}")
+        signs = _SIGNS if not self._is_encrypted else _SIGNS | _SIGNS_WITH_TLS
+        why = next((why for sign, why in signs.items() if sign in text), text)
+        return ConnectionLost(f"no service answers at {self._address}: {why}")
+
+    def end_of(self, raised: Any) -> Exception:  # noqa: ANN401 - as above
+        """Return why a conversation has ended that was under way."""
+        if raised.code() in _BROKEN and isinstance(error_of(raised), ConnectionLost):
+            return ConnectionLost(
+                f"the connection to the service at {self._address} has broken: connect again when "
+                "it is back, and bring what runs"
+            )
+        error = self.error_of(raised)
+        if isinstance(error, StreamOver):
+            return Replaced(
+                f"{error} at the service at {self._address}: give each program an rm_id of its own"
+            )
+        return error
 
     def close(self) -> None:
         self._channel.close()
@@ -100,7 +122,7 @@ class Link:
         try:
             answer = call(data, timeout=timeout or REPLY_S, metadata=self._metadata)
         except grpc.RpcError as raised:
-            raise error_of(raised) from None
+            raise self.error_of(raised) from None
         read: M = codec(kind).decode(answer, self._strangers.tell)
         return read
 
@@ -118,7 +140,7 @@ class Link:
             for data in call:
                 yield codec(kind).decode(data, self._strangers.tell)
         except grpc.RpcError as raised:
-            raise error_of(raised) from None
+            raise self.error_of(raised) from None
 
     def register(
         self,
@@ -128,7 +150,7 @@ class Link:
         over: Over,
     ) -> Conversation:
         """Register, and begin to hear; raise what the core has against it."""
-        conversation = Conversation(request.rm_id, callback, raised, over)
+        conversation = Conversation(request.rm_id, callback, raised, over, self)
         call: Any = self._channel.stream_stream(f"{EXTENSION}Converse")
         conversation.open(lambda said: call(said, metadata=self._metadata), request, REPLY_S)
         return conversation
