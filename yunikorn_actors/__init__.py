@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         Responses,
     )
     from yunikorn_actors.runtime.scheduler_core import SchedulerCore
+    from yunikorn_actors.runtime.virtual_core import VirtualCore
     from yunikorn_actors.service.aio import AsyncRemoteCore, connect_async
     from yunikorn_actors.service.connect import connect
     from yunikorn_actors.service.remote import RemoteCore
@@ -193,6 +194,7 @@ __all__ = [
     "UnknownAsk",
     "UnknownName",
     "UnknownResourceManager",
+    "VirtualCore",
     "WantedBack",
     "Why",
     "WouldBlock",
@@ -280,6 +282,7 @@ _HOMES = {
         "Responses",
     ),
     "runtime.scheduler_core": ("SchedulerCore",),
+    "runtime.virtual_core": ("VirtualCore",),
     "service.aio": ("AsyncRemoteCore", "connect_async"),
     "service.connect": ("connect",),
     "service.remote": ("RemoteCore",),
