@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from yunikorn_actors import Running, Scheduler
 
 GANG = {"worker": {"count": 3, "vcore": 2}}
-KEYS = ["worker-1", "worker-2", "worker-3"]
 
 
 def main(home: Path, crash_after: str = "") -> None:
@@ -23,18 +22,20 @@ def main(home: Path, crash_after: str = "") -> None:
     with Scheduler() as s:
         # Room for all three or for none. Those that run are taken off the gang.
         app = s.application("train", user="ann", gang=GANG, gang_style="Hard", running=kept)
+        leases = []
         for node in ("node-1", "node-2"):
-            for lease in s.add_node(node, vcore=4, running=[k for k in kept if k.node_id == node]):
-                print(f"{lease.key} runs on {node} already", flush=True)
-        for key in [key for key in KEYS if key not in {it.key for it in kept}]:
-            lease = app.ask(key, group="worker").result(timeout=60)
+            leases += s.add_node(node, vcore=4, running=[k for k in kept if k.node_id == node])
+        for lease in leases:
+            print(f"{lease.key} runs on {lease.node_id} already", flush=True)
+        for key in sorted({"worker-1", "worker-2", "worker-3"} - {it.key for it in kept}):
+            leases.append(lease := app.ask(key, group="worker").result(timeout=60))
             print(f"{key} starts on {lease.node_id}", flush=True)
             work = f"sleep 0.5; touch {home / key}.done"
             subprocess.Popen(["sh", "-c", work], start_new_session=True)  # noqa: S603, S607
             (home / f"{key}.json").write_text(json.dumps(asdict(lease.running)))
             if key == crash_after:
                 os._exit(1)
-        for lease in app.leases:
+        for lease in leases:
             while not (home / f"{lease.key}.done").exists() and not lease.wanted_back.wait(0.05):
                 pass
             lease.release()

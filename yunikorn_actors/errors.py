@@ -114,6 +114,14 @@ class AskWithdrawn(CoreError, RuntimeError):  # noqa: N818
     """The core took an ask back before it was placed, as when a hard gang did not come together."""
 
 
+class DeadlinePassed(AskWithdrawn, TimeoutError):  # noqa: N818
+    """An ask was not placed by its deadline and waits no longer; the text says what it lacked."""
+
+
+class StillWaiting(CoreError, TimeoutError):  # noqa: N818
+    """The result of an ask did not come in time: it goes on waiting, and the text says for what."""
+
+
 def anew(failure: _Error) -> _Error:
     """Make a copy for each caller: two callers must not share one traceback."""
     again = type(failure)(*failure.args)
@@ -133,6 +141,7 @@ __all__ = [
     "CoreError",
     "CoreFailed",
     "CoreStopped",
+    "DeadlinePassed",
     "Duplicate",
     "InvalidRequest",
     "InvalidSetting",
@@ -145,6 +154,7 @@ __all__ = [
     "Replaced",
     "ResponsesLost",
     "SchedulerClosed",
+    "StillWaiting",
     "UnknownAsk",
     "UnknownName",
     "UnknownResourceManager",

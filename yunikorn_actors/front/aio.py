@@ -17,12 +17,12 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, NoReply, SchedulerClosed, WouldBlock
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import BaseApplication, Made
-from yunikorn_actors.front.books import Account, Fits
+from yunikorn_actors.front.books import Account, Fits, nothing
 from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.connection import Connection
 from yunikorn_actors.front.door import undone
 from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
-from yunikorn_actors.front.futures import NoLease
+from yunikorn_actors.front.futures import NoLease, Pending
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
@@ -314,7 +314,7 @@ class AsyncScheduler:
 
     def _make(self) -> "Made[asyncio.Future[AsyncLease], AsyncLease]":
         promise: _LoopPromise[AsyncLease] = self._promise()
-        return Made(promise.future, promise, promise.when_cancelled)
+        return Made(promise.future, promise, promise.attach)
 
     # -- what there is to see
 
@@ -390,21 +390,23 @@ class _LoopPromise(Generic[T]):
         self.future._check_may_wait = check_may_wait
         self._on_loop = on_loop
 
-    def keep(self, value: T) -> None:
-        self._on_loop(self._keep, value)
+    def keep(self, value: T, otherwise: Callable[[], None] = nothing) -> None:
+        self._on_loop(self._keep, value, otherwise)
 
     def fail(self, error: BaseException) -> None:
         self._on_loop(self._fail, error)
 
-    def when_cancelled(self, withdraw: Callable[[], None]) -> None:
+    def attach(self, pending: Pending) -> None:
         def look(future: "asyncio.Future[T]") -> None:
             if future.cancelled():
-                withdraw()
+                pending.withdraw()
 
         self.future.add_done_callback(look)
 
-    def _keep(self, value: T) -> None:
-        if not self.future.done():
+    def _keep(self, value: T, otherwise: Callable[[], None]) -> None:
+        if self.future.done():
+            otherwise()
+        else:
             self.future.set_result(value)
 
     def _fail(self, error: BaseException) -> None:

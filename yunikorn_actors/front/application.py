@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
 from yunikorn_actors.front.books import Account, Asked, Fits, Promise
-from yunikorn_actors.front.broker import Broker
+from yunikorn_actors.front.broker import Broker, PendingAsk
+from yunikorn_actors.front.futures import Pending
 from yunikorn_actors.front.gang import with_required_node
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
 from yunikorn_actors.front.past import AskStatus
@@ -21,6 +22,7 @@ from yunikorn_actors.front.written import (
     read_amounts,
     read_count,
     read_texts,
+    read_timeout,
     shown,
 )
 
@@ -31,11 +33,11 @@ F = TypeVar("F")
 
 
 class Made(NamedTuple, Generic[F, L]):
-    """A future, its other side, and how it tells of being cancelled."""
+    """A future, its other side, and how it learns what it is about."""
 
     future: F
     promise: Promise[L]
-    when_cancelled: Callable[[Callable[[], None]], None]
+    attach: Callable[[Pending], None]
 
 
 class BaseApplication(Generic[F, L]):
@@ -83,6 +85,7 @@ class BaseApplication(Generic[F, L]):
         required_node: str | None = None,
         fits: Fits | None = None,
         count: None = None,
+        deadline: str | float | None = None,
         tags: Mapping[str, str] | None = None,
         may_preempt: bool | None = None,
         preemptible: bool | None = None,
@@ -102,6 +105,7 @@ class BaseApplication(Generic[F, L]):
         required_node: str | None = None,
         fits: Fits | None = None,
         count: int,
+        deadline: str | float | None = None,
         tags: Mapping[str, str] | None = None,
         may_preempt: bool | None = None,
         preemptible: bool | None = None,
@@ -120,6 +124,7 @@ class BaseApplication(Generic[F, L]):
         required_node: str | None = None,
         fits: Fits | None = None,
         count: int | None = None,
+        deadline: str | float | None = None,
         tags: Mapping[str, str] | None = None,
         may_preempt: bool | None = None,
         preemptible: bool | None = None,
@@ -146,13 +151,14 @@ class BaseApplication(Generic[F, L]):
           are those of its group, or else of its application.
         - `count`: ask for so many alike, with the keys `key-1`, `key-2` and so on. The answer is a
           list of futures, as each is placed, cancelled, rejected and lost by itself.
+        - `deadline`: after so long (seconds, or `"10m"`) it is withdrawn, and the future raises
+          `DeadlinePassed`, which says what it lacked.
         """
-        if not isinstance(key, str) or not key:
-            raise InvalidRequest(f"ask: {shown(key)} is no key; use a text that is not empty")
-        if fits is not None:
-            self._check_fits(fits)
         written = self._amounts(read_amounts("ask", vcore, memory, resources), group)
         treatment = (self._account.groups[group] if group else self._account).treatment
+        policy = treatment.policy
+        if preemptible is not None or may_preempt is not None:
+            policy = changed_policy(policy, preemptible, may_preempt)
         ask = si.AllocationAsk(
             allocation_key=key,
             application_id=self.id,
@@ -161,13 +167,11 @@ class BaseApplication(Generic[F, L]):
             priority=treatment.priority if priority is None else priority,
             task_group_name=group,
             tags=self._tags(tags, required_node, fits, treatment.tags),
-            preemption_policy=changed_policy(treatment.policy, preemptible, may_preempt),
+            preemption_policy=policy,
             originator=originator,
         )
-        if count is None:
-            return self._ask([(key, ask)], written, fits)[0]
-        keys = [f"{key}-{number}" for number in range(1, read_count("ask", count) + 1)]
-        return self._ask([(it, ask) for it in keys], written, fits)
+        futures = self._ask(ask, written, fits, count, deadline)
+        return futures[0] if count is None else futures
 
     @staticmethod
     def _check_fits(fits: object) -> None:
@@ -187,7 +191,9 @@ class BaseApplication(Generic[F, L]):
             given |= read_texts("ask: tags", tags)
         if required_node:
             given = with_required_node("ask", given, required_node)
-        if fits is None:
+        if fits is not None:
+            self._check_fits(fits)
+        else:
             given |= self._broker.tags_without_fits
         return given
 
@@ -204,22 +210,32 @@ class BaseApplication(Generic[F, L]):
 
     def _ask(
         self,
-        asks: list[tuple[str, si.AllocationAsk]],
+        ask: si.AllocationAsk,
         written: Mapping[str, si.Amount],
         fits: Fits | None,
+        count: int | None,
+        deadline: str | float | None,
     ) -> list[F]:
-        made = [self._make() for _ in asks]
-        deals = self._broker.ask(
-            self._account,
-            [
-                Asked(
-                    replace(ask, allocation_key=key), _running(key, ask, written), fits, it.promise
-                )
-                for (key, ask), it in zip(asks, made, strict=True)
-            ],
-        )
-        for it, deal in zip(made, deals, strict=True):
-            it.when_cancelled(lambda deal=deal: self._broker.withdraw(deal))  # type: ignore[misc]
+        key = ask.allocation_key
+        if not isinstance(key, str) or not key:
+            raise InvalidRequest(f"ask: {shown(key)} is no key; use a text that is not empty")
+        late_s = 0.0 if deadline is None else read_timeout("ask", deadline, "deadline") / 1_000
+        keys = [key]
+        if count is not None:
+            keys = [f"{key}-{number}" for number in range(1, read_count("ask", count) + 1)]
+        made = [self._make() for _ in keys]
+        asked = [
+            Asked(
+                replace(ask, allocation_key=key),
+                _running(key, ask, written),
+                fits,
+                it.promise,
+                late_s,
+            )
+            for key, it in zip(keys, made, strict=True)
+        ]
+        for it, deal in zip(made, self._broker.ask(self._account, asked), strict=True):
+            it.attach(PendingAsk(self._broker, deal))
         return [it.future for it in made]
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """What a front writes down: plain data, which `Accounts`, `Deals` and `Keys` change."""
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +19,15 @@ T_contra = TypeVar("T_contra", contravariant=True)
 Fits = Callable[[str], Any]
 
 
-class Promise(Protocol[T_contra]):
-    """The other side of a future. Both calls do nothing if the future was cancelled."""
+def nothing() -> None:
+    """Where nothing is to be done."""
 
-    def keep(self, value: T_contra) -> None: ...
+
+class Promise(Protocol[T_contra]):
+    """The other side of a future. If the future was cancelled the value goes nowhere."""
+
+    def keep(self, value: T_contra, otherwise: Callable[[], None] = nothing) -> None:
+        """Have the future done; if it was cancelled make the other call."""
 
     def fail(self, error: BaseException) -> None: ...
 
@@ -71,7 +77,7 @@ class Deal(Generic[L]):
     core_key: str = ""
     """As the core knows it: `Keys` chooses it, but for placeholders."""
     promise: Promise[L] | None = None
-    """None for placeholders, and for what ran before."""
+    """None for placeholders, for what ran before, and once it is kept."""
     ask: si.AllocationAsk | None = None
     """As the core was asked; None for what ran before."""
     running: Running
@@ -82,7 +88,12 @@ class Deal(Generic[L]):
     uuid: str = ""
     wanted: si.TerminationType = si.TerminationType.STOPPED_BY_RM
     """As what the lease is given back."""
-    lease: L | None = None
+    reason: str = ""
+    """Why it is wanted back."""
+    lease: "LeaseRef[L] | None" = None
+    """Of one that is placed, until it is over."""
+    deadline_s: float = 0.0
+    """So long after it was asked for it is withdrawn; 0 if it is not."""
 
     @property
     def is_placeholder(self) -> bool:
@@ -99,6 +110,14 @@ class Deal(Generic[L]):
         return f"has a lease on {self.running.node_id}"
 
 
+class LeaseRef(weakref.ref[L]):
+    """What the books have of a lease: the program has it, and may drop it."""
+
+    __slots__ = ("deal",)
+    deal: "Deal[L]"
+    """Of one that the program is to release."""
+
+
 class Asked(NamedTuple, Generic[L]):
     """One ask of the program, and who waits for its lease."""
 
@@ -106,6 +125,7 @@ class Asked(NamedTuple, Generic[L]):
     running: Running
     fits: Fits | None
     promise: Promise[L]
+    deadline_s: float
 
 
 class Unanswered(Generic[T]):

@@ -7,18 +7,22 @@ The nouns have modules of their own: `Door` (whether the front is open, and the 
 to a core that comes back.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import structs
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, anew
+from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, StillWaiting, anew
+from yunikorn_actors.front import inquiry
 from yunikorn_actors.front.accounts import Accounts
-from yunikorn_actors.front.books import Account, Asked, Deal, Fits, Promise
+from yunikorn_actors.front.books import Account, Asked, Deal, DealStage, Fits, Promise
+from yunikorn_actors.front.callers import Callers
 from yunikorn_actors.front.connection import Connection
+from yunikorn_actors.front.deadlines import Deadlines, Due
 from yunikorn_actors.front.deals import Deals, LeaseMaker
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.events import AnyEvent, ConnectionChanged, Readers, Subscription
@@ -51,7 +55,12 @@ class Broker(Generic[L]):
         self.hearing: Final = Hearing(
             self.door, self._nodes, self._accounts, self._deals, Watch(outbox.later)
         )
-        self.inquiry: Final = Inquiry(self.door, terms, self._accounts, self._deals.past)
+        self.callers: Final = Callers()
+        """For what the program is called with, and nobody waits for."""
+        self.inquiry: Final = Inquiry(
+            self.door, terms, self._accounts, self._deals.past, self.callers
+        )
+        self._deadlines = Deadlines(self._withdraw_late, self.end)
         self.registration = terms.registration
         """With the configuration that was loaded last."""
         self._connection = Connection(state="closed", reason="it was not started")
@@ -79,6 +88,8 @@ class Broker(Generic[L]):
             self._links.readers.end(reason if isinstance(reason, CoreFailed) else None)
         self.hearing.voice.end()
         self.door.outbox.close()
+        self._deadlines.close()
+        self.callers.close()
 
     def core_is_over(self) -> None:
         core = self.door.core
@@ -86,6 +97,7 @@ class Broker(Generic[L]):
 
     def join(self, timeout: float) -> None:
         self.door.outbox.join(timeout)
+        self._deadlines.join(timeout)
 
     # -- a core that goes away and comes back
 
@@ -177,7 +189,8 @@ class Broker(Generic[L]):
 
     def leases(self, account: Account[L]) -> list[L]:
         with self.door.lock:
-            return [it.lease for it in account.by_key.values() if it.lease is not None]
+            held = [it for it in account.by_key.values() if it.lease is not None]
+            return [self._deals.lease_of(it) for it in held]
 
     # -- asks
 
@@ -193,7 +206,23 @@ class Broker(Generic[L]):
             deals = [self._deals.ask(account, it) for it in asked]
             for deal in deals:
                 self._accounts.claim(deal)
-            return deals
+        if asked[0].deadline_s:
+            # What is alike but for its key is explained once.
+            alike = (si.to_json(structs.replace(asks[0], allocation_key="")), asked[0].fits)
+            self._deadlines.add(deals, alike)
+        return deals
+
+    def _withdraw_late(self, passed: Sequence[Due]) -> None:
+        """They are withdrawn together; what each lacked is asked for as long as that is quick."""
+        end_s = time.monotonic() + inquiry.PATIENCE_S
+        reasons: dict[Hashable, str] = {}
+        for _, _, deal, alike in passed:
+            if deal.stage is not DealStage.WAITS:
+                continue
+            if alike not in reasons:
+                within_s = max(0.0, end_s - time.monotonic())
+                reasons[alike] = self.inquiry.reason(deal.account.id, deal.key, within_s)
+            self.door.unless_closed(partial(self._deals.pass_deadline, deal, reasons[alike]))
 
     @property
     def tags_without_fits(self) -> dict[str, str]:
@@ -205,6 +234,16 @@ class Broker(Generic[L]):
         if self.hearing.voice.answers("predicates"):
             return {}
         return {si.constants.TAG_PREDICATES: "false"}
+
+    def still_waits(self, deal: Deal[L], after_s: float) -> StillWaiting:
+        """Say what an ask waits for; one that was only looked at is not asked about."""
+        name, key = deal.account.id, deal.key
+        waited = f" after {after_s:g} s: " if after_s > 0 else ""
+        why = self.inquiry.reason(name, key, inquiry.PATIENCE_S) if waited else ""
+        return StillWaiting(
+            f"ask {key!r} of {name!r} still waits{waited}{why}. app.explain({key!r}).report() says "
+            "more; cancel() withdraws it, as ask(..., deadline=) does by itself"
+        )
 
     def withdraw(self, deal: Deal[L]) -> None:
         self.door.unless_closed(partial(self._deals.withdraw, deal))
@@ -222,3 +261,16 @@ class Broker(Generic[L]):
     def leave(self, reader: Subscription[AnyEvent[L]]) -> None:
         with self.door.lock:
             self._links.readers.leave(reader)
+
+
+class PendingAsk(NamedTuple, Generic[L]):
+    """An ask, for the future of its lease."""
+
+    broker: Broker[L]
+    deal: Deal[L]
+
+    def withdraw(self) -> None:
+        self.broker.withdraw(self.deal)
+
+    def still_waits(self, after_s: float) -> StillWaiting:
+        return self.broker.still_waits(self.deal, after_s)

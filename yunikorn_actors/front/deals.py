@@ -1,15 +1,24 @@
 """What becomes of deals: they wait, are placed, wanted back, and over."""
 
 import dataclasses
+import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import AskRejected, AskWithdrawn, CoreError, Duplicate, anew
-from yunikorn_actors.front.books import Account, Asked, Deal, DealStage
+from yunikorn_actors.errors import (
+    AskRejected,
+    AskWithdrawn,
+    CoreError,
+    DeadlinePassed,
+    Duplicate,
+    anew,
+)
+from yunikorn_actors.front.books import Account, Asked, Deal, DealStage, LeaseRef
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.events import LeaseOver, NotPlaced, Placed, WantedBack
 from yunikorn_actors.front.keys import Keys
@@ -56,6 +65,7 @@ class Deals(Generic[L]):
             running=asked.running,
             fits=asked.fits,
             promise=asked.promise,
+            deadline_s=asked.deadline_s,
         )
         self.keys.enter(deal)
         self.past.forget(deal)
@@ -81,12 +91,28 @@ class Deals(Generic[L]):
         deal.stage = DealStage.HELD
         if deal.is_placeholder:
             return None
+        lease = self.lease_of(deal)
+        promise, deal.promise = deal.promise, None
+        if promise is not None:
+            deal.lease = LeaseRef(lease, warn_of_dropped)
+            deal.lease.deal = deal
+        self._links.readers.tell(Placed(lease=lease))
+        if promise is not None:
+            # One that was cancelled a moment ago is given back as if it had been withdrawn.
+            promise.keep(lease, lease._release)
+        return lease
+
+    def lease_of(self, deal: Deal[L]) -> L:
+        """Return the lease of one that is placed, made anew if the program has dropped it."""
+        if deal.lease is not None and (lease := deal.lease()) is not None:
+            return lease
         release = partial(self._door.unless_closed, partial(self._release, deal))
-        deal.lease = self._make_lease(deal.running, release)
-        self._links.readers.tell(Placed(lease=deal.lease))
-        if deal.promise is not None:
-            deal.promise.keep(deal.lease)
-        return deal.lease
+        lease = self._make_lease(deal.running, release)
+        deal.lease = LeaseRef(lease)
+        if deal.stage is DealStage.WANTED:
+            lease.state, lease.reason = "wanted back", deal.reason
+            lease._want_back()
+        return lease
 
     # -- the program ends it
 
@@ -95,6 +121,17 @@ class Deals(Generic[L]):
         if deal.stage is not DealStage.WAITS:
             self._release(deal)
             return
+        self._take_back(deal)
+        self.past.keep(deal, "withdrawn", "its future was cancelled")
+
+    def pass_deadline(self, deal: Deal[L], reason: str) -> None:
+        if deal.stage is DealStage.WAITS:
+            self._take_back(deal)
+            which = f"ask {deal.key!r} of {deal.account.id!r}"
+            at = f"at its deadline, {deal.deadline_s:g} s"
+            self._not_placed(deal, DeadlinePassed(f"{which} was withdrawn {at}: {reason}"))
+
+    def _take_back(self, deal: Deal[L]) -> None:
         deal.stage = DealStage.OVER
         self.keys.withdraw(deal)
         self._links.outbox.put(
@@ -105,7 +142,6 @@ class Deals(Generic[L]):
                 termination_type=si.TerminationType.STOPPED_BY_RM,
             )
         )
-        self.past.keep(deal, "withdrawn", "its future was cancelled")
 
     def _release(self, deal: Deal[L]) -> None:
         if deal.stage in {DealStage.HELD, DealStage.WANTED}:
@@ -155,19 +191,21 @@ class Deals(Generic[L]):
         elif deal.stage is DealStage.WANTED:
             # A core that has begun anew asks again, perhaps for another reason.
             deal.wanted = release.termination_type
-        elif deal.stage is DealStage.HELD and deal.lease is not None:
+        elif deal.stage is DealStage.HELD:
+            lease = self.lease_of(deal)
             deal.stage, deal.wanted = DealStage.WANTED, release.termination_type
-            deal.lease.reason, deal.lease.state = reason, "wanted back"
-            self._links.readers.tell(WantedBack(lease=deal.lease))
-            deal.lease._want_back()
+            deal.reason = lease.reason = reason
+            lease.state = "wanted back"
+            self._links.readers.tell(WantedBack(lease=lease))
+            lease._want_back()
             late = partial(self._door.unless_closed, partial(self._grace_over, deal))
             self._links.outbox.later(self._links.terms.grace, late)
 
     def _grace_over(self, deal: Deal[L]) -> None:
-        if deal.stage is DealStage.WANTED and deal.lease is not None:
+        if deal.stage is DealStage.WANTED:
             self._give_back(deal)
             late = f"it was not released within {self._links.terms.grace:g} s"
-            self._close_lease(deal, "lost", f"{deal.lease.reason}; {late}")
+            self._close_lease(deal, "lost", f"{deal.reason}; {late}")
 
     # -- it is over
 
@@ -175,8 +213,14 @@ class Deals(Generic[L]):
         self, deal: Deal[L], error: CoreError, state: Literal["rejected", "withdrawn"]
     ) -> None:
         self.drop(deal)
-        if deal.promise is not None:
-            deal.promise.fail(error)
+        self._not_placed(deal, error, state)
+
+    def _not_placed(
+        self, deal: Deal[L], error: CoreError, state: Literal["rejected", "withdrawn"] = "withdrawn"
+    ) -> None:
+        promise, deal.promise = deal.promise, None
+        if promise is not None:
+            promise.fail(error)
             self.past.keep(deal, state, str(error))
             told = anew(error)
             self._links.readers.tell(
@@ -185,20 +229,38 @@ class Deals(Generic[L]):
 
     def lose(self, deal: Deal[L], reason: str) -> None:
         self.drop(deal)
-        self._close_lease(deal, "lost", reason)
-        if deal.lease is not None:
-            deal.lease._want_back()
+        lease = self._close_lease(deal, "lost", reason)
+        if lease is not None:
+            lease._want_back()
 
-    def _close_lease(self, deal: Deal[L], state: Literal["released", "lost"], why: str) -> None:
-        lease = deal.lease
-        if lease is None:
-            return
-        lease.reason = why or lease.reason
+    def _close_lease(self, deal: Deal[L], state: Literal["released", "lost"], why: str) -> L | None:
+        if deal.lease is None:
+            return None
+        lease = deal.lease() or self.lease_of(deal)
+        deal.lease = None
+        lease.reason = why or deal.reason
         lease.state = state
         self.past.keep(deal, state, lease.reason or "the program gave it back")
         self._links.readers.tell(LeaseOver(lease=lease))
+        return lease
 
     def drop(self, deal: Deal[L]) -> None:
         """Let go of it, and say nothing."""
         deal.stage = DealStage.OVER
         self.keys.leave(deal)
+
+
+def warn_of_dropped(lease: LeaseRef[Any]) -> None:
+    """Warn of a lease that the program has dropped, and not given back.
+
+    This runs wherever the collector does, so it takes no lock and changes nothing.
+    """
+    deal = lease.deal
+    if deal.lease is lease and not sys.is_finalizing():
+        where = f"{deal.key!r} of {deal.account.id!r} on {deal.running.node_id}"
+        warnings.warn(
+            f"lease {where} was dropped and not released, so its room stays taken: use it in a "
+            "`with` block, release() it, or find it in the leases of its application",
+            ResourceWarning,
+            stacklevel=2,
+        )

@@ -10,14 +10,24 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, Protocol, TypeVar
 
-from yunikorn_actors.errors import CoreStopped
+from yunikorn_actors.errors import CoreError, CoreStopped
+from yunikorn_actors.front.books import nothing
 from yunikorn_actors.front.callers import Callers
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.lease import BaseLease
 
 T = TypeVar("T")
+
+
+class Pending(Protocol):
+    """What a future of an ask is about, as long as the ask waits."""
+
+    def withdraw(self) -> None: ...
+
+    def still_waits(self, after_s: float) -> CoreError: ...
+
 
 OF_A_LEASE = frozenset(it for it in dir(BaseLease) if not it.startswith("_")) | {
     "running",
@@ -69,6 +79,7 @@ class FrontFuture(NoLease, Future[T]):
         self._callers = callers
         self._door = door
         self._process = os.getpid()
+        self._pending: Pending | None = None
 
     def add_done_callback(self, fn: "Callable[[Future[T]], object]") -> None:
         """Have it called with the future, on a thread of its own, once the future is done."""
@@ -76,14 +87,15 @@ class FrontFuture(NoLease, Future[T]):
         # A callback that held its own future would keep it, and its lease, from being dropped.
         super().add_done_callback(lambda done: call(partial(fn, done)))
 
-    def when_cancelled(self, withdraw: Callable[[], None]) -> None:
-        """Call it, on the thread that cancels, if the future is cancelled before it is done."""
+    def attach(self, pending: Pending) -> None:
+        """Withdraw it, on the thread that cancels, if the future is cancelled before it is done."""
+        self._pending = pending
 
         def look(done: Future[T]) -> None:
             if done.cancelled():
                 # Whoever waits for several futures at once hears of it only so.
                 done.set_running_or_notify_cancel()
-                withdraw()
+                pending.withdraw()
 
         super().add_done_callback(look)
 
@@ -91,19 +103,32 @@ class FrontFuture(NoLease, Future[T]):
         """Wait for the result, or raise what was set instead."""
         if not self.done():
             self._check_may_wait()
-        return super().result(timeout)
+        try:
+            return super().result(timeout)
+        except TimeoutError:
+            if not self.done():
+                raise self._still_waits(timeout) from None
+            return super().result()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the end; return what went wrong, or None."""
         if not self.done():
             self._check_may_wait()
-        return super().exception(timeout)
+        try:
+            return super().exception(timeout)
+        except TimeoutError:
+            if not self.done():
+                raise self._still_waits(timeout) from None
+            return super().exception()
 
     def _check_may_wait(self) -> None:
         if os.getpid() != self._process:
             check_process(self._process)
         if self._door.core._is_inside():
             self._door.check_may_wait("result")
+
+    def _still_waits(self, timeout: float | None) -> Exception:
+        return TimeoutError() if self._pending is None else self._pending.still_waits(timeout or 0)
 
     def __await__(self) -> NoReturn:
         raise self._of_threads()
@@ -124,9 +149,11 @@ class FuturePromise(Generic[T]):
     def __init__(self, callers: Callers, door: Door) -> None:
         self.future: FrontFuture[T] = FrontFuture(callers, door)
 
-    def keep(self, value: T) -> None:
-        with suppress(InvalidStateError):
+    def keep(self, value: T, otherwise: Callable[[], None] = nothing) -> None:
+        try:
             self.future.set_result(value)
+        except InvalidStateError:
+            otherwise()
 
     def fail(self, error: BaseException) -> None:
         with suppress(InvalidStateError):

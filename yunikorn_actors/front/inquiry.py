@@ -1,21 +1,30 @@
 """Answers the question what has become of an ask: from the books, or from the core."""
 
 from collections.abc import Mapping
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, Final
 
 from yunikorn_actors.errors import ConnectionLost, UnknownAsk
 from yunikorn_actors.front.accounts import Accounts
 from yunikorn_actors.front.books import DealStage
+from yunikorn_actors.front.callers import Callers
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.past import AskStatus, Past, status
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.si.form import check_names
 
+PATIENCE_S: Final = 1.0
+"""So long an error waits for the reason that it tells, and no longer."""
+UNSAID: Final = "the core has not said what it waits for"
+
 
 class Inquiry:
     """What is in the books is answered from the books; only of what waits is the core asked."""
 
-    def __init__(self, door: Door, terms: Terms, accounts: Accounts[Any], past: Past) -> None:
+    def __init__(
+        self, door: Door, terms: Terms, accounts: Accounts[Any], past: Past, callers: Callers
+    ) -> None:
+        self._callers = callers
         self._door = door
         self._partition = terms.full_partition
         self._accounts = accounts
@@ -44,6 +53,24 @@ class Inquiry:
             )
         text = f"{key} of {application}: it is on its way to the core, or back from it; ask again"
         return AskStatus(application=application, key=key, state="waiting", text=text)
+
+    def reason(self, application: str, key: str, within_s: float) -> str:
+        """Say what an ask waits for, for an error that must not come much later for it."""
+        said: Future[str] = Future()
+
+        def ask() -> None:
+            try:
+                status = self.explain(application, key)
+            except Exception:  # noqa: BLE001 - the edge: whatever it is, there is no reason to tell
+                said.set_result(UNSAID)
+            else:
+                said.set_result(status.text if status.why is None else status.why.reason)
+
+        self._callers.call(ask)
+        try:
+            return said.result(within_s)
+        except TimeoutError:
+            return UNSAID
 
     def _known(self, application: str, key: str) -> tuple[AskStatus | None, str]:
         """Return what the books say, or as what the core knows the ask that waits."""

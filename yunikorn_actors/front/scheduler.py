@@ -13,7 +13,6 @@ from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import ASYNC_FITS, Application, Made
 from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
-from yunikorn_actors.front.callers import Callers
 from yunikorn_actors.front.connection import Connection
 from yunikorn_actors.front.door import undone, wait
 from yunikorn_actors.front.events import Event, Events, Kind
@@ -76,9 +75,9 @@ class Scheduler:
             raise InvalidRequest(f"core: {told}")
         self.core: Final[Core] = core or SchedulerCore(settings=requests.patient_settings())
         """The core below, for whatever the front does not offer."""
-        self._callers = Callers()
         self._broker: Broker[Lease] = Broker(self.core, self._terms, Lease)
         self._broker.hearing.voice = _Voice(self._broker.fits_of, callback)
+        self._futures: Final = (self._broker.callers, self._broker.door)
         self.core._when_over.append(self._broker.core_is_over)
 
     # -- life
@@ -103,7 +102,6 @@ class Scheduler:
         self._broker.end(SchedulerClosed("the scheduler was closed"))
         self.core.stop(timeout)
         self._broker.join(timeout)
-        self._callers.close()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -137,7 +135,7 @@ class Scheduler:
         for the core; raises `NodeRejected` with its reason.
         """
         self._broker.door.check_may_wait("add_node")
-        accepted: FuturePromise[list[Lease]] = FuturePromise(self._callers, self._broker.door)
+        accepted: FuturePromise[list[Lease]] = FuturePromise(*self._futures)
         info = requests.node(self._terms, node_id, (vcore, memory, resources), attributes)
         self._broker.add_node(info, requests.read_running("add_node", running), accepted)
         with undone(partial(self._broker.remove_node, node_id)):
@@ -205,7 +203,7 @@ class Scheduler:
         - `tags`: as in `si.AddApplicationRequest`.
         """
         self._broker.door.check_may_wait("application")
-        accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers, self._broker.door)
+        accepted: FuturePromise[Account[Lease]] = FuturePromise(*self._futures)
         submission = requests.Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
             treatment={
@@ -221,8 +219,8 @@ class Scheduler:
         return Application(self._broker, account, user, self._make)
 
     def _make(self) -> Made[Future[Lease], Lease]:
-        promise: FuturePromise[Lease] = FuturePromise(self._callers, self._broker.door)
-        return Made(promise.future, promise, promise.future.when_cancelled)
+        promise: FuturePromise[Lease] = FuturePromise(*self._futures)
+        return Made(promise.future, promise, promise.future.attach)
 
     # -- what there is to see
 

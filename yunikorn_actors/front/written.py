@@ -154,7 +154,7 @@ def read_count(what: str, count: object) -> int:
     return count
 
 
-def read_timeout(what: str, timeout: str | float | None) -> int:
+def read_timeout(what: str, timeout: str | float | None, name: str = "timeout") -> int:
     """Return milliseconds, 0 for None; a number means seconds."""
     if timeout is None:
         return 0
@@ -163,7 +163,7 @@ def read_timeout(what: str, timeout: str | float | None) -> int:
         nanos = int(float(timeout) * 1e9)
     if nanos is None or nanos < _MILLION:
         raise InvalidRequest(
-            f"{what}: timeout: {shown(timeout)} is no time; give seconds, or text such as '10m'"
+            f"{what}: {name}: {shown(timeout)} is no time; give seconds, or text such as '10m'"
         )
     return nanos // _MILLION
 

@@ -233,10 +233,15 @@ class Why(Struct, frozen=True, kw_only=True):
         """Whether a repeat of it waits; one that was placed or rejected is explained as well."""
         return self.repeats > 0
 
-    def __str__(self) -> str:
-        said = f"{self.key} of {self.application_id}: {self.decisive}"
+    @property
+    def reason(self) -> str:
+        """What to look at first, in words, and whether victims are on their way out for it."""
         going = self.preempting is not None and self.preempting.victims
-        return f"{said}; {self.preempting.text}" if self.preempting and going else said
+        more = f"; {self.preempting.text}" if self.preempting and going else ""
+        return f"{self.decisive}{more}"
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.application_id}: {self.reason}"
 
     def report(self) -> str:
         """Say all of it, one thing on a line."""

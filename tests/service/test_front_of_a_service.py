@@ -1,0 +1,69 @@
+"""The front of a service does what the front of a core does."""
+
+import asyncio
+from collections.abc import Callable
+
+import hosting
+import pytest
+
+pytest.importorskip("grpc")
+from probes import PATIENCE_S, wait_until
+
+from yunikorn_actors import DeadlinePassed, StillWaiting, WouldBlock, connect, connect_async
+from yunikorn_actors.service.service import Serving
+
+assert hosting
+
+QUEUES = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: batch}
+    - {name: web, resources: {guaranteed: {vcore: 4}}, properties: {preemption.delay: 1ms}}
+"""
+PAIR = {"w": {"count": 2, "vcore": 2, "priority": 3}}
+
+
+def test_on_threads(serve: Callable[..., Serving]) -> None:
+    with connect(serve().parts["grpc"].address, QUEUES, grace=0.01) as s:
+        s.add_node("n1", vcore=4)
+        batch = s.application("etl", queue="root.batch", user="ann")
+        taken = [it.result(PATIENCE_S) for it in batch.ask("long", vcore=2, count=2)]
+        web = s.application("g", queue="root.web", user="bob", gang=PAIR)
+        members = [it.result(PATIENCE_S) for it in web.ask("m", group="w", count=2)]
+        assert [3, 3] == [it.running.priority for it in members]
+        wait_until(lambda: all(it.lost for it in taken))
+        future = batch.ask("big", vcore=5)
+        wait_until(lambda: batch.explain("big").why)
+        with pytest.raises(StillWaiting, match="all nodes together are smaller"):
+            future.result(0.01)
+        with pytest.raises(DeadlinePassed, match="all nodes together are smaller"):
+            batch.ask("late", vcore=5, deadline=0.05).result(PATIENCE_S)
+        blocked: list[bool] = []
+
+        def fits(_: str) -> bool:
+            try:
+                future.result()
+            except WouldBlock:
+                blocked.append(True)
+            return True
+
+        members[0].release()
+        batch.ask("t", vcore=1, fits=fits).result(PATIENCE_S).release()
+        assert blocked
+
+
+def test_on_a_loop(serve: Callable[..., Serving]) -> None:
+    async def run() -> None:
+        async with connect_async(serve().parts["grpc"].address, QUEUES) as s:
+            await s.add_node("n1", vcore=4)
+            app = await s.application("g", queue="root.web", user="bob", gang=PAIR)
+            members = await asyncio.gather(*app.ask("m", group="w", count=2))
+            assert [3, 3] == [it.running.priority for it in members]
+            with pytest.raises(DeadlinePassed, match="all nodes together are smaller"):
+                await app.ask("late", vcore=5, deadline=0.05)
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))

@@ -1,0 +1,92 @@
+"""Asks that have a deadline: those that still wait then are handed over, on a thread of its own.
+
+Its own, because that waits for the core: an ask that is withdrawn says what it waited for.
+"""
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+from yunikorn_actors.front.books import Deal, DealStage
+
+KEPT_MIN: Final = 1_000
+"""So many are kept before those that wait no longer are looked for."""
+
+
+class Due(NamedTuple):
+    """What is handed over; the first two put it in order."""
+
+    at_s: float
+    number: int
+    deal: Deal[Any]
+    alike: Hashable
+    """The same for asks that wait for the same."""
+
+
+class Deadlines:
+    """Starts its thread with the first deadline; most programs have none."""
+
+    def __init__(
+        self, passed: Callable[[Sequence[Due]], None], failed: Callable[[BaseException], None]
+    ) -> None:
+        """`passed` gets what still waits; `failed` is told what that raised, and is the end."""
+        self._passed = passed
+        self._failed = failed
+        self._changed = threading.Condition()
+        self._due: list[Due] = []
+        self._kept_max = KEPT_MIN
+        self._numbers = count()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, deals: Sequence[Deal[Any]], alike: Hashable) -> None:
+        now_s = time.monotonic()
+        with self._changed:
+            if self._is_closed:
+                return
+            for deal in deals:
+                due = Due(now_s + deal.deadline_s, next(self._numbers), deal, alike)
+                heapq.heappush(self._due, due)
+            if len(self._due) > self._kept_max:
+                self._due = [it for it in self._due if it.deal.stage is DealStage.WAITS]
+                heapq.heapify(self._due)
+                self._kept_max = max(KEPT_MIN, 2 * len(self._due))
+            if self._thread is None:
+                name = "yunikorn-actors-deadlines"
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._due.clear()
+            self._changed.notify()
+
+    def join(self, timeout: float) -> None:
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            while passed := self._await_passed():
+                self._passed(passed)
+        except BaseException as error:  # noqa: BLE001 - the edge: whatever it is, it is told
+            self._failed(error)
+
+    def _await_passed(self) -> list[Due]:
+        """Wait for deadlines; nothing comes after the end."""
+        with self._changed:
+            while not self._is_closed:
+                now_s = time.monotonic()
+                passed: list[Due] = []
+                while self._due and self._due[0].at_s <= now_s:
+                    passed.append(heapq.heappop(self._due))
+                if passed:
+                    return passed
+                self._changed.wait(self._due[0].at_s - now_s if self._due else None)
+            return []
