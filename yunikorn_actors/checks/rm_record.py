@@ -554,7 +554,8 @@ class RmRecord:
             self._unasked(notice, faults)
         else:
             asked.was_placed = True
-            wrong = _unlike(notice, asked)
+            # A core before this one may have been asked in another way.
+            wrong = "" if self._was_restored else _unlike(notice, asked)
             if wrong:
                 faults.append(self._fault("G16", notice, wrong))
         count = self._placed[uuid] = self._placed.get(uuid, 0) + 1

@@ -8,6 +8,7 @@ Which of the files count is in `row`, what stands in them in `reading`.
 import errno
 import fcntl
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -154,11 +155,13 @@ class Folder:
         self.sync()
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(
+    descriptor: int, data: bytes, write: Callable[[int, memoryview], int] = os.write
+) -> None:
     """Write all of it; a disk that gets full takes a part first."""
     view = memoryview(data)
     while view:
-        view = view[os.write(descriptor, view) :]
+        view = view[write(descriptor, view) :]
 
 
 def _hold(lock: int, path: Path) -> None:

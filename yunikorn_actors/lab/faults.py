@@ -24,6 +24,8 @@ _FREEZE_MAX: Final = 30
 """The longest time that the mail of a machine is held, in events."""
 _SLOW_MAX: Final = 150
 """The same for the callback of a resource manager."""
+_RESTARTS: Final = 1_000_000
+"""So many ways there are in which the files of a core that ends may be left."""
 _TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in CONFIRMED))
 
 Offer = Callable[[World, Draw], Entry | None]
@@ -131,12 +133,15 @@ FAULTS: Final[dict[str, Offer]] = {
     "join": lambda world, draw: _one(draw, "join", _joinable(world)),
     "fail": _fail,
     "propose": offer,
+    "restart": lambda _, draw: Entry("restart", f"core by {draw.number(_RESTARTS)}"),
 }
 """The faults by name, each with what draws one of its kind."""
 
 _MANNERS: Final = ("", "", "", "later", "later", "twice", "never", "as")
 _COUNTS: Final = (1, 1, 2, 3, 5)
 """How many faults a disturbed run has."""
+_ENDS: Final = (1, 1, 2)
+"""How often the core of a run ends that has this fault."""
 _JOINED_SHARE: Final = 0.5
 """So much of what may be joined is, in a run that joins."""
 _FAILURES_MAX: Final = 2
@@ -153,13 +158,19 @@ class Faulty:
     def __init__(self, schedule: Schedule, draw: Draw, kinds: Sequence[str], length: int) -> None:
         self._schedule = schedule
         self._draw = draw
-        chosen = tuple(kind for kind in kinds if draw.chance(0.5)) or (draw.one_of(kinds),)
+        others = [kind for kind in kinds if kind != "restart"]
+        chosen = tuple(kind for kind in others if draw.chance(0.5))
+        if others and not chosen:
+            chosen = (draw.one_of(others),)
         self._confirms = "confirm" in chosen
         self._kinds = chosen
         self._waiting: dict[str, None] | None = {} if "join" in chosen else None
         """What was asked whether it joins; None in a run in which nothing does."""
-        count = draw.one_of(_COUNTS)
+        count = draw.one_of(_COUNTS) if chosen else 0
         self._moments = sorted((draw.number(length) for _ in range(count)), reverse=True)
+        ends = draw.one_of(_ENDS) if "restart" in kinds else 0
+        self._ends = sorted((draw.number(length) for _ in range(ends)), reverse=True)
+        """Moments at which the core ends: a run of which it is a part has one at least."""
         self._failures = 0
         self._events = 0
         self.watched = None if {"fail", "join"} & {*chosen} else schedule.watched
@@ -170,6 +181,9 @@ class Faulty:
             joins = self._joining(world, self._waiting)
             if joins is not None:
                 return joins
+        if self._ends and self._ends[-1] <= self._events:
+            self._ends.pop()
+            return FAULTS["restart"](world, self._draw)
         if self._moments and self._moments[-1] <= self._events:
             self._moments.pop()
             fault = self._fault(world)

@@ -8,14 +8,17 @@ delivers first in, first out, and goes on with the case when all is quiet.
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from yunikorn_actors import si
+from yunikorn_actors.core.backlog import Backlog
+from yunikorn_actors.core.due import ArmedTimers
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, oldest
+from yunikorn_actors.drivers.simulator.quiescence import RestWatch
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
-from yunikorn_actors.errors import UnknownResourceManager
+from yunikorn_actors.errors import NoReply, UnknownResourceManager
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.scenario_promises import Glimpse, promises_of
 from yunikorn_actors.lab.tape import Entry, Verb
@@ -40,12 +43,15 @@ from yunikorn_actors.messages.base import (
     Message,
     is_callback,
 )
+from yunikorn_actors.messages.queries import Declined
+from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.scenario.actual_values import Views
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.resource_manager import CONFIRMED, ChoosyResourceManager
 from yunikorn_actors.scenario.step_structs import Advance, Config, Register
 
+_C = TypeVar("_C")
 _OUTSIDE: Final = frozenset({GATEWAY, TIMER})
 
 
@@ -365,6 +371,18 @@ class World:
                     wanted = si.TerminationType[type_] if type_ else release.termination_type
                     manager.confirm(release.application_id, key, wanted, release.partition_name)
 
+    # -- another core
+
+    def checker(self, kind: type[_C]) -> _C | None:
+        """Return what judges this run in some way; None if nothing does."""
+        return next((it for it in self._checkers if isinstance(it, kind)), None)
+
+    def begin_again(self, restored: CoreRestored) -> None:
+        """Have the core end between two messages, and another begin with its truth."""
+        self.late.clear()
+        self.frozen.clear()
+        self.simulator.begin_again(restored)
+
     # -- the end
 
     def _close(self) -> None:
@@ -467,6 +485,10 @@ class LabSimulator(Simulator):
         """Those of them that are being handled."""
         self._is_late: bool | None = None
         """Whether the machine at work fails after its message; None if it does not fail."""
+        self._lives = 1
+        """How many cores there were."""
+        self._awaited: dict[str, None] = {}
+        """Addresses at which calls wait for their answers."""
         self._world = world
         self._sendings: Counter[str] = Counter()
 
@@ -483,6 +505,51 @@ class LabSimulator(Simulator):
             if not self.step():
                 return
         raise Endless(_endless(self._world.case))
+
+    # -- another core
+
+    @property
+    def has_begun_again(self) -> bool:
+        return self._lives > 1
+
+    def begin_again(self, restored: CoreRestored) -> None:
+        """Lose all that is under way, and begin with this; a call that waits is refused."""
+        for book in (
+            self._registered, self._coming, self._following, self._callbacks, self._followers,
+            self._channels, self.names, self.cancelled, self.failing, self.joining, self._dead,
+        ):  # fmt: skip
+            book.clear()
+        self._timers, self._rest = ArmedTimers(), RestWatch()
+        declined = Declined(reason="the core has ended")
+        self._replies.update(dict.fromkeys(self._awaited, declined))
+        self._lives += 1
+        self._topology.instance = f"{INSTANCE}-{self._lives}"
+        self.machines = self._topology.first_machines()
+        self._post(CONTEXT, restored, "restart")
+        self.deliver_from((GATEWAY, CONTEXT))
+
+    def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
+        awaited: list[str] = []
+
+        def noted(reply_to: str) -> None:
+            awaited.append(reply_to)
+            self._awaited[reply_to] = None
+            post(reply_to)
+
+        try:
+            return super()._await_answer(noted, stimulus)
+        finally:
+            for it in awaited:
+                del self._awaited[it]
+
+    def _await_room(self, backlog: Backlog) -> None:
+        """Wait for the core that there is: the next one knows nothing of this."""
+        life = self._lives
+        while self._at is None and backlog.is_full and life == self._lives:
+            if not self.step():
+                raise NoReply("everything was handled, and the backlog is full")
+
+    # -- messages
 
     def deliver_from(self, channel: Channel) -> None:
         number = self._channels[channel][0][0]

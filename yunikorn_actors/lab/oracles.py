@@ -9,6 +9,7 @@
   G30).
 - `NodesReported`: each node is as its resource manager reported it (G01).
 - `Timers`: each timer is due when the rules say, and at rest those are armed that serve (G21).
+- `Ended`: what the journal of a core that ended has in its files is what the core had.
 - `Zero`: when all applications are gone and time has passed, nothing is left (G29).
 """
 
@@ -24,8 +25,10 @@ from yunikorn_actors.lab.node_oracle import NodesReported
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.rm_proxy_oracle import Proxied
 from yunikorn_actors.lab.sides import sides
+from yunikorn_actors.lab.sides.restarted import Ended
 from yunikorn_actors.lab.timer_oracle import Timers
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.state.facts import AllocationReleased, Fact
@@ -48,6 +51,7 @@ def oracles() -> tuple[Checker, ...]:
         Rest(),
         Records(records),
         Zero(),
+        Ended(),
     )
 
 
@@ -68,7 +72,7 @@ class Rest(Oracle):
             if partition.state.is_held:
                 # Its resource manager is lost, and hears and confirms nothing.
                 continue
-            _fail("at rest", _unfinished(world, partition.state))
+            _fail("at rest", _unfinished(world, partition))
             _fail("at rest", _counted_in_vain(partition.state))
             refuses = refusals_of(world.stage.manager(partition.rm_id))
             _fail("at rest", stuck(partition.state, refuses, APP_TAG_COMPLETING_DISABLE))
@@ -119,13 +123,29 @@ def refusals_of(manager: si.ResourceManagerCallback | None) -> Refuses:
     return refuses
 
 
-def _unfinished(world: World, state: PartitionState) -> Iterator[str]:
-    for app in state.applications.values():
+def _unfinished(world: World, partition: PartitionContext) -> Iterator[str]:
+    # After a restart the core waits for a report; what is not in it is taken for confirmed then.
+    awaited = () if partition.awaited is None else partition.awaited.uuids
+    for app in partition.state.applications.values():
         for uuid, item in app.allocations.items():
-            if item.releasing is not None and not _is_never_confirmed(world, item.spec.key):
+            if uuid in awaited or item.releasing is None or _is_unheard(world, partition, uuid):
+                continue
+            if not _is_never_confirmed(world, item.spec.key):
                 yield f"G29: {item.spec.key} of {app.id} is still to be confirmed"
                 if uuid in app.swaps:
                     yield f"G11: {app.swaps[uuid].key} of {app.id} is parked for it"
+
+
+def _is_unheard(world: World, partition: PartitionContext, uuid: str) -> bool:
+    """Whether a core before this one placed it, and ended before its manager was notified.
+
+    Such a manager does not know what it is to end, and asks for it again.
+    """
+    records = world.checker(RecordChecker)
+    if records is None or not world.simulator.has_begun_again:
+        return False
+    known = records.running().get(partition.rm_id, ())
+    return all(it.uuid != uuid for it in known)
 
 
 def _is_never_confirmed(world: World, key: str) -> bool:

@@ -37,6 +37,7 @@ from yunikorn_actors.messages.base import (
     Message,
     is_manager,
 )
+from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import PreemptionDecided, VictimMarked
 from yunikorn_actors.state.partition import PartitionState
@@ -86,6 +87,9 @@ class _Registration:
 
 class Proxied(Oracle):
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._coming: dict[str, str] = {}
         self._registered: dict[str, _Registration] = {}
         self._is_behind = False
@@ -106,6 +110,8 @@ class Proxied(Oracle):
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         faults: list[str] = []
+        if isinstance(delivery.message, CoreRestored):
+            self._begin()
         if delivery.mailbox == RM_PROXY and delivery is simulator.last:
             faults.extend(self._handled(simulator, delivery.message))
         elif delivery.mailbox == CONTEXT:

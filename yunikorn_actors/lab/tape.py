@@ -37,7 +37,7 @@ ENTRIES_MAX: Final = 20_000
 
 Verb = Literal[
     "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce", "lose",
-    "reload", "register", "freeze", "thaw", "join", "fail", "propose",
+    "reload", "register", "restart", "freeze", "thaw", "join", "fail", "propose",
 ]  # fmt: skip
 THE_END: Final = "the end"
 """What is held until then is delivered when nothing else is left to happen."""
@@ -102,6 +102,7 @@ _FORMS: Final[dict[str, _Form]] = {
     "bounce": _form(r"application \S+", True, "bounce application ID after EVENT"),
     "reload": _form(r"queues of \S+", True, "reload queues of RM after EVENT"),
     "register": _form(r"\S+ again", True, "register RM again after EVENT"),
+    "restart": _form(r"core by \d{1,9}", True, "restart core by NUMBER after EVENT"),
     "lose": _form(r"manager \S+", True, "lose manager RM after EVENT"),
     "freeze": _form(rf"{_MAILBOX}(?: for \d{{1,6}})?", True, "freeze MAILBOX after EVENT"),
     "thaw": _form(_MAILBOX, True, "thaw MAILBOX after EVENT"),
@@ -291,13 +292,13 @@ def _faults_in_event(event: str) -> Iterator[str]:
         yield from faults_in_message(event)
 
 
+_ACTS_OF_MANAGERS: Final = (
+    "flap", "drain", "open", "shrink", "bounce", "reload", "register", "lose", "restart",
+)  # fmt: skip
 _CALL: Final = "|".join(
     (
         _STEP,
-        *(
-            f"{verb} {_FORMS[verb].what.pattern}"
-            for verb in ("flap", "drain", "open", "shrink", "bounce", "reload", "register", "lose")
-        ),
+        *(f"{verb} {_FORMS[verb].what.pattern}" for verb in _ACTS_OF_MANAGERS),
     )
 )
 """What a resource manager does, so that it may have to wait for the core."""

@@ -8,14 +8,24 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from yunikorn_actors.checks.notices import Placed
+from yunikorn_actors.drivers.simulator.records import RecordChecker
 from yunikorn_actors.lab.case import EVENTS_MAX, CaseStep
 from yunikorn_actors.lab.harness import World
+from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.rogue_scheduler import propose
+from yunikorn_actors.lab.sides.restarted import Ended
 from yunikorn_actors.lab.tape import Verb
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM
+from yunikorn_actors.values.ids import partition_name
 
 _S = TypeVar("_S", bound=w.Step)
+_M = TypeVar("_M", bound=w.ManagerStep)
+_STAY_AWAY: Final = 4
+"""One resource manager in so many does not come back when the core does."""
+_ASKED_AGAIN: Final = 4
+"""So many of the last asks are made again after a restart."""
 
 Act = Callable[[World, str], bool]
 """Returns whether anything came of it."""
@@ -136,6 +146,46 @@ def _lose(world: World, what: str) -> bool:
     return True
 
 
+def _restart(world: World, what: str) -> bool:
+    """The core ends, another goes on with its journal; managers register with it and report."""
+    ended, records = world.checker(Ended), world.checker(RecordChecker)
+    if ended is None or records is None:
+        return False
+    draw = Draw(int(what.removeprefix("core by ")))
+    running = records.running()
+    world.begin_again(ended.truth(draw))
+    for rm_id, placed in running.items():
+        # One that does not come at once may come by a step of the case.
+        if not draw.once_in(_STAY_AWAY):
+            again = w.Register(rm=rm_id, config=world.queues_of(rm_id))
+            _perform(world, f"restart {what}", again, *_report(world, placed, rm_id))
+    return True
+
+
+def _report(world: World, placed: list[Placed], rm_id: str) -> Iterator[w.Step]:
+    """Yield what a resource manager submits again: applications, nodes with work, asks."""
+
+    def own(kind: type[_M]) -> Iterator[_M]:
+        done = (it.step for it in world.done() if isinstance(it.step, kind))
+        return (it for it in done if (it.rm or DEFAULT_RM) == rm_id)
+
+    yield from {it.id: it for it in own(w.AddApp)}.values()
+    nodes = {id_: it for it in own(w.CreateNode) for id_ in it.names()}
+    for id_, node in nodes.items():
+        partition = partition_name(rm_id, node.partition)
+        work = tuple(
+            w.Running(
+                key=it.key, app=it.application_id, resource=it.resource, uuid=it.uuid,
+                task_group=it.task_group, placeholder=it.placeholder, priority=it.priority,
+                tags=it.tags,
+            )
+            for it in placed
+            if it.node_id == id_ and partition_name(rm_id, it.partition) == partition
+        )  # fmt: skip
+        yield replace(node, id=id_, ids=(), count=None, allocations=work)
+    yield from [*own(w.AddAsk)][-_ASKED_AGAIN:]
+
+
 def _freeze(world: World, what: str) -> bool:
     """Hold the mail of a machine: for so many events, or until it thaws."""
     mailbox, _, events = what.partition(" for ")
@@ -170,6 +220,7 @@ ACTS: Final[dict[Verb, Act]] = {
     "bounce": _bounce,
     "reload": _reload,
     "register": _register,
+    "restart": _restart,
     "lose": _lose,
     "freeze": _freeze,
     "thaw": _thaw,

@@ -7,6 +7,7 @@ when Context has recorded them.
 from functools import partial
 from typing import Any
 
+from yunikorn_actors.checks.notices import Placed
 from yunikorn_actors.checks.registrations import NOTED, Registrations
 from yunikorn_actors.checks.rm_record import RmRecord, States
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -45,6 +46,10 @@ class RecordChecker:
     """Compares what each resource manager has requested and was notified of with the truth."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing: a core that begins again answers nothing that another was asked."""
         self._registrations = Registrations(follows_facts=True)
         self._at_context: dict[str, RmRecord] = {}
         """The record of the registration under which Context works for a resource manager."""
@@ -81,6 +86,7 @@ class RecordChecker:
 
     def _follow(self, simulator: Simulator, message: Message) -> None:
         if isinstance(message, CoreRestored):
+            self._begin()
             self._registrations.restored(
                 it.registration.rm_id for it in message.registered.managers
             )
@@ -177,6 +183,10 @@ class RecordChecker:
             return []
         wanted = f"a rejection: {reason}" if reason else "an acceptance"
         return [f"G25: {what} was answered by {message}, expected {wanted}"]
+
+    def running(self) -> dict[str, list[Placed]]:
+        """Return what each registered resource manager knows to run."""
+        return {it.rm_id: [*it.running.values()] for it in self._registrations.current()}
 
     # -- at rest
 

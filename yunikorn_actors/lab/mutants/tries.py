@@ -23,7 +23,7 @@ EVENTS_MAX: Final = 2_000
 """The cases are small: what goes on for longer never ends."""
 CASES: Final = PACKAGE / "lab/cases"
 UNDISTURBED: Final = "undisturbed"
-_FAULTS: Final = tuple(kind for kind in FAULTS if kind != "join")
+_FAULTS: Final = tuple(kind for kind in FAULTS if kind not in {"join", "restart"})
 """Joining makes long tapes, and no mutant here is about it."""
 STRATEGIES: Final[dict[str, tuple[int | None, tuple[str, ...]]]] = {
     "held": (None, ()),

@@ -71,6 +71,8 @@ class Journaled(Oracle):
         assert isinstance(context, Context)
         if context is not self._context:
             self._begin(context, simulator.machines[EVENT_PUBLISHER])
+            if isinstance(delivery.message, CoreRestored):
+                self._truth.begin_with(stored(delivery.message))
         entry = self._entries.of(simulator.taken, simulator.effects, delivery.at_ns)
         if entry is None:
             return
@@ -130,7 +132,7 @@ class Journaled(Oracle):
         """Have the state go through a snapshot, as bytes."""
         self._until_fold = self._draw.whole(1, _FOLDED_AFTER)
         made = Truth()
-        made.begin_with(_stored(self._truth.told()))
+        made.begin_with(stored(self._truth.told()))
         if made.digest() != self._truth.digest():
             raise WrongReplay("a snapshot does not make the state that it was written from")
         self._truth = made
@@ -140,7 +142,7 @@ class Journaled(Oracle):
     def _again(self) -> Truth:
         """Make the truth once more: it will be spoilt."""
         made = Truth()
-        made.begin_with(_stored(self._truth.told()))
+        made.begin_with(stored(self._truth.told()))
         return made
 
     def _unrefused(self, core: Context, now_ns: int) -> Iterator[str]:
@@ -180,15 +182,10 @@ class Journaled(Oracle):
 
     def _differences(self, simulator: Simulator) -> Iterator[str]:
         assert self._context is not None
-        made, core = self._truth, self._context
-        theirs = {(name, it.epoch): it.state for name, it in core.partitions.items()}
-        if made.registered != core.registered:
-            yield f"it has {differing(made.registered, core.registered)} of who is registered"
-        if made.states.keys() != theirs.keys():
-            yield f"it has the partitions {[*made.states]}, and the core {[*theirs]}"
+        faults = [*of_core(self._truth, self._context)]
+        yield from faults
+        if faults:
             return
-        for life, state in theirs.items():
-            yield from _of_partition(life[0], made.states[life], state)
         if simulator.is_at_rest:
             yield from self._of_records(simulator.machines[EVENT_PUBLISHER])
             yield from self._of_timers(simulator)
@@ -209,7 +206,7 @@ class Journaled(Oracle):
     def _of_timers(self, simulator: Simulator) -> Iterator[str]:
         """Have another core begin, and look at what it arms."""
         again = simulator.first_machines()[CONTEXT]
-        effects = again.handle(_stored(self._truth.told()), simulator.now_ns)
+        effects = again.handle(stored(self._truth.told()), simulator.now_ns)
         made = {it.name: it.due_ns for it in effects if isinstance(it, SetTimer)}
         lives = [f"/{name}#{epoch}" for name, epoch in self._truth.states]
         for name, due_ns in simulator.armed(CONTEXT).items():
@@ -232,6 +229,18 @@ class Journaled(Oracle):
         return False
 
 
+def of_core(made: Truth, core: Context) -> Iterator[str]:
+    """Say in what the truth that was read differs from that of the core."""
+    theirs = {(name, it.epoch): it.state for name, it in core.partitions.items()}
+    if made.registered != core.registered:
+        yield f"it has {differing(made.registered, core.registered)} of who is registered"
+    if made.states.keys() != theirs.keys():
+        yield f"it has the partitions {[*made.states]}, and the core {[*theirs]}"
+        return
+    for life, state in theirs.items():
+        yield from _of_partition(life[0], made.states[life], state)
+
+
 def _of_partition(name: str, made: PartitionState, truth: PartitionState) -> Iterator[str]:
     if are_alike(truth, made):
         return
@@ -240,5 +249,5 @@ def _of_partition(name: str, made: PartitionState, truth: PartitionState) -> Ite
         yield f"of {name} it has {found}"
 
 
-def _stored(told: CoreRestored) -> CoreRestored:
+def stored(told: CoreRestored) -> CoreRestored:
     return msgpack.decode(encode(told), type=CoreRestored)

@@ -22,6 +22,7 @@ from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_manager
+from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.service.cluster.merge import merged
 from yunikorn_actors.service.cluster.recovery_report import Holdings, Response
 from yunikorn_actors.service.cluster.split import Request, home_of, names_in, split
@@ -111,11 +112,13 @@ class Ported(Oracle):
         """By resource manager."""
         self._coming: dict[str, _Portal] = {}
         """By callback: those that register. What is sent meanwhile is for the new life."""
+        self._has_begun_again = False
+        """Whether the core knows of its journal what no portal of this run has seen."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         assert isinstance(simulator, LabSimulator)
         message, faults = delivery.message, list[str]()
-        if delivery.mailbox == RM_PROXY:
+        if delivery.mailbox == RM_PROXY or isinstance(message, CoreRestored):
             self._register(message)
             if isinstance(message, _REQUESTS):
                 faults.extend(self._say(message.request))
@@ -146,12 +149,13 @@ class Ported(Oracle):
             case rm.RMRegistered():
                 portal = self._coming.pop(message.callback, None)
                 self._portals.pop(message.rm_id, None)
-                if portal is not None:
+                if portal is not None and not self._has_begun_again:
                     self._portals[message.rm_id] = portal
             case rm.RMRegistrationRejected():
                 self._coming.pop(message.callback, None)
-            case rm.RMLost() | rm.RMUnregistered() | rm.ConfigurationRequested():
+            case rm.RMLost() | rm.RMUnregistered() | rm.ConfigurationRequested() | CoreRestored():
                 # With other queues another core may refuse what this one has.
+                self._has_begun_again |= isinstance(message, CoreRestored)
                 self._portals.clear()
                 self._coming.clear()
 

@@ -69,6 +69,10 @@ class ReadAlong(Oracle):
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         assert isinstance(simulator, LabSimulator)
+        if simulator.has_begun_again:
+            # Why asks wait that waited before that, no read side of this core was notified of.
+            self._context = None
+            return
         if delivery.mailbox == CONTEXT and delivery is simulator.last:
             self._hear(simulator)
         if self._context is not simulator.machines[CONTEXT]:

@@ -22,6 +22,7 @@ from yunikorn_actors.lab.swarm.world_parts import (
     Wanted,
     drawn_parts,
     faults_among,
+    with_restart,
 )
 from yunikorn_actors.lab.swarm.worlds import World
 from yunikorn_actors.scenario.document import scenario_of
@@ -91,11 +92,12 @@ def drawn(seed: int, number: int, wanted: Wanted = ALL) -> Drawn:
     is_fused = "fused" in parts and "several-schedulers" not in parts
     schedulers = draw.whole(2, 3) if "several-schedulers" in parts else 1
     case = _case(written(script), f"swarm-{seed}-{number}.yaml")
+    strategy, order = draw.one_of(_STRATEGIES), draw.number(_SEEDS)
     return Drawn(
         seed=seed,
         number=number,
-        parts=parts,
+        parts=with_restart(draw, parts, wanted),
         case=case.on("fused" if is_fused else "proposing", schedulers),
-        strategy=draw.one_of(_STRATEGIES),
-        order=draw.number(_SEEDS),
+        strategy=strategy,
+        order=order,
     )

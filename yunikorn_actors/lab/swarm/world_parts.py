@@ -15,6 +15,7 @@ from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.random_draw import Draw
 
 FAULT: Final = "fault-"
+RESTART: Final = f"{FAULT}restart"
 OFTEN: Final = 0.5
 SELDOM: Final = 0.2
 
@@ -85,6 +86,7 @@ PARTS: Final[dict[str, float]] = {
     "due-times": OFTEN,
     "bursts": OFTEN,
     **{f"{FAULT}{name}": OFTEN if name != "propose" else 0.3 for name in FAULTS},
+    RESTART: 0.12,
 }
 """Each with the share of the runs that have it."""
 
@@ -111,7 +113,7 @@ UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
     "late-placeholders", "back-off",
-    *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire")),
+    *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire", "restart")),
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
 _JUDGED_SHARE: Final = 0.3
@@ -171,18 +173,28 @@ _BESIDE_FOCUS: Final = 0.3
 
 def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
     """Draw for each part whether a run has it; what is drawn for one is the same for all wishes."""
-    drawn = {name for name, share in PARTS.items() if draw.chance(share)}
+    drawn = {name for name, share in PARTS.items() if name != RESTART and draw.chance(share)}
     if draw.chance(_FOCUSED_SHARE):
         focus = draw.one_of(_FOCI)
         drawn = {
             name
             for name in PARTS
-            if draw.chance(_OF_FOCUS if name in focus else _BESIDE_FOCUS)
+            if name != RESTART
+            and draw.chance(_OF_FOCUS if name in focus else _BESIDE_FOCUS)
             and (name in focus or name in drawn)
         }
     if draw.chance(_JUDGED_CONTESTS if _OF_RULES & drawn else _JUDGED_SHARE):
         drawn -= UNKNOWN_TO_MODEL
     return frozenset(set(wanted.only) or drawn) - frozenset(wanted.without)
+
+
+def with_restart(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
+    """Draw whether the core of a run ends in the middle; drawn last, it changes nothing else.
+
+    Runs that the model can judge are few enough, so none of them has it.
+    """
+    may_have = not wanted.only and RESTART not in wanted.without and parts & UNKNOWN_TO_MODEL
+    return parts | {RESTART} if may_have and draw.chance(PARTS[RESTART]) else parts
 
 
 def faults_among(parts: Iterable[str]) -> tuple[str, ...]:

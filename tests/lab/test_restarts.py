@@ -1,0 +1,42 @@
+"""Cores that end in the middle of a drawn run, and begin again with what their files have."""
+
+import pytest
+
+from yunikorn_actors.lab.mutants.corpus import CORPUS
+from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.swarm.drawn import drawn
+from yunikorn_actors.lab.swarm.swarm_runs import Plan, played
+from yunikorn_actors.lab.swarm.world_parts import RESTART, Wanted
+from yunikorn_actors.messages.restart import CoreRestored
+
+RESTARTS = Wanted(only=(RESTART, "several-managers", "runs", "bursts", "waits", "fault-freeze"))
+ON_FILES = ("M264", "M266", "M269")
+
+
+def test_a_core_ends_and_what_its_managers_report_fits_what_it_knows() -> None:
+    begun = 0
+    for number in range(1, 9):
+        run = drawn(1, number, RESTARTS)
+        outcome = explore(run.case, run.schedule(), run.checkers())
+        assert outcome.ok, outcome.violation
+        begun += sum(isinstance(it.message, CoreRestored) for it in outcome.deliveries)
+    assert begun > 5, "vacuous: hardly a core began again"
+
+
+def test_few_worlds_have_it_and_nothing_else_changes_by_it() -> None:
+    pairs = [(drawn(1, it), drawn(1, it, Wanted(without=(RESTART,)))) for it in range(1, 60)]
+    assert 0 < sum(one.parts != other.parts for one, other in pairs) < 10
+    for one, other in pairs:
+        assert one.parts - {RESTART} == other.parts
+        assert (one.case, one.strategy, one.order) == (other.case, other.strategy, other.order)
+
+
+@pytest.mark.parametrize("id_", ON_FILES)
+def test_what_is_wrong_with_the_files_of_a_journal_is_found(id_: str) -> None:
+    (mutant,) = (it for it in CORPUS if it.id == id_)
+    plan = Plan(seed=1, wanted=RESTARTS)
+    with mutant.applied():
+        found = (played(plan, number).run.violation for number in range(1, 40))
+        violation = next((it for it in found if it is not None), None)
+    assert violation is not None
+    assert violation.text.startswith("journal of a core that ended")

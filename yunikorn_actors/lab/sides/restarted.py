@@ -1,0 +1,199 @@
+"""What the journal of a core that ended has in its files, which the next core goes on with.
+
+While the core runs its records are kept in memory. Where it ends they are written as a core writes
+them: into files behind each other, by a disk that takes a part at a time, with a part of a record
+behind the last one. Sometimes a power cut takes the end of a file, and so the file behind it. What
+is read from there has to be what the core had.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from msgspec.structs import replace
+
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.errors import JournalError
+from yunikorn_actors.journal.file_sequence import row_of
+from yunikorn_actors.journal.folder import Folder, write_all
+from yunikorn_actors.journal.frames import check_of, framed
+from yunikorn_actors.journal.headers import EARLY, ENTRIES, Place, header_of
+from yunikorn_actors.journal.journaled_context import Entries
+from yunikorn_actors.journal.restore import Reading, read
+from yunikorn_actors.journal.restored_state import Entry, Truth, stored_entry
+from yunikorn_actors.journal.snapshots import write_part
+from yunikorn_actors.lab.harness import Oracle
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.sides.journaled import of_core, stored
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.messages.codec import encode
+from yunikorn_actors.messages.restart import CoreRestored
+
+_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder of its own in there
+_ID: Final = "drawn"
+_ROTATIONS_MAX: Final = 2
+_POWER_CUTS: Final = 3
+"""One end in so many is one of the computer, not of the core alone."""
+
+
+class Ended(Oracle):
+    """Keeps the records of the core that runs."""
+
+    def __init__(self) -> None:
+        self._context: Context | None = None
+        self._restored: CoreRestored | None = None
+        self._written: list[Entry] = []
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox != CONTEXT or delivery is not simulator.last:
+            return
+        context, message = simulator.machines[CONTEXT], delivery.message
+        assert isinstance(context, Context)
+        if context is not self._context:
+            self._context, self._entries = context, Entries(context)
+            self._restored = message if isinstance(message, CoreRestored) else None
+            self._written = []
+        entry = self._entries.of(simulator.taken, simulator.effects, delivery.at_ns)
+        if entry is not None:
+            self._written.append(entry)
+
+    def truth(self, draw: Draw) -> CoreRestored:
+        """Write all that was kept, end, and return what the next core reads."""
+        home = _IN_MEMORY if _IN_MEMORY.is_dir() else None
+        with TemporaryDirectory(dir=home) as name:
+            folder = Folder(name)
+            lock = folder.take()
+            try:
+                files = _Files(folder, draw, self._restored)
+                lost = files.write(self._written)
+                made = _read(folder)
+                faults = [*self._differences(made.truth, lost), *files.unrefused()]
+            except JournalError as error:
+                faults = [f"it is refused: {error}".replace(name, "")]
+            finally:
+                os.close(lock)
+        if faults:
+            raise InvariantViolation("journal of a core that ended: " + "; ".join(faults))
+        return stored(made.truth.told())
+
+    def _differences(self, made: Truth, lost: int) -> Iterator[str]:
+        if not lost and self._context is not None:
+            yield from of_core(made, self._context)
+            return
+        expected = Truth()
+        if self._restored is not None:
+            expected.begin_with(self._restored)
+        for entry in self._written[: len(self._written) - lost]:
+            expected.take(stored_entry(memoryview(encode(entry))))
+        if made.digest() != expected.digest():
+            yield f"without the last {lost} of {len(self._written)} entries it has another state"
+
+
+class _File:
+    """A file with entries, as far as it was written."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.ends: list[int] = []
+        """Of its records, the first of which is the header."""
+        self.checks: list[int] = []
+        self.last: Entry | None = None
+
+    @property
+    def place(self) -> Place:
+        return Place(number=self.number, bytes=self.ends[-1], check=self.checks[-1])
+
+
+class _Files:
+    def __init__(self, folder: Folder, draw: Draw, restored: CoreRestored | None) -> None:
+        self._folder = folder
+        self._draw = draw
+        self._files: list[_File] = []
+        self._descriptor = -1
+        self._is_cut = False
+        self._begin(None)
+        if restored is not None:
+            begun = Truth()
+            begun.begin_with(restored)
+            write_part(folder, 1, _ID, Reading(begun, None))
+            folder.adopt(1)
+        folder.settle(1, _ID)
+
+    def write(self, entries: list[Entry]) -> int:
+        """Write all of them, and return how many a power cut took."""
+        draw, count = self._draw, len(entries)
+        rotations = sorted(draw.number(count + 1) for _ in range(draw.whole(0, _ROTATIONS_MAX)))
+        self._is_cut = bool(rotations) and draw.once_in(_POWER_CUTS)
+        first = 0
+        for number, last in enumerate((*rotations, count)):
+            for entry in entries[first:last]:
+                self._append(entry)
+            if number < len(rotations):
+                self._begin(self._files[-1].place)
+                if number < len(rotations) - 1 or not self._is_cut:
+                    self._folder.settle(self._files[-1].number, _ID)
+            first = last
+        torn = framed(encode(Entry(at_ns=0)))
+        os.write(self._descriptor, torn[: draw.number(len(torn))])
+        os.close(self._descriptor)
+        return self._cut() if self._is_cut else 0
+
+    def _begin(self, place: Place | None) -> None:
+        if self._files:
+            os.close(self._descriptor)
+        file = _File(len(self._files) + 1)
+        self._files.append(file)
+        self._descriptor = self._folder.create(EARLY, file.number)
+        self._write(header_of(ENTRIES, file.number, _ID, place))
+
+    def _append(self, entry: Entry) -> None:
+        file = self._files[-1]
+        file.last = replace(entry, follows=file.checks[-1])
+        self._write(framed(encode(file.last)))
+
+    def _write(self, data: bytes) -> None:
+        file = self._files[-1]
+        write_all(self._descriptor, data, self._write_some)
+        file.ends.append((file.ends[-1] if file.ends else 0) + len(data))
+        file.checks.append(check_of(data))
+
+    def _write_some(self, descriptor: int, data: memoryview) -> int:
+        return os.write(descriptor, data[: self._draw.whole(1, len(data))])
+
+    def _cut(self) -> int:
+        """Have the last file but one lose its end, which was not on the disk yet."""
+        former, last = self._files[-2:]
+        kept = self._draw.number(len(former.ends) - 1)
+        if len(former.ends) == 1:
+            # Nothing but its header, which was on the disk: so the file behind it counts.
+            return 0
+        end = self._draw.whole(former.ends[kept], former.ends[kept + 1] - 1)
+        os.truncate(self._folder.file(ENTRIES, former.number), end)
+        return len(former.ends) - 1 - kept + len(last.ends) - 1
+
+    def unrefused(self) -> Iterator[str]:
+        """Exchange the last record of a file for another that fits: the next file must notice."""
+        for file in self._files[:-1] if not self._is_cut else ():
+            if file.last is None:
+                continue
+            other = framed(encode(replace(file.last, at_ns=file.last.at_ns + 1)))
+            place = file.ends[-2]
+            if place + len(other) != file.ends[-1]:
+                continue
+            path = self._folder.file(ENTRIES, file.number)
+            whole = path.read_bytes()
+            path.write_bytes(whole[:place] + other)
+            try:
+                _read(self._folder)
+            except JournalError:
+                path.write_bytes(whole)
+                continue
+            yield f"file {file.number} is taken with another last record than it was left with"
+
+
+def _read(folder: Folder) -> Reading:
+    return read(folder, row_of(folder))
