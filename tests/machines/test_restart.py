@@ -126,6 +126,34 @@ def test_a_placement_that_was_never_heard_of_is_told_when_it_is_asked_for_again(
 
 
 @EVERY
+def test_a_placement_that_was_never_heard_of_and_is_asked_back_is_told_with_both(
+    topology: TopologyName,
+) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
+    former.settle()
+    [lost] = former.rm.running
+    lab = Restarted(former, topology)
+    lab.rm.running.clear()
+    lab.come_back()
+    lab.advance(2)
+    assert [lost] == list(lab.state.unconfirmed), "its time is over before its node comes"
+    assert [] == lab.rm.told("released")
+    lab.report_node("n1")
+    lab.submit(APP)
+    lab.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
+    lab.settle()
+    assert [("short", "n1")] == lab.rm.told("new")
+    assert [("short", "TIMEOUT")] == lab.rm.told("released")
+    lab.release("short", termination_type=si.TerminationType.TIMEOUT)
+    lab.settle()
+    assert ({}, {}) == (lab.state.owners, lab.state.unconfirmed)
+    assert [] == violations(lab.state)
+
+
+@EVERY
 def test_a_repeat_that_was_never_heard_of_is_told_while_others_wait(
     topology: TopologyName,
 ) -> None:
@@ -182,6 +210,25 @@ def test_what_was_asked_back_is_asked_back_again(topology: TopologyName) -> None
     lab.settle()
     assert {} == lab.state.owners
     assert [] == violations(lab.state)
+
+
+@EVERY
+def test_what_is_asked_back_before_it_is_reported_is_asked_back_once(
+    topology: TopologyName,
+) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
+    former.settle()
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.advance(2)
+    assert list(lab.state.owners) == list(lab.state.unconfirmed)
+    assert [] == lab.rm.told("released")
+    lab.report_node("n1", *running_of(former))
+    lab.advance(2)
+    assert [("short", "TIMEOUT")] == lab.rm.told("released")
 
 
 @EVERY

@@ -124,28 +124,15 @@ def refusals_of(manager: si.ResourceManagerCallback | None) -> Refuses:
 
 
 def _unfinished(world: World, partition: PartitionContext) -> Iterator[str]:
-    # After a restart the core waits for a report; what is not in it is taken for confirmed then.
-    awaited = () if partition.awaited is None else partition.awaited.uuids
     for app in partition.state.applications.values():
         for uuid, item in app.allocations.items():
-            if uuid in awaited or item.releasing is None or _is_unheard(world, partition, uuid):
+            # What is not reported after a restart is taken for confirmed, when its time is over.
+            if item.releasing is None or partition.awaits(uuid):
                 continue
             if not _is_never_confirmed(world, item.spec.key):
                 yield f"G29: {item.spec.key} of {app.id} is still to be confirmed"
                 if uuid in app.swaps:
                     yield f"G11: {app.swaps[uuid].key} of {app.id} is parked for it"
-
-
-def _is_unheard(world: World, partition: PartitionContext, uuid: str) -> bool:
-    """Whether a core before this one placed it, and ended before its manager was notified.
-
-    Such a manager does not know what it is to end, and asks for it again.
-    """
-    records = world.checker(RecordChecker)
-    if records is None or not world.simulator.has_begun_again:
-        return False
-    known = records.running().get(partition.rm_id, ())
-    return all(it.uuid != uuid for it in known)
 
 
 def _is_never_confirmed(world: World, key: str) -> bool:

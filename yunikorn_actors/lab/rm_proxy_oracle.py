@@ -21,6 +21,7 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.registry import ResourceManager
 from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Machine, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
@@ -381,25 +382,26 @@ class Proxied(Oracle):
             group = registry.config_of(manager.policy_group)
             if manager.checksum != group.checksum and not manager.is_leaving:
                 yield f"G28: {manager.rm_id} has other queues than its group {manager.policy_group}"
-            states = [context.partitions[name].state for name in manager.partitions]
-            yield from self._compare_suspension(manager, states)
+            partitions = [context.partitions[name] for name in manager.partitions]
+            yield from self._compare_suspension(manager, [it.state for it in partitions])
             if manager.rm_id in self._registered:
-                yield from _compare_asked_back(proxy, manager, states)
+                yield from _compare_asked_back(proxy, manager, partitions)
         for name in registry._brought:
             if not registry.members(name):
                 yield f"G28: group {name!r} has a configuration and no members"
 
 
 def _compare_asked_back(
-    proxy: RmProxy, manager: ResourceManager, states: list[PartitionState]
+    proxy: RmProxy, manager: ResourceManager, partitions: list[PartitionContext]
 ) -> Iterator[str]:
     kept = proxy._deliveries[manager.rm_id].requested_back.uuids
+    states = [it.state for it in partitions]
     for uuid in kept:
         owners = [it.applications[it.owners[uuid]] for it in states if uuid in it.owners]
         if not any(it.allocations[uuid].releasing is not None for it in owners):
             yield f"G13: {uuid} is kept as asked back from {manager.rm_id}, and is not"
-    for uuid in [uuid for state in states for uuid in state.unconfirmed]:
-        if uuid not in kept:
+    for partition, uuid in [(it, uuid) for it in partitions for uuid in it.state.unconfirmed]:
+        if uuid not in kept and not partition.awaits(uuid):
             yield f"G13: {uuid} was asked back from {manager.rm_id}, and is not kept as that"
 
 

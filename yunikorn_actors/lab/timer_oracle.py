@@ -36,13 +36,17 @@ _Recovering = tuple[str, str]
 
 class Timers(Oracle):
     def __init__(self) -> None:
+        self._warning_ns = ExtraConfig().confirm_warning_ns
+        """The longest that a resource manager has wished, or the usual one."""
+        self._begin(0)
+
+    def _begin(self, now_ns: int) -> None:
+        """Know nothing but the usual times of a core that begins."""
         self._settings = Settings()
         self._recovers: dict[_Recovering, bool] = {}
         """Whether what an application has got last was reported, and not placed."""
-        self._warning_ns = ExtraConfig().confirm_warning_ns
-        """The longest that a resource manager has wished, or the usual one."""
-        self._began_ns = 0
-        """When the core began that has the journal of another."""
+        self._began_ns = now_ns
+        """When the core began, which may have the journal of another."""
         self._looked_at: dict[str, tuple[int, int, int]] = {}
         """Of each partition the life, the revision and the time at which it was looked at."""
         self._revisions: dict[str, tuple[int, int]] = {}
@@ -52,13 +56,13 @@ class Timers(Oracle):
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
+        if isinstance(delivery.message, CoreRestored):
+            self._begin(simulator.now_ns)
         self._settings = simulator.settings
         faults: list[str] = []
         wishes = getattr(delivery.message, "extra", None)
         if isinstance(wishes, ExtraConfig):
             self._warning_ns = max(self._warning_ns, wishes.confirm_warning_ns)
-        if isinstance(delivery.message, CoreRestored):
-            self._began_ns = simulator.now_ns
         if delivery.mailbox == CONTEXT and delivery is simulator.last:
             sends = (it for it in simulator.effects if isinstance(it, Send))
             for told in (it.message for it in sends if it.to == EVENT_PUBLISHER):

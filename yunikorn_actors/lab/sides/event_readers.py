@@ -36,7 +36,7 @@ from yunikorn_actors.messages.queries import (
     EventStreamLeft,
     EventStreamRequested,
 )
-from yunikorn_actors.messages.restart import EventsRestored
+from yunikorn_actors.messages.restart import CoreRestored, EventsRestored
 from yunikorn_actors.messages.rm_calls import CallSendEvent
 from yunikorn_actors.messages.rm_events import EventsConfigured, SendEvents
 from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused
@@ -52,6 +52,7 @@ from yunikorn_actors.state.facts import (
 )
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import ROOT
+from yunikorn_actors.state.snapshot import restore
 
 _FOREIGN: Final = (ForeignAllocationPut, ForeignAllocationRemoved)
 """Put again, it is reported as if it were another one, so it cannot be counted."""
@@ -98,6 +99,13 @@ class _Reader:
         self.links: dict[tuple[str, str], None] = {}
         self._former: str | None = None
         """The state of the application of the same id before the one that has come last."""
+
+    def begin_with(self, state: PartitionState) -> None:
+        """Believe what is true, as one who has read all that an earlier core told."""
+        for (kind, id_), known in _truth(state).items():
+            self.values.update({(kind, id_, word): value for word, value in known.items()})
+        self.counts, self.usage = _counts(state), _usage(state)
+        self.limits, self.links = dict.fromkeys(_limits(state)), dict.fromkeys(_links(state))
 
     def read(self, fact: Fact, it: EventRecord) -> None:
         id_, detail = it.object_id, it.event_change_detail
@@ -216,8 +224,7 @@ class _Reader:
         used = {key: +amounts for key, amounts in self.usage.items() if +amounts}
         yield "what users have", (used, _usage(state))
         yield "limits", (sorted(self.limits), sorted(_limits(state)))
-        links = {(it.counted_in, it.id) for it in state.applications.values() if it.counted_in}
-        yield "who counts in which group", (sorted(self.links), sorted(links))
+        yield "who counts in which group", (sorted(self.links), sorted(_links(state)))
 
     def _is_there(self, kind: EventType, id_: str) -> bool:
         if kind is EventType.APP:
@@ -277,6 +284,10 @@ def _limits(state: PartitionState) -> Iterator[tuple[D, str, str]]:
             yield from ((D.UG_GROUP_LIMIT, group, path) for group in limit.groups)
 
 
+def _links(state: PartitionState) -> Iterator[tuple[str, str]]:
+    return ((it.counted_in, it.id) for it in state.applications.values() if it.counted_in)
+
+
 class Told(Oracle):
     def __init__(self) -> None:
         self._readers: dict[tuple[str, int], _Reader] = {}
@@ -284,6 +295,8 @@ class Told(Oracle):
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox != CONTEXT or delivery is not simulator.last:
             return
+        if isinstance(delivery.message, CoreRestored):
+            self._begin(delivery.message)
         for effect in simulator.effects:
             if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
                 message = effect.message
@@ -295,6 +308,16 @@ class Told(Oracle):
                     if reader is not None:
                         for fact, record in _records(message.facts):
                             reader.read(fact, record)
+
+    def _begin(self, message: CoreRestored) -> None:
+        """Of the last that the core before this one told nobody knows whether it was on the disk."""
+        self._readers.clear()
+        for known in message.registered.managers:
+            for name, epoch in known.epochs.items():
+                state = PartitionState(name)
+                restore(state, message.images[name])
+                reader = self._readers[name, epoch] = _Reader()
+                reader.begin_with(state)
 
     def at_rest(self, world: World) -> None:
         self._look(world, "at rest")
@@ -340,6 +363,9 @@ class Published(Oracle):
         publisher = simulator.machines.get(EVENT_PUBLISHER)
         if not isinstance(publisher, EventPublisher):
             return  # it has failed and is not replaced yet
+        if isinstance(delivery.message, EventsRestored):
+            # Of another core: nobody reads along yet.
+            self._publisher, self._is_open = None, False
         if publisher is not self._publisher:
             self._begin(publisher)
             return
@@ -388,9 +414,6 @@ class Published(Oracle):
                 self._wishes[rm_id] = extra
             case EventPushDue():
                 yield from self._pushed(simulator)
-            case EventsRestored():
-                # Of another core: nobody reads along yet.
-                self._publisher, self._is_open = None, False
         streamed = [
             it.call.events
             for it in simulator.effects

@@ -29,6 +29,9 @@ class Awaited:
     def uuids(self) -> tuple[str, ...]:
         return tuple(self._uuids)
 
+    def has_allocation(self, uuid: str) -> bool:
+        return uuid in self._uuids
+
     def takes_node(self, node_id: str) -> bool:
         """Whether this node is awaited; it is not from now on."""
         return self._nodes.pop(node_id, "") is None

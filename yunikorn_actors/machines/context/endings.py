@@ -77,7 +77,13 @@ def request_release(
 
 
 def ask_back(turn: Turn, allocation: Allocation, message: str, type_: TerminationType) -> None:
-    """Send the request to give an allocation back, for the first time or again."""
+    """Send the request to give an allocation back, for the first time or again.
+
+    After a restart of the core that waits for the report of the allocation: a manager that has
+    never heard of it confirms nothing.
+    """
+    if turn.partition.awaits(allocation.uuid):
+        return
     turn.announce(
         AskedBack(
             partition=turn.partition.name,

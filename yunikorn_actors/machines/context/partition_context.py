@@ -126,6 +126,10 @@ class PartitionContext:
         if self.planner is not None:
             self.planner.adopt()
 
+    def awaits(self, uuid: str) -> bool:
+        """Whether an allocation is to be reported yet, because the core was restarted."""
+        return self.awaited is not None and self.awaited.has_allocation(uuid)
+
     def has_other(self, capabilities: Capabilities) -> bool:
         return self._life.capabilities != capabilities
 

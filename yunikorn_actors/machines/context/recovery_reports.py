@@ -1,9 +1,10 @@
 """What a resource manager reports after the core was restarted, compared with what is known.
 
-Whatever is awaited is known already, so a report of it adds nothing. What the core had asked back
-is asked back again, because that request may never have arrived. An ask that comes again although
-it was placed shows that its placement was never announced, so that is sent now. This needs the node
-first: without its report nobody knows whether the placement arrived.
+Whatever is awaited is known already, so a report of it adds nothing. What the core has asked back
+is asked back with its report: a request of before may never have arrived. An ask that comes again
+although it was placed shows that its placement was never heard of, so that is told now, and then
+that it is asked back if it is. This needs the node first: without its report nobody knows whether
+the placement arrived.
 """
 
 from yunikorn_actors.machines.context.endings import ask_back
@@ -13,7 +14,7 @@ from yunikorn_actors.state.allocations import Allocation, Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.values.resource import has_negative, is_zero
 
-ASKED_BACK_AGAIN = "it was asked back before the core was restarted"
+ASKED_BACK = "it was asked back before it was reported as running"
 
 
 def is_node_back(turn: Turn, node_id: str) -> bool:
@@ -43,8 +44,7 @@ def take_awaited(turn: Turn, item: AskItem) -> Allocation | None:
         return None
     awaited.takes_allocation(uuid)
     allocation = app.allocations[uuid]
-    if allocation.releasing is not None:
-        ask_back(turn, allocation, ASKED_BACK_AGAIN, allocation.releasing)
+    _ask_back_now(turn, allocation)
     return allocation
 
 
@@ -55,13 +55,18 @@ def tell_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
     for allocation in unheard:
         assert awaited is not None
         awaited.takes_allocation(allocation.uuid)
-        if allocation.releasing is None:
-            turn.announce(
-                AnnouncedAllocation(
-                    partition=turn.partition.name,
-                    uuid=allocation.uuid,
-                    spec=allocation.spec,
-                    node_id=allocation.node_id,
-                )
+        turn.announce(
+            AnnouncedAllocation(
+                partition=turn.partition.name,
+                uuid=allocation.uuid,
+                spec=allocation.spec,
+                node_id=allocation.node_id,
             )
+        )
+        _ask_back_now(turn, allocation)
     return bool(unheard)
+
+
+def _ask_back_now(turn: Turn, allocation: Allocation) -> None:
+    if allocation.releasing is not None:
+        ask_back(turn, allocation, ASKED_BACK, allocation.releasing)
