@@ -126,7 +126,7 @@ def test_a_placement_that_was_never_heard_of_is_told_when_it_is_asked_for_again(
 
 
 @EVERY
-def test_a_placement_that_was_never_heard_of_and_is_asked_back_is_told_with_both(
+def test_a_placement_that_was_never_heard_of_and_is_asked_back_has_ended(
     topology: TopologyName,
 ) -> None:
     former = Lab(topology=topology)
@@ -145,11 +145,39 @@ def test_a_placement_that_was_never_heard_of_and_is_asked_back_is_told_with_both
     lab.submit(APP)
     lab.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
     lab.settle()
-    assert [("short", "n1")] == lab.rm.told("new")
-    assert [("short", "TIMEOUT")] == lab.rm.told("released")
-    lab.release("short", termination_type=si.TerminationType.TIMEOUT)
+    assert ([("short", "n1")], []) == (lab.rm.told("new"), lab.rm.told("released"))
+    assert {} == lab.state.unconfirmed
+    assert lost not in lab.state.owners, "it was placed anew"
+    lab.advance(2)
+    assert [("short", "TIMEOUT")] == lab.rm.told("released"), "in its own time"
+    assert [] == violations(lab.state)
+
+
+@EVERY
+def test_members_take_the_place_of_placeholders_that_were_never_heard_of(
+    topology: TopologyName,
+) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    gang = {"placeholder_ask": si.Resource.of({"vcore": 2})}
+    former.submit(APP, **gang)
+    placeholder = {"vcore": 2, "placeholder": True, "task_group_name": "g"}
+    former.ask("p", **placeholder)
+    former.settle()
+    [lost] = former.rm.running
+    lab = Restarted(former, topology)
+    lab.rm.running.clear()
+    lab.come_back()
+    lab.submit(APP, **gang)
+    lab.ask("member", vcore=2, task_group_name="g")
     lab.settle()
-    assert ({}, {}) == (lab.state.owners, lab.state.unconfirmed)
+    assert [lost] == list(lab.state.unconfirmed), "a member is to take its place"
+    lab.report_node("n1")
+    assert [] == lab.rm.told("new")
+    lab.ask("p", **placeholder)
+    lab.settle()
+    assert [("member", "n1"), ("p", "n1")] == lab.rm.told("new")
+    assert ([], {}) == (lab.rm.told("released"), lab.state.unconfirmed)
     assert [] == violations(lab.state)
 
 

@@ -31,7 +31,11 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_started,
 )
 from yunikorn_actors.machines.context.quota_preemption import charged_by_force
-from yunikorn_actors.machines.context.recovery_reports import take_awaited, tell_unheard
+from yunikorn_actors.machines.context.recovery_reports import (
+    end_unheard,
+    take_awaited,
+    tell_unheard,
+)
 from yunikorn_actors.machines.context.reservations import (
     drop_barred_of,
     drop_of_ask,
@@ -230,6 +234,10 @@ def _belongs_to_another(state: PartitionState, app: Application, item: AskItem) 
 
 def _take_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
     known = app.asks.get(spec.key)
+    if known is not None and end_unheard(turn, app, known):
+        _take_ask(turn, app, spec)
+        work_gone(turn, app, work_ended=not spec.placeholder)
+        return
     if known is None:
         _add_ask(turn, app, spec)
         return

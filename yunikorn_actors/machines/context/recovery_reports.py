@@ -2,12 +2,13 @@
 
 Whatever is awaited is known already, so a report of it adds nothing. What the core has asked back
 is asked back with its report: a request of before may never have arrived. An ask that comes again
-although it was placed shows that its placement was never heard of, so that is told now, and then
-that it is asked back if it is. This needs the node first: without its report nobody knows whether
-the placement arrived.
+although it was placed shows that its placement was never heard of, so that is told now; and one
+that is asked back has ended, so the ask waits again. This needs the node first: without its report
+nobody knows whether the placement arrived.
 """
 
 from yunikorn_actors.machines.context.endings import ask_back
+from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.state.allocations import Allocation, Ask
@@ -44,8 +45,24 @@ def take_awaited(turn: Turn, item: AskItem) -> Allocation | None:
         return None
     awaited.takes_allocation(uuid)
     allocation = app.allocations[uuid]
-    _ask_back_now(turn, allocation)
+    if allocation.releasing is not None:
+        ask_back(turn, allocation, ASKED_BACK, allocation.releasing)
     return allocation
+
+
+def end_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
+    """End placements of this ask that were asked back and are not there; False if there are none.
+
+    That nothing of the kind runs confirms it: nobody else would, of a placement that never arrived.
+    A repeat that ends so counts as placed, like any other that has ended.
+    """
+    awaited = turn.partition.awaited
+    ended = False
+    for allocation in [] if awaited is None else awaited.unheard(app, ask):
+        if allocation.releasing is not None:
+            end_allocation(turn, app, allocation, allocation.releasing)
+            ended = True
+    return ended
 
 
 def tell_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
@@ -63,10 +80,4 @@ def tell_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
                 node_id=allocation.node_id,
             )
         )
-        _ask_back_now(turn, allocation)
     return bool(unheard)
-
-
-def _ask_back_now(turn: Turn, allocation: Allocation) -> None:
-    if allocation.releasing is not None:
-        ask_back(turn, allocation, ASKED_BACK, allocation.releasing)
