@@ -37,11 +37,13 @@ def truth_of(lab: Lab) -> CoreRestored:
 class Restarted(Lab):
     """A core that goes on with the truth of another."""
 
-    def __init__(self, former: Lab, topology: TopologyName) -> None:
+    def __init__(
+        self, former: Lab, topology: TopologyName, settings: Settings | None = None
+    ) -> None:
         self.seed = former.seed
         self.races = Races()
         self.simulator = Simulator(
-            Topology(topology, settings=Settings(), instance="again"),
+            Topology(topology, settings=settings or Settings(), instance="again"),
             checkers=(*default_checkers(), self.races),
         )
         self.simulator.now_ns = former.simulator.now_ns

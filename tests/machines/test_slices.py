@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import pytest
 import ranges
 from restarting import Restarted
-from support import APP, PARTITION, RM, Lab, Recorder, ask, settled
+from support import APP, CONFIG, PARTITION, RM, Lab, Recorder, ask, settled
 
 from yunikorn_actors import si
 from yunikorn_actors.config import ExtraConfig, parse_config
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import Effect, Log, Send
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Slices, Steps, drained
@@ -28,6 +29,7 @@ from yunikorn_actors.messages.scheduling import (
 from yunikorn_actors.planning.stages.reporting import LOOKED_AT_MAX
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.long_work import LongWorkKind
+from yunikorn_actors.state.queues import QueueState
 
 COUNT = 12
 """Asks that run, and as many that wait."""
@@ -136,7 +138,14 @@ partitions:
       queues:
       - {{name: default}}
 {QUEUES}"""
+MORE_PARTITIONS = MANY_QUEUES + MANY_QUEUES.partition("partitions:\n")[2].replace(
+    "name: default\n    queues", "name: next\n    queues"
+)
 OTHER_PARTITION = MANY_QUEUES.replace("name: default\n    queues", "name: next\n    queues")
+
+
+def _partitions(lab: Lab) -> list[PartitionContext]:
+    return list(lab.context.partitions.values())
 
 
 def _post_unregister(lab: Lab) -> None:
@@ -188,6 +197,11 @@ LONG = {
     "reload": Long(
         lambda lab: _post_config(lab, MANY_QUEUES),
         lambda lab: f"root.q{COUNT - 1}" in lab.state.queues,
+        LongWorkKind.RELOAD,
+    ),
+    "partitions added": Long(
+        lambda lab: _post_config(lab, MORE_PARTITIONS),
+        lambda lab: any("root.q0" in it.state.queues for it in _partitions(lab)),
         LongWorkKind.RELOAD,
     ),
     "partition dropped": Long(
@@ -468,12 +482,44 @@ def test_a_core_that_ends_between_two_slices_goes_on_with_the_work(
         if not lab.until_slice(number):
             break
         marks = [it.state.long_work for it in lab.context.partitions.values()]
-        again = Restarted(lab, topology)
+        again = Restarted(lab, topology, SLICED)
         assert all(it.state.long_work is None for it in again.context.partitions.values())
         if any(mark is not None and mark.kind is LONG[name].kind for mark in marks):
             assert LONG[name].kind is LongWorkKind.REQUEST or _is_done_again(name, again)
         number += 1
     assert number > 2, "vacuous: the core never ended between two slices"
+
+
+def _post_admin_config(lab: Lab, config: str) -> None:
+    message = rm.AdminConfigUpdate(config=parse_config(config), reply_to="nobody")
+    lab.simulator._post(CONTEXT, message, "configure")
+
+
+@EVERY
+def test_a_core_that_ends_in_a_reload_that_was_called_off_goes_back(
+    topology: TopologyName,
+) -> None:
+    """Then the configuration that holds is the one of before, and the partitions are not."""
+    number, half_done = 1, 0
+    while True:
+        lab = SliceLab(topology=topology, settings=SLICED, config="")
+        _post_admin_config(lab, CONFIG)
+        lab.settle()
+        before = [sorted(it.state.queues) for it in _partitions(lab)]
+        _post_admin_config(lab, MORE_PARTITIONS)
+        if not lab.until_slice(number):
+            break
+        _post_admin_config(lab, CONFIG)
+        while lab.context._partitions.registry.admin != parse_config(CONFIG):
+            assert lab.simulator.step()
+        half_done += any(it.state.long_work is not None for it in _partitions(lab))
+        again = Restarted(lab, topology, SLICED)
+        assert before == [
+            sorted(path for path, it in state.queues.items() if it.state is QueueState.ACTIVE)
+            for state in (it.state for it in _partitions(again))
+        ]
+        number += 1
+    assert half_done > 1, "vacuous: no reload was half done"
 
 
 def _resuming(lab: Lab) -> None:

@@ -50,8 +50,13 @@ class ContextJob:
         self.was_paused = True
         name, doing = self._doing
         for turn in self.work.turns.values():
-            mark = doing if turn.partition.name == name else _REQUEST
-            if turn.state.long_work != mark:
+            before, mark = turn.state.long_work, _REQUEST
+            if turn.partition.name == name:
+                mark = doing
+            elif before is not None and before.kind is LongWorkKind.RELOAD:
+                # A reload ends in all partitions at once: one that is to go may be half done.
+                mark = before
+            if before != mark:
                 turn.record(f.LongWorkStarted(work=mark, at_ns=turn.now_ns))
         self.out.extend(self.work.told_so_far())
 

@@ -389,15 +389,22 @@ class Partitions:
         )
 
     def _resume(self, manager: ResourceManager, job: ContextJob) -> Steps:
-        """Go on with what the core before this one was in the middle of."""
+        """Go on with what the core before this one was in the middle of.
+
+        What it was reloading keeps its mark until the reload comes to it: it is half done.
+        """
         for name in tuple(manager.partitions):
-            turn = job.work.turn(self.by_name[name])
-            mark = turn.state.long_work
+            mark = self.by_name[name].state.long_work
             if mark is None:
                 continue
             if mark.kind is LongWorkKind.MANAGER:
                 yield from self.retire(job, manager.rm_id)
                 return
+            if mark.kind is LongWorkKind.RELOAD:
+                # Whatever holds by now, and be it what held before.
+                self.registry.forget_queues_of(manager)
+                continue
+            turn = job.work.turn(self.by_name[name])
             yield from _rest_of(job.turn_to(turn, mark.kind, mark.id, mark.detail), mark)
         yield from self.conclude(job)
         yield from self.reload(job, manager)

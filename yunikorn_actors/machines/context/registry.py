@@ -165,6 +165,11 @@ class Registry:
         manager.partitions, manager.checksum = former.partitions, former.checksum
         return manager
 
+    def forget_queues_of(self, manager: ResourceManager) -> None:
+        """Have it reloaded, whatever configuration holds for it."""
+        manager.checksum = ""
+        self.changes += 1
+
     def leave(self, rm_id: str) -> ResourceManager | None:
         """Let it go: its partitions are still there, and it is in no group any more."""
         manager = self.managers.get(rm_id)
