@@ -21,7 +21,7 @@ from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explanation import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
-from yunikorn_actors.lab.faults import FAULTS
+from yunikorn_actors.lab.faults import FAULTS, RESTART, USUAL_FAULTS
 from yunikorn_actors.lab.model.follower import followed_by_model
 from yunikorn_actors.lab.narrative import not_played_lines, told
 from yunikorn_actors.lab.oracles import all_oracles, oracles
@@ -112,8 +112,8 @@ def _add_strategy(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--faults", type=_faults, metavar="LIST|all|none",
-        help=f"what may go wrong, in every second run: {', '.join(FAULTS)} (default: all; "
-        f"none with {' and '.join(SYSTEMATIC)})",
+        help=f"what may go wrong, in every second run: {', '.join(FAULTS)} (default: all "
+        f"but {RESTART}; none with {' and '.join(SYSTEMATIC)})",
     )  # fmt: skip
 
 
@@ -261,7 +261,7 @@ def _make_folder(save: Path | None) -> None:
 def _wanted(options: argparse.Namespace) -> Options:
     faults = options.faults
     if options.strategy not in SYSTEMATIC:
-        faults = tuple(FAULTS) if faults is None else faults
+        faults = USUAL_FAULTS if faults is None else faults
     elif faults:
         raise _UsageError(
             f"{options.strategy} goes through schedules without faults: leave --faults out, or "

@@ -28,6 +28,8 @@ _RESTARTS: Final = 1_000_000
 """So many ways there are in which the files of a core that ends may be left."""
 _TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in CONFIRMED))
 
+RESTART: Final = "restart"
+
 Offer = Callable[[World, Draw], Entry | None]
 """Draws a fault that is possible now."""
 
@@ -133,9 +135,11 @@ FAULTS: Final[dict[str, Offer]] = {
     "join": lambda world, draw: _one(draw, "join", _joinable(world)),
     "fail": _fail,
     "propose": offer,
-    "restart": lambda _, draw: Entry("restart", f"core by {draw.number(_RESTARTS)}"),
+    RESTART: lambda _, draw: Entry("restart", f"core by {draw.number(_RESTARTS)}"),
 }
 """The faults by name, each with what draws one of its kind."""
+USUAL_FAULTS: Final = tuple(kind for kind in FAULTS if kind != RESTART)
+"""Those that a case is explored with: no workload need bear that its core ends."""
 
 _MANNERS: Final = ("", "", "", "later", "later", "twice", "never", "as")
 _COUNTS: Final = (1, 1, 2, 3, 5)
@@ -158,7 +162,7 @@ class Faulty:
     def __init__(self, schedule: Schedule, draw: Draw, kinds: Sequence[str], length: int) -> None:
         self._schedule = schedule
         self._draw = draw
-        others = [kind for kind in kinds if kind != "restart"]
+        others = [kind for kind in kinds if kind != RESTART]
         chosen = tuple(kind for kind in others if draw.chance(0.5))
         if others and not chosen:
             chosen = (draw.one_of(others),)
@@ -168,7 +172,7 @@ class Faulty:
         """What was asked whether it joins; None in a run in which nothing does."""
         count = draw.one_of(_COUNTS) if chosen else 0
         self._moments = sorted((draw.number(length) for _ in range(count)), reverse=True)
-        ends = draw.one_of(_ENDS) if "restart" in kinds else 0
+        ends = draw.one_of(_ENDS) if RESTART in kinds else 0
         self._ends = sorted((draw.number(length) for _ in range(ends)), reverse=True)
         """Moments at which the core ends: a run of which it is a part has one at least."""
         self._failures = 0
@@ -183,7 +187,7 @@ class Faulty:
                 return joins
         if self._ends and self._ends[-1] <= self._events:
             self._ends.pop()
-            return FAULTS["restart"](world, self._draw)
+            return FAULTS[RESTART](world, self._draw)
         if self._moments and self._moments[-1] <= self._events:
             self._moments.pop()
             fault = self._fault(world)

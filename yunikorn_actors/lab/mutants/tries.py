@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import PACKAGE, Case, parse_case
-from yunikorn_actors.lab.faults import FAULTS, Faulty
+from yunikorn_actors.lab.faults import USUAL_FAULTS, Faulty
 from yunikorn_actors.lab.harness import Schedule
 from yunikorn_actors.lab.mutants.held import Held
 from yunikorn_actors.lab.mutants.mutant import Mutant
@@ -23,7 +23,7 @@ EVENTS_MAX: Final = 2_000
 """The cases are small: what goes on for longer never ends."""
 CASES: Final = PACKAGE / "lab/cases"
 UNDISTURBED: Final = "undisturbed"
-_FAULTS: Final = tuple(kind for kind in FAULTS if kind not in {"join", "restart"})
+_FAULTS: Final = tuple(kind for kind in USUAL_FAULTS if kind != "join")
 """Joining makes long tapes, and no mutant here is about it."""
 STRATEGIES: Final[dict[str, tuple[int | None, tuple[str, ...]]]] = {
     "held": (None, ()),

@@ -310,7 +310,7 @@ class Told(Oracle):
                             reader.read(fact, record)
 
     def _begin(self, message: CoreRestored) -> None:
-        """Of the last that the core before this one told nobody knows whether it was on the disk."""
+        """Take up what is true then: of what another core told last, the disk may not have all."""
         self._readers.clear()
         for known in message.registered.managers:
             for name, epoch in known.epochs.items():

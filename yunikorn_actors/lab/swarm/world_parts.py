@@ -11,11 +11,11 @@ from typing import Final
 from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.faults import FAULTS
+from yunikorn_actors.lab import faults
 from yunikorn_actors.lab.random_draw import Draw
 
 FAULT: Final = "fault-"
-RESTART: Final = f"{FAULT}restart"
+RESTART: Final = f"{FAULT}{faults.RESTART}"
 OFTEN: Final = 0.5
 SELDOM: Final = 0.2
 
@@ -85,7 +85,7 @@ PARTS: Final[dict[str, float]] = {
     "waits": 0.8,
     "due-times": OFTEN,
     "bursts": OFTEN,
-    **{f"{FAULT}{name}": OFTEN if name != "propose" else 0.3 for name in FAULTS},
+    **{f"{FAULT}{name}": OFTEN if name != "propose" else 0.3 for name in faults.FAULTS},
     RESTART: 0.12,
 }
 """Each with the share of the runs that have it."""
@@ -200,4 +200,4 @@ def with_restart(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset
 def faults_among(parts: Iterable[str]) -> tuple[str, ...]:
     """Return the kinds of faults among the parts."""
     here = frozenset(parts)
-    return tuple(name for name in FAULTS if f"{FAULT}{name}" in here)
+    return tuple(name for name in faults.FAULTS if f"{FAULT}{name}" in here)
