@@ -79,8 +79,8 @@ def request_release(
 def ask_back(turn: Turn, allocation: Allocation, message: str, type_: TerminationType) -> None:
     """Send the request to give an allocation back, for the first time or again.
 
-    After a restart of the core that waits for the report of the allocation: a manager that has
-    never heard of it confirms nothing.
+    After a restart of the core that waits for the report of the allocation: a manager to
+    which it was never announced confirms nothing.
     """
     if turn.partition.awaits(allocation.uuid):
         return

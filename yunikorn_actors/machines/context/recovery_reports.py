@@ -2,8 +2,8 @@
 
 Whatever is awaited is known already, so a report of it adds nothing. What the core has asked back
 is asked back with its report: a request of before may never have arrived. An ask that comes again
-although it was placed shows that its placement was never heard of, so that is told now; and one
-that is asked back has ended, so the ask waits again. This needs the node first: without its report
+although it was placed shows that its placement was never announced, so that is sent now; one that
+is asked back has ended, so the ask waits again. This needs the node first: without its report
 nobody knows whether the placement arrived.
 """
 
@@ -53,7 +53,7 @@ def take_awaited(turn: Turn, item: AskItem) -> Allocation | None:
 def end_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
     """End placements of this ask that were asked back and are not there; False if there are none.
 
-    That nothing of the kind runs confirms it: nobody else would, of a placement that never arrived.
+    That it is not reported confirms it: a manager confirms no release of what was never announced.
     A repeat that ends so counts as placed, like any other that has ended.
     """
     awaited = turn.partition.awaited
