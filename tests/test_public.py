@@ -17,7 +17,7 @@ from yunikorn_actors import AsyncSchedulerCore, SchedulerCore, si
 FRONTS = (yunikorn_actors, si)
 PUBLIC = {name: getattr(front, name) for front in FRONTS for name in front.__all__}
 CLASSES = {name: it for name, it in PUBLIC.items() if isinstance(it, type)}
-MADE_BY_THE_CORE = ("AsyncEventStream", "EventStream", "Responses")
+MADE_BY_THE_CORE = ("AsyncEventStream", "EventStream", "LeasedExecutor", "Responses")
 """Nobody else makes them, so what they are made of is nobody else's either."""
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         InvalidSetting,
         InvalidTopology,
         JournalError,
+        LeaseLost,
         NodeRejected,
         NoReply,
         QuantityError,
@@ -73,12 +74,14 @@ if TYPE_CHECKING:
         Placed,
         WantedBack,
     )
+    from yunikorn_actors.front.executor import LeasedExecutor
     from yunikorn_actors.front.lease import (
         Lease,
         Running,
     )
     from yunikorn_actors.front.past import AskStatus
     from yunikorn_actors.front.scheduler import Scheduler
+    from yunikorn_actors.front.workers import DaskClient, current_lease
     from yunikorn_actors.machines.settings import Settings
     from yunikorn_actors.messages.queries import EventsFound
     from yunikorn_actors.planning.why.reasons import (
@@ -152,6 +155,7 @@ __all__ = [
     "CoreError",
     "CoreFailed",
     "CoreStopped",
+    "DaskClient",
     "DeadlinePassed",
     "Duplicate",
     "Event",
@@ -166,7 +170,9 @@ __all__ = [
     "InvalidTopology",
     "JournalError",
     "Lease",
+    "LeaseLost",
     "LeaseOver",
+    "LeasedExecutor",
     "NearMiss",
     "NoReply",
     "NodeChanged",
@@ -204,6 +210,7 @@ __all__ = [
     "WouldBlock",
     "connect",
     "connect_async",
+    "current_lease",
     "enable_logs",
     "si",
 ]
@@ -219,7 +226,6 @@ _HOMES = {
         "CallbackStuck",
         "ConfigError",
         "ConfigWarning",
-        "ConfigWarning",
         "ConnectionLost",
         "CoreError",
         "CoreFailed",
@@ -230,6 +236,7 @@ _HOMES = {
         "InvalidSetting",
         "InvalidTopology",
         "JournalError",
+        "LeaseLost",
         "NoReply",
         "NodeRejected",
         "QuantityError",
@@ -258,9 +265,11 @@ _HOMES = {
         "Placed",
         "WantedBack",
     ),
+    "front.executor": ("LeasedExecutor",),
     "front.lease": ("Lease", "Running"),
     "front.past": ("AskStatus",),
     "front.scheduler": ("Scheduler",),
+    "front.workers": ("DaskClient", "current_lease"),
     "machines.settings": ("Settings",),
     "messages.queries": ("EventsFound",),
     "planning.why.reasons": (

@@ -65,6 +65,10 @@ class WouldBlock(CoreError, RuntimeError):  # noqa: N818
 # -- of the front
 
 
+class LeaseLost(CoreError, RuntimeError):  # noqa: N818
+    """The lease of a function was preempted, or lost with its node, before it had returned."""
+
+
 class ConfigWarning(UserWarning):
     """A configuration says what is legal and can hardly be meant, such as an unknown property."""
 
@@ -146,6 +150,7 @@ __all__ = [
     "InvalidRequest",
     "InvalidSetting",
     "InvalidTopology",
+    "LeaseLost",
     "NoReply",
     "NodeRejected",
     "QuantityError",

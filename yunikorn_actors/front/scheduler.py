@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
+from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -16,11 +17,14 @@ from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.connection import Connection
 from yunikorn_actors.front.door import undone, wait
 from yunikorn_actors.front.events import Event, Events, Kind
+from yunikorn_actors.front.executor import LeasedExecutor
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
 from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
-from yunikorn_actors.front.written import Queues, read_queues
+from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
+from yunikorn_actors.front.workers import Kind as WorkerKind
+from yunikorn_actors.front.written import Queues, read_amounts, read_queues
 from yunikorn_actors.runtime.arguments import read_timeout
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
@@ -218,6 +222,45 @@ class Scheduler:
             wait(accepted.future, "application")
         return Application(self._broker, account, user, self._make)
 
+    def executor(
+        self,
+        kind: WorkerKind = "threads",
+        *,
+        queue: str = "root.default",
+        user: str,
+        vcore: si.Amount | None = None,
+        memory: si.Amount | None = None,
+        resources: Mapping[str, si.Amount] | None = None,
+        name: str = "",
+        workers: DaskClient | None = None,
+    ) -> LeasedExecutor:
+        """Make an executor, as those of `concurrent.futures`: each function runs under a lease.
+
+        ```python
+        with s.executor(user="ann", vcore=1) as pool:
+            print(pool.submit(pow, 2, 10).result())
+        ```
+
+        - `kind`: `"threads"`, or `"processes"` of this computer. A process can be ended when its
+          lease is wanted back, a thread cannot.
+        - `queue`, `user`: of its application, whose id is `name`.
+        - `vcore`, `memory`, `resources`: what one function needs; one vcore if nothing is given.
+        - `workers`: a client of Dask, where the functions run then. Each worker of the cluster is
+          added as a node, by its address, if it is none yet.
+        """
+        size = read_amounts("executor", vcore, memory, resources) or {"vcore": 1}
+        places = workers_of(kind, workers)
+        fits: Fits | None = None
+        if workers is not None:
+            cluster = dask_workers(workers)
+            for address in cluster.keys() - {*self.nodes}:
+                self.add_node(address, resources=cluster[address])
+            fits = cluster.__contains__
+        app = self.application(
+            name or f"executor-{next(_EXECUTORS)}", queue=queue, user=user, stays=True
+        )
+        return LeasedExecutor(app, self.events("wanted_back", "lease_over"), places, size, fits)
+
     def _make(self) -> Made[Future[Lease], Lease]:
         promise: FuturePromise[Lease] = FuturePromise(*self._futures)
         return Made(promise.future, promise, promise.future.attach)
@@ -251,6 +294,9 @@ class Scheduler:
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )
         self._broker.configured(text)
+
+
+_EXECUTORS: Final = count(1)
 
 
 class _Voice:

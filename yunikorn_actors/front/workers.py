@@ -1,0 +1,216 @@
+"""Where the functions of an executor run: on threads or in processes of this computer, or on Dask.
+
+Each call is made on a thread of the front that has nothing else to do. It runs the function, or
+waits for it.
+"""
+
+import multiprocessing
+import pickle
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
+from contextvars import ContextVar
+from multiprocessing.connection import Connection
+from typing import Any, Final, Literal, Protocol, get_args
+
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.front.lease import Lease
+from yunikorn_actors.front.written import shown
+
+Kind = Literal["threads", "processes"]
+_CURRENT: ContextVar[Lease | None] = ContextVar("lease", default=None)
+
+
+def current_lease() -> Lease | None:
+    """Return the lease of the function that runs on this thread; None outside of an executor.
+
+    A thread cannot be ended. So a function that takes long looks at `wanted_back` now and then.
+    """
+    return _CURRENT.get()
+
+
+class Workers(Protocol):
+    def run(self, lease: Lease, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - of the function
+        """Return or raise what the call does."""
+        ...
+
+    def stop(self, lease: Lease) -> None:
+        """End what runs under it if that is possible; gently while the lease is not lost."""
+        ...
+
+    def close(self) -> None:
+        """Nothing runs any more."""
+        ...
+
+
+class Threads:
+    """The function runs on the thread that waits for it, and cannot be ended."""
+
+    def run(self, lease: Lease, call: Callable[[], Any]) -> Any:  # noqa: ANN401
+        token = _CURRENT.set(lease)
+        try:
+            return call()
+        finally:
+            _CURRENT.reset(token)
+
+    def stop(self, lease: Lease) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _Process:
+    """A process that makes one call after the other."""
+
+    def __init__(self) -> None:
+        # Not forked: the threads of the core would be missing there, and its locks held.
+        context = multiprocessing.get_context("spawn")
+        self._here, there = context.Pipe()
+        self.process: Final = context.Process(target=_serve, args=(there,), daemon=True)
+        self.process.start()
+        there.close()
+
+    def run(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401
+        data = pickle.dumps(call)
+        try:
+            self._here.send_bytes(data)
+            is_result, value = pickle.loads(self._here.recv_bytes())  # noqa: S301 - of our own process
+        except (EOFError, OSError):
+            self.process.join()
+            raise BrokenExecutor(
+                f"the process of the function has ended with {self.process.exitcode}"
+            ) from None
+        if is_result:
+            return value
+        raise value
+
+    def close(self) -> None:
+        self._here.close()
+        self.process.join()
+        self.process.close()
+
+
+class Processes:
+    """Each call has a process for itself; one that has ended its call is used again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Process] = []
+        self._busy: dict[Lease, _Process] = {}
+
+    def run(self, lease: Lease, call: Callable[[], Any]) -> Any:  # noqa: ANN401
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+        if worker is None:
+            worker = _Process()
+        with self._lock:
+            self._busy[lease] = worker
+        try:
+            if lease.state != "held":
+                self.stop(lease)
+            return worker.run(call)
+        finally:
+            with self._lock:
+                del self._busy[lease]
+                is_fit = worker.process.is_alive() and lease.state == "held"
+                if is_fit:
+                    self._idle.append(worker)
+            if not is_fit:
+                worker.process.kill()
+                worker.close()
+
+    def stop(self, lease: Lease) -> None:
+        with self._lock:
+            worker = self._busy.get(lease)
+            if worker is not None:
+                (worker.process.kill if lease.lost else worker.process.terminate)()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.close()
+
+
+def _serve(there: Connection) -> None:
+    """Make calls until the other side has gone."""
+    # Ctrl-C goes to the whole group of processes; the program decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(EOFError, OSError):
+        while True:
+            there.send_bytes(_outcome(there.recv_bytes()))
+
+
+def _outcome(data: bytes) -> bytes:
+    try:
+        return pickle.dumps((True, pickle.loads(data)()))  # noqa: S301 - of the parent
+    except BaseException as error:  # noqa: BLE001 - the edge: it is raised again in the parent
+        error.add_note("".join(traceback.format_exception(error)).rstrip())
+        try:
+            return pickle.dumps((False, error))
+        except Exception:  # noqa: BLE001 - whatever pickling raises
+            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+class DaskClient(Protocol):
+    """What is used of a `distributed.Client`."""
+
+    def submit(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Run it on one of the `workers`."""
+        ...
+
+    def scheduler_info(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Return all that is known of the cluster."""
+        ...
+
+
+class Dask:
+    """The function runs on the Dask worker whose address is the id of the node."""
+
+    def __init__(self, client: DaskClient) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._busy: dict[Lease, Any] = {}
+
+    def run(self, lease: Lease, call: Callable[[], Any]) -> Any:  # noqa: ANN401
+        future = self._client.submit(call, workers=[lease.node_id], pure=False)
+        with self._lock:
+            self._busy[lease] = future
+        try:
+            if lease.state != "held":
+                self.stop(lease)
+            return future.result()
+        finally:
+            with self._lock:
+                del self._busy[lease]
+
+    def stop(self, lease: Lease) -> None:
+        """Dask forgets what has not begun; what runs is on a thread there, and cannot be ended."""
+        with self._lock:
+            future = self._busy.get(lease)
+        if future is not None and lease.lost:
+            future.cancel()
+
+    def close(self) -> None:
+        pass
+
+
+def workers_of(kind: Kind, client: DaskClient | None) -> Workers:
+    if kind not in get_args(Kind):
+        raise InvalidRequest(f"executor: kind: must be 'threads' or 'processes', not {shown(kind)}")
+    if client is not None:
+        return Dask(client)
+    return Processes() if kind == "processes" else Threads()
+
+
+def dask_workers(client: DaskClient) -> dict[str, dict[str, int]]:
+    """Return the workers of a cluster by their addresses, with what each has."""
+    found = client.scheduler_info(n_workers=-1)["workers"]
+    return {
+        address: {"vcore": it["nthreads"], "memory": it["memory_limit"]}
+        for address, it in found.items()
+    }
