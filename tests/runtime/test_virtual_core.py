@@ -167,6 +167,8 @@ def test_a_recording_is_replayed(tmp_path: Path) -> None:
         assert replay(trace).difference is None
     with pytest.raises(InvalidRequest, match="a recording needs every message"):
         VirtualCore(quiet=True, trace=path)
+    with pytest.raises(InvalidRequest, match="a check needs every message"):
+        VirtualCore(quiet=True, checked=True)
 
 
 def test_questions_are_answered_while_time_stands_still() -> None:

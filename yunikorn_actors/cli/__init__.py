@@ -27,6 +27,7 @@ COMMANDS = {
     "scenario": "run scenario files, in the simulator or on threads",
     "trace": "look into a recorded run, or run it again",
     "lab": "find, shrink and replay races",
+    "workload": "play the log of a cluster through the scheduler, in virtual time",
     "demo": "watch the core schedule a small cluster",
     "config": "check a configuration file, show that of a service or load another",
     "health": "judge a state dump",

@@ -84,7 +84,7 @@ class VirtualCore:
         - `start_ns`: the time at the beginning, in nanoseconds since 1970.
         - `groups`: what the resolver `os` knows: users, each with their groups. No directory is
           asked.
-        - `checked`: look after every message whether the invariants hold.
+        - `checked`: look after every message whether the invariants hold; not with `quiet`.
         - `quiet`: leave out what nobody hears: event records, changes of the state of applications,
           and calls of callbacks for methods that yours does not override. `events` then finds none.
         - `digest`: compute `digest` as messages are delivered.
@@ -94,8 +94,9 @@ class VirtualCore:
             on_callback_error=on_callback_error,
         )  # fmt: skip
         check_counts("VirtualCore", seed=seed, start_ns=start_ns)
-        if quiet and trace is not None:
-            raise InvalidRequest("quiet: a recording needs every message: leave one of the two out")
+        if quiet and (trace is not None or checked):
+            whose = "a recording" if trace is not None else "a check"
+            raise InvalidRequest(f"quiet: {whose} needs every message: leave one of the two out")
         built = Topology(
             topology, settings=settings or Settings(), instance=instance, schedulers=schedulers
         )

@@ -1,0 +1,201 @@
+"""Logs are read as they are: every trap of the formats is in the samples of the package."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors.workload import Job, Mapping, Workload, WorkloadError, read_nodes
+from yunikorn_actors.workload.jobs import Findings, Numbered
+from yunikorn_actors.workload.workload import open_text
+
+SWF = "sample:cluster.swf"
+PODS, NODES = "sample:openb-pods.csv", "sample:openb-nodes.csv"
+BATSIM = "sample:batsim.json"
+LINE = "{id} {submit} -1 {run} {used} -1 -1 {wanted} {asked} {memory} 1 3 4 -1 2 1 -1 -1"
+
+
+def line(**fields: object) -> str:
+    known = {"id": 1, "submit": 0, "run": 60, "used": 4, "wanted": -1, "asked": -1, "memory": -1}
+    return LINE.format(**{**known, **fields})
+
+
+def read(tmp_path: Path, *lines: str, **options: object) -> Workload:
+    file = tmp_path / "log"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return Workload.read(file, **options)  # type: ignore[arg-type]
+
+
+def test_swf_with_every_trap() -> None:
+    log = Workload.read(SWF)
+    assert "swf" == log.survey.format
+    assert "64" == log.survey.header["MaxProcs"]
+    assert "1 small" == log.survey.header["Queue"]
+    assert {"no run time": 2, "no processors": 1} == log.findings.left_out
+    assert [137, 197] == [it.line for it in log.findings.faults]
+    jobs = [*log.jobs()]
+    assert 237 == len(jobs) == len(log)
+    assert [it.order for it in jobs] == sorted(it.order for it in jobs)
+    assert not log.survey.is_sorted
+
+
+def test_swf_takes_requested_processors_before_allocated_ones(tmp_path: Path) -> None:
+    log = read(tmp_path, line(used=4, wanted=8), line(id=2, used=4, wanted=-1))
+    assert [8, 4] == [it.tasks for it in log.jobs()]
+
+
+def test_swf_reads_floats_and_minus_zero(tmp_path: Path) -> None:
+    log = read(tmp_path, line(submit="-0.0", run="60.5", asked="-1"), line(id=2, submit="1.25"))
+    (first, second) = log.jobs()
+    assert (0.0, 60.5, 0.0) == (first.submit_s, first.run_s, first.declared_s)
+    assert 1.25 == second.submit_s
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "x"])
+def test_swf_counts_what_is_no_number(tmp_path: Path, value: str) -> None:
+    log = read(tmp_path, line(), line(id=2, run=value))
+    assert (1, 1) == (len(log), log.findings.bad)
+    assert (2, f"'{value}' is no number") == (
+        log.findings.faults[0].line, log.findings.faults[0].what,
+    )  # fmt: skip
+    with pytest.raises(WorkloadError, match=r"^line 2: "):
+        read(tmp_path, line(), line(id=2, run=value), is_strict=True)
+
+
+def test_a_log_without_header_or_end_of_line(tmp_path: Path) -> None:
+    assert ["1"] == [it.id for it in read(tmp_path, line()).jobs()]
+
+
+def test_a_packed_log_is_seen_by_its_content(tmp_path: Path) -> None:
+    file = tmp_path / "no-ending"
+    file.write_bytes(gzip.compress(line().encode()))
+    assert 1 == len(Workload.read(file))
+
+
+def test_a_packed_log_that_is_cut_off(tmp_path: Path) -> None:
+    file = tmp_path / "cut.swf.gz"
+    text = "\n".join(line(id=it) for it in range(2000))
+    file.write_bytes(gzip.compress(text.encode())[:-20])
+    with pytest.raises(WorkloadError, match="cut off or damaged"):
+        Workload.read(file)
+
+
+def test_names_of_a_log_are_mapped(tmp_path: Path) -> None:
+    mapping = Mapping.parse(["queue=root.{group}.{queue}", "user={user}-x", "memory=requested"])
+    (job,) = read(tmp_path, line(memory=1024), mapping=mapping).jobs()
+    assert ("root.g4.q2", "u3-x") == (job.queue, job.user)
+    assert {"vcore": 1000, "memory": 1 << 20} == job.size
+
+
+@pytest.mark.parametrize("item", ["queue=root.{color}", "color=red", "queue", "memory=some"])
+def test_a_mapping_that_means_nothing(item: str) -> None:
+    with pytest.raises(WorkloadError, match=r"^map "):
+        Mapping.parse([item])
+
+
+def test_openb_with_every_trap() -> None:
+    log = Workload.read(PODS)
+    assert "openb" == log.survey.format
+    assert [13, 31] == [it.line for it in log.findings.faults]
+    assert {"no run time": 1} == log.findings.left_out
+    jobs = {it.id: it for it in log.jobs()}
+    assert 58 == len(jobs)
+    assert any(it.waited_s is None for it in jobs.values())
+    assert any(it.models == ("P100", "T4") for it in jobs.values())
+    assert {460, 8000} <= {it.size.get("gpu") for it in jobs.values()}
+
+
+def test_nodes_of_openb() -> None:
+    nodes = {it.id: it for it in read_nodes(NODES)}
+    assert ("V100M32", 8, 8000) == (
+        nodes["node-6"].model, nodes["node-6"].devices, nodes["node-6"].resources["gpu"],
+    )  # fmt: skip
+    assert "gpu" not in nodes["node-0"].resources
+
+
+def test_batsim_with_every_trap() -> None:
+    log = Workload.read(BATSIM)
+    assert "batsim" == log.survey.format
+    assert [6, 23] == [it.line for it in log.findings.faults]
+    assert {"no processors": 1, "no run time": 1} == log.findings.left_out
+    jobs = {it.id: it for it in log.jobs()}
+    assert ("ann", 36) == (jobs["12"].user, len(jobs))
+    assert "w0!20" in jobs
+    assert [{"vcore": 16000}] == [it.resources for it in read_nodes(None, log)]
+
+
+def test_a_log_of_no_known_format(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match="of no format that is known here: batsim, openb, swf"):
+        read(tmp_path, "<html>")
+
+
+def test_a_log_that_is_not_there() -> None:
+    with pytest.raises(WorkloadError, match="No such file"):
+        Workload.read("nowhere.swf")
+    with pytest.raises(WorkloadError, match=r"there are batsim\.json"):
+        Workload.read("sample:other")
+
+
+def test_a_reader_of_ones_own(tmp_path: Path) -> None:
+    class Words:
+        name = "words"
+
+        def matches(self, _: str) -> bool:
+            return True
+
+        def header(self, _: str) -> dict[str, str]:
+            return {}
+
+        def jobs(self, lines: Numbered, _: Mapping, findings: Findings) -> Iterator[Job]:
+            for at, text in lines:
+                if not text.strip():
+                    findings.leave_out("blank")
+                    continue
+                yield Job(id=text.strip(), number=at, submit_s=at, run_s=1, size={"vcore": 1})
+
+    log = read(tmp_path, "a", "", "b", reader=Words())
+    assert ["a", "b"] == [it.id for it in log.jobs()]
+    assert {"blank": 1} == log.findings.left_out
+
+
+@pytest.mark.parametrize(
+    ("given", "sizes"), [("6", [6000]), ("3x2", [2000] * 3)], ids=["one", "several"]
+)
+def test_nodes_by_numbers(given: str, sizes: list[int]) -> None:
+    assert sizes == [it.resources["vcore"] for it in read_nodes(given)]
+
+
+def test_nodes_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text(
+        "- {id: small, count: 2, resources: {vcore: 4, memory: 8Gi}}\n"
+        "- {id: big, resources: {vcore: 500m}, model: T4}\n",
+        encoding="utf-8",
+    )
+    nodes = read_nodes(str(file))
+    assert ["small-0", "small-1", "big"] == [it.id for it in nodes]
+    assert {"vcore": 4000, "memory": 8 << 30} == nodes[0].resources
+    assert "T4" == nodes[2].model
+
+
+@pytest.mark.parametrize("text", ["[]", "- {id: a}", "a: b", "- {id: a, resources: {vcore: x}}"])
+def test_a_file_of_no_nodes(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(WorkloadError):
+        read_nodes(str(file))
+
+
+def test_a_log_that_does_not_say_on_what_it_ran(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match="--nodes"):
+        read_nodes(None, read(tmp_path, line()))
+
+
+def test_a_log_in_order_is_not_kept(tmp_path: Path) -> None:
+    log = read(tmp_path, *(line(id=it, submit=it) for it in range(1, 50)))
+    assert log.survey.is_sorted
+    first, second = log.jobs(), log.jobs()
+    assert next(first) == next(second)
+    with open_text(tmp_path / "log") as text:
+        assert text.read(1)

@@ -1,0 +1,179 @@
+"""Workloads are played by the real scheduler: what starts when can be counted by hand."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from yunikorn_actors.workload import Job, Node, Options, Table, Workload, WorkloadError, play
+from yunikorn_actors.workload.figures import Series, percentile, slowdown
+
+POOL = [Node(id="n", resources={"vcore": 4_000})]
+SMALL = [Node(id=f"n-{it}", resources={"vcore": 1_000}) for it in range(4)]
+
+
+def job(id_: int, submit_s: float, run_s: float, tasks: int, **fields: Any) -> Job:
+    return Job(
+        id=str(id_), number=id_, submit_s=submit_s, run_s=run_s, size={"vcore": 1_000},
+        tasks=tasks, **fields,
+    )  # fmt: skip
+
+
+JOBS = (job(1, 0, 100, 3), job(2, 10, 50, 2), job(3, 20, 30, 1), job(4, 20, 200, 4))
+
+
+def starts(table: Table) -> dict[str, float | None]:
+    return {row["job"]: row["start"] for row in table}
+
+
+def test_what_fits_passes_over_what_does_not() -> None:
+    table = play(Workload.of(JOBS), POOL)
+    assert {"1": 0, "2": 100, "3": 20, "4": 150} == starts(table)
+    ends = {row["job"]: row["end"] for row in table}
+    assert {"1": 100, "2": 150, "3": 50, "4": 350} == ends
+
+
+def test_gangs_hold_what_they_have_got() -> None:
+    table = play(Workload.of(JOBS), SMALL, options=Options(jobs="gang"))
+    assert {"1": 0, "2": 100, "3": 100, "4": 150} == starts(table)
+
+
+@pytest.mark.parametrize("jobs", ["ask", "gang"])
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_the_invariants_hold_and_both_topologies_agree(jobs: Any, topology: Any) -> None:
+    nodes = SMALL if jobs == "gang" else POOL
+    told = [
+        starts(play(Workload.of(JOBS), nodes, options=Options(jobs=jobs, **given)))
+        for given in ({}, {"topology": topology, "checked": True})
+    ]
+    assert told[0] == told[1]
+
+
+def test_the_same_run_has_the_same_digest() -> None:
+    options = Options(faults=0.5, seed=3)
+    first, second = (play(Workload.of(JOBS), POOL, options=options) for _ in range(2))
+    assert first.digest() == second.digest()
+    assert [*first] == [*second]
+
+
+def test_faults_put_jobs_back_and_every_job_ends() -> None:
+    many = [job(it, 10 * it, 100, 1 + it % 4) for it in range(60)]
+    for nodes, how in ((POOL, "ask"), (SMALL, "gang")):
+        options = Options(faults=0.3, seed=5, checked=True, jobs=how)  # type: ignore[arg-type]
+        table = play(Workload.of(many), nodes, options=options)
+        assert {"done"} == {row["state"] for row in table}
+        assert table.summary()["restarts"]
+        assert {"killed", "nodes lost"} <= table.run.faults_planted.keys()
+    assert "confirmed late" in table.run.faults_planted
+
+
+def test_what_never_fits_is_left_out_and_counted() -> None:
+    table = play(Workload.of((*JOBS, job(5, 30, 10, 5))), POOL)
+    assert {"never fits": 1} == table.run.left_out
+    assert 4 == len(table)
+
+
+def test_one_that_is_cut_off() -> None:
+    table = play(Workload.of(JOBS), POOL, options=Options(until_s=15))
+    assert {"1": "running", "2": "waiting"} == {row["job"]: row["state"] for row in table}
+    assert {"after the end": 2} == table.run.left_out
+    assert 15 == table.summary()["makespan_s"]
+
+
+def test_nothing_ends_if_all_stay() -> None:
+    table = play(Workload.of(JOBS), POOL, options=Options(stays=True))
+    assert {"1": 0, "2": None, "3": 20, "4": None} == starts(table)
+
+
+def test_a_queue_that_is_not_there_is_said() -> None:
+    config = (
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
+    )
+    jobs = (job(1, 0, 10, 1, queue="root.a"), job(2, 0, 10, 1, queue="root.b"))
+    table = play(Workload.of(jobs), POOL, config)
+    states = {row["job"]: row["state"] for row in table}
+    assert {"1": "done", "2": "rejected"} == states
+    assert "root.b" in next(row["reason"] for row in table if row["job"] == "2")
+
+
+def test_a_job_runs_only_on_models_that_will_do() -> None:
+    nodes = [
+        Node(id=name, resources={"vcore": 1_000, "gpu": 1_000}, model=name)
+        for name in ("T4", "P100")
+    ]
+    jobs = [job(it, it, 100, 1, models=("P100",)) for it in (1, 2)]
+    table = play(Workload.of(jobs), nodes)
+    assert [("P100", 1), ("P100", 101)] == [(row["node"], row["start"]) for row in table]
+
+
+def test_preempted_work_begins_again() -> None:
+    config = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: low}
+    - {name: high, resources: {guaranteed: {vcore: 4}}, properties: {preemption.delay: 1s}}
+"""
+    jobs = (job(1, 0, 1000, 4, queue="root.low"), job(2, 100, 50, 4, queue="root.high"))
+    table = play(Workload.of(jobs), POOL, config, options=Options(checked=True))
+    rows = {row["job"]: row for row in table}
+    assert 1 == rows["1"]["preemptions"]
+    assert rows["2"]["end"] == rows["1"]["start"]
+    assert rows["1"]["end"] == rows["1"]["start"] + 1000
+
+
+def test_a_policy_is_that_of_every_leaf() -> None:
+    config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"
+    with pytest.raises(WorkloadError, match="cannot be read"):
+        play(Workload.of(JOBS), POOL, "partitions: 5", policy="fifo")
+    assert starts(play(Workload.of(JOBS), POOL)) == starts(
+        play(Workload.of(JOBS), POOL, config, policy="fifo")
+    )
+
+
+def test_the_files(tmp_path: Path) -> None:
+    table = play(Workload.of(JOBS), POOL)
+    table.to_csv(tmp_path / "rows.csv")
+    rows = [*csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())]
+    assert ["1", "2", "3", "4"] == [row["job"] for row in rows]
+    assert ("100", "90", "2.8", "n") == tuple(
+        rows[1][name] for name in ("start", "wait", "slowdown", "node")
+    )
+    table.to_batsim(tmp_path / "jobs.csv")
+    (first, *_) = csv.DictReader((tmp_path / "jobs.csv").read_text().splitlines())
+    assert ("3", "100", "0-2") == tuple(
+        first[name]
+        for name in ("requested_number_of_resources", "execution_time", "allocated_resources")
+    )
+
+
+def test_the_summary_by_hand() -> None:
+    summary = play(Workload.of(JOBS), POOL).summary()
+    assert 4 == summary["done"]
+    assert {"mean": 55.0, "median": 0.0, "p95": 130.0, "p99": 130.0, "max": 130.0} == summary[
+        "wait_s"
+    ]
+    assert 350 == summary["makespan_s"]
+    work = sum(it.run_s * it.tasks for it in JOBS)
+    assert pytest.approx(work / (350 * 4)) == summary["utilisation"]["vcore"]
+    assert 1.0 == pytest.approx(sum(summary["reasons"].values()))
+
+
+def test_what_is_made_again_and_again_is_as_small_as_before() -> None:
+    series = Series()
+    for now_s in range(1, 5001):
+        series.advance(now_s, {"used": 0.5})
+    assert 16 == series.width_s
+    assert pytest.approx([0.5] * 313) == series.means("used")
+    assert pytest.approx(0.5) == series.mean("used")
+
+
+def test_figures_by_hand() -> None:
+    assert 3.0 == percentile([1.0, 2.0, 3.0], 95)
+    assert 2.0 == percentile([1.0, 2.0, 3.0, 4.0], 50)
+    assert 1.0 == slowdown(0, 2)
+    assert 2.2 == slowdown(20, 2)

@@ -1,0 +1,23 @@
+"""Logs of real clusters, or workloads made in Python, through the real scheduler in virtual time.
+
+Read a log with `Workload.read` or make one of jobs, `play` it on nodes, and look at the `Table`.
+"""
+
+from yunikorn_actors.workload.jobs import Fault, Job, Mapping, Node, WorkloadError
+from yunikorn_actors.workload.nodes import read_nodes
+from yunikorn_actors.workload.player import Options, play
+from yunikorn_actors.workload.table import Table
+from yunikorn_actors.workload.workload import Workload
+
+__all__ = [
+    "Fault",
+    "Job",
+    "Mapping",
+    "Node",
+    "Options",
+    "Table",
+    "Workload",
+    "WorkloadError",
+    "play",
+    "read_nodes",
+]

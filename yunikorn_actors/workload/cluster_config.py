@@ -1,0 +1,48 @@
+"""The configuration of a replay: a given one, or one that takes every queue; with a policy."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+from yunikorn_actors.workload.jobs import WorkloadError
+
+ORDER: Final = "application.sort.policy"
+_OPEN: Final = """
+partitions:
+- name: default
+  placementrules:
+  - {name: provided, create: true}
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - name: default
+"""
+
+
+def configured(text: str, policy: str) -> str:
+    """Return the configuration under which a replay runs; without a text it takes every queue.
+
+    A policy is that of every leaf, whatever is written there.
+    """
+    if not policy:
+        return text or _OPEN
+    try:
+        document: Any = yaml.safe_load(text or _OPEN)
+        for partition in document["partitions"]:
+            for queue in _queues(partition["queues"]):
+                if queue.get("parent") or queue.get("queues") or queue["name"] == "root":
+                    template = queue.setdefault("childtemplate", {})
+                    template.setdefault("properties", {})[ORDER] = policy
+                else:
+                    queue.setdefault("properties", {})[ORDER] = policy
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise WorkloadError(f"the configuration cannot be read: {error!r:.200}") from error
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _queues(queues: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any YAML
+    for queue in queues or ():
+        yield queue
+        yield from _queues(queue.get("queues"))

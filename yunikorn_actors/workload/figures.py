@@ -1,0 +1,82 @@
+"""Figures of many numbers: means, percentiles by nearest rank, and what changes over time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+from typing import Final
+
+BOUND_S: Final = 10.0
+"""A job that is shorter counts as one of so many seconds in its slowdown."""
+BINS: Final = 512
+
+
+def slowdown(wait_s: float, run_s: float) -> float:
+    """How many times longer it took than it would have alone, bounded for short jobs."""
+    return max(1.0, (wait_s + run_s) / max(run_s, BOUND_S))
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """By nearest rank: one of the numbers, none between two."""
+    if not ordered:
+        return 0.0
+    return ordered[max(0, ceil(percent / 100 * len(ordered)) - 1)]
+
+
+def spread(values: Iterable[float]) -> dict[str, float]:
+    """Return mean, median, p95, p99 and maximum."""
+    ordered = sorted(values)
+    return {
+        "mean": sum(ordered) / len(ordered) if ordered else 0.0,
+        "median": percentile(ordered, 50),
+        "p95": percentile(ordered, 95),
+        "p99": percentile(ordered, 99),
+        "max": ordered[-1] if ordered else 0.0,
+    }
+
+
+def evenness(values: Sequence[float]) -> float:
+    """Jain's index: 1 if all are equal, 1/n if one has everything."""
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+
+
+class Series:
+    """What changes over time, as means over bins of one width; its size does not grow.
+
+    A run that becomes longer than the bins reach doubles their width.
+    """
+
+    def __init__(self) -> None:
+        self.width_s = 1.0
+        self.channels: dict[str, list[float]] = {}
+        """Of each the integral over every bin."""
+        self.now_s = 0.0
+
+    def advance(self, now_s: float, values: Mapping[str, float]) -> bool:
+        """Let these values have held until now; say whether a bin was begun."""
+        while now_s >= BINS * self.width_s:
+            self.width_s *= 2
+            for name, bins in self.channels.items():
+                self.channels[name] = [sum(bins[at : at + 2]) for at in range(0, len(bins), 2)]
+        first, last = int(self.now_s / self.width_s), int(now_s / self.width_s)
+        for name, value in values.items():
+            if value:
+                bins = self.channels.setdefault(name, [])
+                bins.extend([0.0] * (last + 1 - len(bins)))
+                for at in range(first, last + 1):
+                    begin, end = at * self.width_s, (at + 1) * self.width_s
+                    bins[at] += value * max(0.0, min(end, now_s) - max(begin, self.now_s))
+        self.now_s = now_s
+        return last > first
+
+    def means(self, name: str) -> list[float]:
+        """Return the mean of a channel in each bin, up to now."""
+        count = ceil(self.now_s / self.width_s)
+        bins = self.channels.get(name, [])
+        return [
+            (bins[at] if at < len(bins) else 0.0)
+            / max(1e-9, min(self.width_s, self.now_s - at * self.width_s))
+            for at in range(count)
+        ]
+
+    def mean(self, name: str) -> float:
+        return sum(self.channels.get(name, ())) / self.now_s if self.now_s else 0.0

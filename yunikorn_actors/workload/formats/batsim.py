@@ -1,0 +1,66 @@
+"""Workloads of Batsim: one JSON document with jobs and profiles.
+
+Of the profiles those that say how long they take are read: `delay`, and all that have a `delay` or
+a `runtime`. JSON cannot be read line by line, so the document is in memory while it is read.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from yunikorn_actors.workload.jobs import (
+    CPU,
+    VCORE,
+    Findings,
+    Job,
+    Mapping,
+    Numbered,
+    WorkloadError,
+    number,
+)
+
+
+class Batsim:
+    name = "batsim"
+
+    def matches(self, head: str) -> bool:
+        return head.lstrip().startswith("{") and ('"nb_res"' in head or '"profiles"' in head)
+
+    def header(self, head: str) -> dict[str, str]:
+        _, found, rest = head.partition('"nb_res"')
+        digits = rest.lstrip(": \t").split(",", 1)[0].split("}", 1)[0].strip()
+        return {"MaxProcs": digits} if found and digits.isdigit() else {}
+
+    def jobs(self, lines: Numbered, mapping: Mapping, findings: Findings) -> Iterator[Job]:
+        try:
+            document = json.loads("".join(line for _, line in lines))
+            jobs, profiles = document["jobs"], document["profiles"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise WorkloadError(f"no workload of Batsim: {error!r:.200}") from error
+        for order, item in enumerate(jobs):
+            try:
+                job = self._job(item, profiles, order, mapping)
+            except (ValueError, KeyError, TypeError) as error:
+                # The document has no lines that mean anything: the jobs are counted from 1.
+                findings.fault(order + 1, f"job {order + 1}: {error!r}"[:100])
+                continue
+            if job.run_s <= 0 or job.tasks <= 0 or job.submit_s < 0:
+                findings.leave_out("no run time" if job.run_s <= 0 else "no processors")
+            else:
+                yield job
+
+    def _job(self, item: Any, profiles: Any, order: int, mapping: Mapping) -> Job:  # noqa: ANN401 - any JSON
+        profile = profiles[item["profile"]]
+        extra = item.get("extra_data") or {}
+        extra = extra if isinstance(extra, dict) else {}
+        user = str(item.get("user", extra.get("user", "")))
+        return Job(
+            id=str(item["id"]),
+            number=order,
+            submit_s=number(item["subtime"]),
+            run_s=number(profile["delay"] if "delay" in profile else profile["runtime"]),
+            size={VCORE: CPU},
+            tasks=int(item["res"]),
+            declared_s=max(0.0, number(item.get("walltime", 0) or 0)),
+            **mapping.names(user=user, group=user, queue=str(extra.get("queue", ""))),
+        )

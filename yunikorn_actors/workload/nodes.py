@@ -1,0 +1,108 @@
+"""The nodes of a replay: a number of processors, so many nodes of so many, or a file."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from yunikorn_actors import si
+from yunikorn_actors.values.quantity import QuantityError
+from yunikorn_actors.workload.formats.openb import DEVICE, MIB
+from yunikorn_actors.workload.jobs import CPU, GPU, MEMORY, VCORE, Job, Node, WorkloadError
+from yunikorn_actors.workload.workload import Workload, open_text
+
+_POOL: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?")
+_NODE_KEYS: Final = frozenset({"id", "count", "resources", "model"})
+
+
+def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node]:
+    """Read `N` (one node of N processors), `NxP` (N nodes of P processors) or a file.
+
+    The file is the CSV of openb, or YAML: a list of `{id, count, resources, model}`. Without any a
+    log says itself how many processors there are.
+    """
+    if given is None:
+        processors = "" if workload is None else workload.survey.header.get("MaxProcs", "")
+        if not processors.isdigit():
+            raise WorkloadError("the log does not say on what it ran: name the nodes (--nodes)")
+        given = processors
+    pool = _POOL.fullmatch(given)
+    if pool is None:
+        return _read_file(Path(given))
+    count, each = (1, int(pool[1])) if pool[2] is None else (int(pool[1]), int(pool[2]))
+    if count * each == 0:
+        raise WorkloadError(f"nodes {given}: there are none: write a number from 1 on")
+    return [Node(id=f"n-{it}", resources={VCORE: each * CPU}) for it in range(count)]
+
+
+def _read_file(file: Path) -> list[Node]:
+    with open_text(file) as lines:
+        text = lines.read()
+    try:
+        first = text.split("\n", 1)[0]
+        nodes = list(_of_openb(text) if "cpu_milli" in first else _of_yaml(text))
+    except (ValueError, KeyError, TypeError, yaml.YAMLError, QuantityError) as error:
+        raise WorkloadError(f"{file}: no nodes: {error!r:.200}") from error
+    if not nodes or len({node.id for node in nodes}) < len(nodes):
+        raise WorkloadError(f"{file}: " + ("two nodes of one name" if nodes else "no node"))
+    return nodes
+
+
+def _of_openb(text: str) -> Iterator[Node]:
+    for row in csv.DictReader(text.splitlines()):
+        devices = int(row["gpu"])
+        size = {
+            VCORE: int(row["cpu_milli"]),
+            MEMORY: int(row["memory_mib"]) * MIB,
+            GPU: devices * DEVICE,
+        }
+        resources = {kind: amount for kind, amount in size.items() if amount}
+        yield Node(id=row["sn"], resources=resources, model=row["model"] or "", devices=devices)
+
+
+def _of_yaml(text: str) -> Iterator[Node]:
+    document: Any = yaml.safe_load(text)
+    for item in document:
+        if not isinstance(item, dict) or not item.keys() <= _NODE_KEYS:
+            raise ValueError(f"a node has {', '.join(sorted(_NODE_KEYS))}")
+        count, resources = int(item.get("count", 1)), si.Resource.parse(item["resources"]).amounts()
+        for number in range(count):
+            id_ = f"{item['id']}-{number}" if "count" in item else str(item["id"])
+            yield Node(id=id_, resources=resources, model=str(item.get("model", "")))
+
+
+class Capacity:
+    """What fits on nodes that are empty."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._kinds: dict[tuple[tuple[tuple[str, int], ...], str, int], int] = {}
+        self.total: dict[str, int] = {}
+        for node in nodes:
+            kind = (tuple(sorted(node.resources.items())), node.model, node.devices)
+            self._kinds[kind] = self._kinds.get(kind, 0) + 1
+            for name, amount in node.resources.items():
+                self.total[name] = self.total.get(name, 0) + amount
+        self._fitting: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...]], int] = {}
+
+    @property
+    def main(self) -> str:
+        """The resource in which the size of a job is counted: the scarcest kind that there is."""
+        return GPU if GPU in self.total else VCORE if VCORE in self.total else min(self.total)
+
+    def fits(self, job: Job) -> bool:
+        """Whether all tasks of a job have room at once."""
+        key = (tuple(sorted(job.size.items())), job.models)
+        if key not in self._fitting:
+            self._fitting[key] = sum(
+                count * _tasks_on(dict(resources), job)
+                for (resources, model, _), count in self._kinds.items()
+                if not job.models or model in job.models
+            )
+        return job.tasks <= self._fitting[key]
+
+
+def _tasks_on(room: dict[str, int], job: Job) -> int:
+    return min((room.get(kind, 0) // amount for kind, amount in job.size.items()), default=0)
