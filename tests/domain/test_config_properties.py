@@ -8,6 +8,7 @@ from yunikorn_actors.config import (
     ApplicationSortPolicy,
     GangAdmission,
     PreemptionPolicy,
+    PreemptionUnit,
     QueueProperties,
     QueueSortPolicy,
     effective_properties,
@@ -26,6 +27,7 @@ BACKOFF_DELAY = "application.unschedasks.backoff.delay"
 QUOTA_DELAY = "quota.preemption.delay"
 QUEUE_SORT = "queue.sort.policy"
 GANG = "gang.admission"
+UNIT = "preemption.unit"
 PERCENT = "reservation.max.nodes.percent"
 
 
@@ -37,6 +39,7 @@ def test_defaults() -> None:
         priority_offset=0,
         preemption_policy=PreemptionPolicy.DEFAULT,
         preemption_delay_ns=None,
+        preemption_unit=None,
         backoff_count=0,
         backoff_delay_ns=30 * SECOND,
         quota_preemption_delay_ns=0,
@@ -82,6 +85,9 @@ def test_defaults() -> None:
         (QUOTA_DELAY, "-1s", "quota_preemption_delay_ns", 0),
         (QUEUE_SORT, "fifo", "queue_sort_policy", QueueSortPolicy.FIFO),
         (QUEUE_SORT, "lifo", "queue_sort_policy", QueueSortPolicy.FAIR),
+        (UNIT, "Application", "preemption_unit", PreemptionUnit.APPLICATION),
+        (UNIT, "allocation", "preemption_unit", PreemptionUnit.ALLOCATION),
+        (UNIT, "gang", "preemption_unit", None),
         (GANG, "immediate", "gang_admission", GangAdmission.IMMEDIATE),
         (GANG, "later", "gang_admission", GangAdmission.HOLD),
         (PERCENT, "0", "reservation_max_nodes_percent", 0),

@@ -1,5 +1,7 @@
 """R-077 to R-085: who has to go, for whom, and how often it is said."""
 
+from collections.abc import Callable
+
 import pytest
 import ranges
 from confirming import Confirming, Victims, confirming_lab, policy
@@ -129,9 +131,9 @@ def test_r081_only_real_attempts_count(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts: list[str] = []
     look = Search.next
 
-    def counted(search: Search, app: AppView, spec: AskSpec) -> object:
+    def counted(search: Search, app: AppView, spec: AskSpec, waiting: Callable[[], int]) -> object:
         attempts.append(spec.key)
-        return look(search, app, spec)
+        return look(search, app, spec, waiting)
 
     monkeypatch.setattr(preempting, "ATTEMPTS_MAX", 1)
     monkeypatch.setattr(Search, "next", counted)
@@ -261,7 +263,7 @@ def test_room_that_is_about_to_be_used_is_not_promised_as_well(seeds: range) -> 
             pass
         crossed += bool(planner.model.flights.serving)
         poor = planner.state.queues["root.poor"]
-        assert 1 == Scene(planner.model, ()).usage.of(poor)["vcore"]
+        assert 1 == Scene(planner.model, (), 0).usage.of(poor)["vcore"]
         lab.settle()
         assert "p0" in lab.running()
     assert len(seeds) == crossed, "vacuous: it was never on its way"

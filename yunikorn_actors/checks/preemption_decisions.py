@@ -1,10 +1,11 @@
-"""What must hold of a decision to preempt, derived from queues and victims (G12, G13, G19)."""
+"""What must hold of a decision to preempt, derived from queues and victims (G12, G13, G19, G32)."""
 
 from collections.abc import Container, Iterator
 
-from yunikorn_actors.config import PreemptionPolicy
+from yunikorn_actors.config import PreemptionPolicy, PreemptionUnit
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected
@@ -27,8 +28,36 @@ def against_the_rules(
         node = state.nodes[fact.node_id]
         if any(item.beneficiary == fact.beneficiary for item in node.allocations.values()):
             yield "G13: others still go for this ask"
+    for app in {app.serial: app for _, app in owners if app is not None}.values():
+        yield from _torn(app, fact)
     if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
         yield from _beyond_the_guarantees(state, fact, victims)
+
+
+def _torn(app: Application, fact: f.PreemptionDecided) -> Iterator[str]:
+    """A whole hard gang goes whole, or keeps what makes it whole; so does what its queue binds."""
+    unit = app.queue.properties.preemption_unit
+    bound = unit is PreemptionUnit.APPLICATION
+    if fact.beneficiary.rule is PreemptionRule.GUARANTEE and unit is None:
+        bound = app.spec.gang_style.lower() == "hard" and any(app.spec.placeholder_ask.values())
+    stays = [it for it in app.allocations.values() if not it.comes_free]
+    left = [it for it in stays if it.uuid not in fact.victims]
+    if bound and left:
+        broken = bool(app.spec.placeholder_ask) and any(_lacking(app, stays).values())
+        lost = any(it.spec.originator for it in stays if it not in left)
+        if not broken and (lost or not app.spec.is_gang or any(_lacking(app, left).values())):
+            names = sorted(it.spec.key for it in left)
+            yield f"G32: {app.id} is whole, and {names} of it stay without the rest"
+
+
+def _lacking(app: Application, present: list[Allocation]) -> Resource:
+    """Say how much of its members and placeholders a gang lacks with these alone."""
+    has: Resource = {}
+    for it in present:
+        if it.spec.task_group in app.task_groups:
+            charge(has, it.resource)
+    needs = {kind: n - app.spared.get(kind, 0) for kind, n in app.spec.placeholder_ask.items()}
+    return {kind: max(0, n - has.get(kind, 0)) for kind, n in needs.items()}
 
 
 def _beyond_the_guarantees(

@@ -39,6 +39,13 @@ class PreemptionPolicy(StrEnum):
     DISABLED = "disabled"
 
 
+class PreemptionUnit(StrEnum):
+    """What goes as one when work of a queue is preempted."""
+
+    ALLOCATION = "allocation"
+    APPLICATION = "application"
+
+
 class GangAdmission(StrEnum):
     """Whether the placeholders of a gang wait until all of them fit into the quotas."""
 
@@ -56,6 +63,8 @@ class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
     preemption_policy: PreemptionPolicy = PreemptionPolicy.DEFAULT
     preemption_delay_ns: int | None = None
     """None: what the service says."""
+    preemption_unit: PreemptionUnit | None = None
+    """None: the style of the gang says; what is of no hard gang goes by the allocation."""
     backoff_count: int = 0
     """Asks in one pass that no node holds before the application pauses; 0 is never."""
     backoff_delay_ns: int = 30 * SECOND_NS
@@ -209,6 +218,9 @@ READERS: Final[dict[str, Reader]] = {
         "preemption_policy", _ignoring_case(_one_of(PreemptionPolicy)), *PreemptionPolicy
     ),
     "preemption.delay": Reader("preemption_delay_ns", positive_duration, _DURATION_WORDS),
+    "preemption.unit": _choice(
+        "preemption_unit", _ignoring_case(_one_of(PreemptionUnit)), *PreemptionUnit
+    ),
     "application.unschedasks.backoff": Reader(
         "backoff_count", whole(0, UINT64_MAX), "a whole number; 0 is never"
     ),

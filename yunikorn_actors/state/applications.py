@@ -190,6 +190,7 @@ class Application:
         "reservation_count",
         "run_limit",
         "serial",
+        "spared",
         "spec",
         "started_ns",
         "state",
@@ -249,6 +250,9 @@ class Application:
         """When the last commitment of the gang came to nothing; it waits behind others since."""
         self.placed: Resource = {}
         """All placeholders that were placed since the gang came, whatever became of them."""
+        self.spared: Resource = {}
+        """How much less than its `placeholder_ask` makes the gang whole: members that are smaller
+        than their placeholders, and placeholders that no member came for."""
         self.history = UsageHistory()
         self.gather_books()
 

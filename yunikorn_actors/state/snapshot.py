@@ -126,6 +126,7 @@ def _application(app: Application) -> Image:
         "counts": app.serial in app.usages[0].running,
         # Hardly any has it, and images of earlier versions have none.
         **({"owed": app.owed} if app.owed else {}),
+        **({"spared": saturated(app.spared)} if any(app.spared.values()) else {}),
     }
 
 
@@ -186,6 +187,7 @@ def _restore_application(state: PartitionState, image: Image) -> None:
         setattr(app, name, convert(image[name], kind))
     app.run_limit = GateKind(image["crowd"])
     app.owed = dict(image.get("owed", {}))
+    app.spared = dict(image.get("spared", {}))
     for level in app.queue.lineage:
         level.running_apps += app.state in COUNTS_AS_RUNNING
     if image["counts"]:

@@ -11,12 +11,12 @@ from typing import Any
 
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.model.partition_sums import App, Ask, Placed, Queue, total
-from yunikorn_actors.lab.model.rules import LIVING, Model, willing
+from yunikorn_actors.lab.model.rules import LIVING, SURPLUS, WHOLE, Model, willing
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.values.resource import (
     Resource,
     add,
@@ -362,9 +362,7 @@ class Judge(Model):
         victims = [self.placed[uuid] for uuid in fact.victims]
         keys = [placed.spec.key for placed in victims]
         whom = f"{fact.beneficiary.key or fact.beneficiary.queue} has {keys} go"
-        for victim in victims:
-            fit = not victim.leaving and not victim.spec.required_node
-            self.must("victim", fit, f"{whom}: {victim.spec.key} is bound or on its way")
+        self._may_all_go(fact.beneficiary, victims, whom)
         if fact.beneficiary.rule is PreemptionRule.QUOTA:
             self._enforces(fact.beneficiary.queue, victims, whom)
             return
@@ -399,6 +397,9 @@ class Judge(Model):
             ahead = [it for it in self.waiting() if self.before(it, ask) and self.only_waits(it)]
         for victim in victims:
             rest = [p for p in victims if p is not victim]
+            if self.is_bound(victim.app, ask) and self.tears(victim.app, rest):
+                # It goes as one with others.
+                rest = [p for p in victims if p.app is not victim.app]
             needless = self.makes_room(ask, node, rest)
             text = f"{whom}: {victim.spec.key} need not"
             # Others may take what opens there, or have room there and only wait for a quota.
@@ -406,6 +407,15 @@ class Judge(Model):
             unsure = unsure or (needless and not self.makes_room(ask, node, rest, ahead))
             self.should("preempt", not needless, text, unsure=unsure)
             self._is_next_victim(ask, victim, victims, whom)
+
+    def _may_all_go(self, beneficiary: Beneficiary, victims: list[Placed], whom: str) -> None:
+        for victim in victims:
+            fit = not victim.leaving and not victim.spec.required_node
+            self.must("victim", fit, f"{whom}: {victim.spec.key} is bound or on its way")
+        asking = self.asks.get((beneficiary.application_id, beneficiary.key))
+        for app in {id(v.app): v.app for v in victims}.values():
+            torn = self.is_bound(app, asking) and self.tears(app, victims)
+            self.must("victim", not torn, f"{whom}: a part of {app.id} stays, which goes as one")
 
     def _is_for_others(self, ask: Ask) -> bool:
         """Whether all room for it is where others have work go, or are promised what comes free.
@@ -430,10 +440,27 @@ class Judge(Model):
             if alike and (
                 not ask.spec.required_node or other.spec.priority <= victim.spec.priority
             ):
+                parts = self.part(other), self.part(victim)
+                if not self._are_in_order(ask, *parts):
+                    continue
                 better = willing(other, ask) < willing(victim, ask)
-                if ask.spec.required_node and other.spec.priority < victim.spec.priority:
+                if parts[0] != parts[1]:
+                    flags = willing(other, ask)[:2], willing(victim, ask)[:2]
+                    better = (flags[0], parts[0]) < (flags[1], parts[1])
+                elif ask.spec.required_node and other.spec.priority < victim.spec.priority:
                     better = willing(other, ask)[:2] <= willing(victim, ask)[:2]
                 self.should("victim", not better, f"{whom}, but {other.spec.key} goes before")
+
+    def _are_in_order(self, ask: Ask | None, other: int, victim: int) -> bool:
+        """Whether one of two is surely to go before the other, by what they are to their gangs.
+
+        Which of a gang is its surplus is not known here, nor which of two whole gangs goes first;
+        for a guarantee a whole gang goes for several asks at once.
+        """
+        if SURPLUS in (other, victim) or other == victim == WHOLE:
+            return False
+        for_guarantee = ask is not None and not ask.spec.required_node
+        return not (for_guarantee and WHOLE in (other, victim))
 
     def _arms(self, fact: f.QuotaPreemptionArmed) -> None:
         text = f"{fact.path} is to come down, and is not above its maximum"
@@ -476,13 +503,18 @@ class Judge(Model):
             if other.app.leaf is not queue or other in victims or other.leaving:
                 continue
             bound = bool(other.spec.required_node) or not set(wanted) & set(other.size)
+            bound = bound or self.is_bound(other.app, None)
             more = fits_in_max_undef(add(gone, other.size), wanted)
             free = all(not level.spec.guaranteed for level in queue.up)
             self.should(
                 "quota", bound or not (more and free), f"{whom}: {other.spec.key} goes as well"
             )
             for victim in victims:
-                better = other.size == victim.size and _bids(other) < _bids(victim)
+                parts = self.part(other), self.part(victim)
+                if not self._are_in_order(None, *parts):
+                    continue
+                ranks = _bids(other, parts[0]), _bids(victim, parts[1])
+                better = other.size == victim.size and ranks[0] < ranks[1]
                 self.should(
                     "quota", bound or not better, f"{whom}, but {other.spec.key} goes before"
                 )
@@ -686,9 +718,13 @@ def _name(ask: Ask) -> str:
     return f"{ask.app.id}/{ask.spec.key}"
 
 
-def _bids(placed: Placed) -> tuple[Any, ...]:
-    """Rank for a quota: plain work before originators before what opted out, then by priority."""
-    return (not placed.spec.allow_preempt_self, placed.spec.originator, placed.spec.priority)
+def _bids(placed: Placed, part: int) -> tuple[Any, ...]:
+    """Rank for a quota: plain work before originators before what opted out, then by priority.
+
+    Before the priority comes what it is to its gang.
+    """
+    spec = placed.spec
+    return (not spec.allow_preempt_self, spec.originator, part, spec.priority)
 
 
 CHECKS: dict[type, Callable[[Judge, Any], None]] = {

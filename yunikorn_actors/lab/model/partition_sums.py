@@ -49,6 +49,10 @@ class App:
     """Since when the admitted gang has had no placeholder."""
     placed: Resource = field(default_factory=dict)
     """All placeholders ever placed."""
+    groups: set[str] = field(default_factory=set)
+    """Of its placeholders, whatever became of them."""
+    spared: Resource = field(default_factory=dict)
+    """What of its `placeholder_ask` no member needs."""
     gang_since: int | None = None
     started: int | None = None
     timed_out: bool = False
@@ -319,6 +323,7 @@ class Cluster:
         if app.state in ("Resuming", "Failing"):
             # Placeholders that come later are another gang.
             app.timed_out, app.admitted, app.lapsed, app.placed = True, False, None, {}
+            app.spared = {}
         if app.state in ("Completing", "Failing", *ENDED):
             app.counts = False
         if app.state in ENDED:
@@ -333,12 +338,16 @@ class Cluster:
         ask = Ask(app, spec, fact.created_ns, fact.sequence, spec.max_allocations)
         app.age = min(app.age, ask.created)
         self.asks[app.id, spec.key] = ask
+        if spec.placeholder:
+            app.groups.add(spec.task_group)
         return ask
 
     def _ask_again(self, fact: f.AskReplaced) -> None:
         ask = self.asks[fact.spec.application_id, fact.spec.key]
         parked = sum(swap.ask is ask for swap in self.swaps.values())
         ask.spec = fact.spec
+        if fact.spec.placeholder:
+            ask.app.groups.add(fact.spec.task_group)
         ask.left = fact.spec.max_allocations - ask.taken - parked
         for kept in self.kept:
             if kept.ask is ask:
@@ -390,6 +399,8 @@ class Cluster:
 
     def _released(self, fact: f.AllocationReleased | f.SwapCompleted, uuid: str = "") -> None:
         gone = self.placed.pop(uuid or fact.uuid)
+        if gone.spec.placeholder and gone.leaving == "TIMEOUT" and not uuid:
+            charge(gone.app.spared, gone.size)
         if not any(p.spec.placeholder for p in self.placed.values() if p.app is gone.app):
             gone.app.gang_since = None
             if gone.spec.placeholder:
@@ -398,6 +409,8 @@ class Cluster:
     def _swapped(self, fact: f.SwapCompleted) -> None:
         ask = self.swaps.pop(fact.placeholder).ask
         ask.taken += 1
+        charge(ask.app.spared, self.placed[fact.placeholder].size)
+        discharge(ask.app.spared, fact.resource)
         self._released(fact, fact.placeholder)
         self._take(fact, ask, ask.spec, fact.resource)
 
@@ -493,6 +506,9 @@ CHANGES: dict[type, Callable[[Cluster, Any], Any]] = {
     f.AskParked: Cluster._parked,
     f.AskUnparked: Cluster._unparked,
     f.SwapCompleted: Cluster._swapped,
+    f.PlaceholderCancelled: lambda it, fact: charge(
+        it.apps[fact.application_id].spared, {k: -n for k, n in fact.placeholder_resource.items()}
+    ),
     f.ReservationMade: Cluster._kept,
     f.ReservationDropped: Cluster._dropped,
     f.ReleaseRequested: Cluster._asked_back,

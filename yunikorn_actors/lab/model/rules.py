@@ -6,7 +6,7 @@ its first choice, who may go for it.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from yunikorn_actors.lab.model.partition_sums import (
@@ -330,7 +330,11 @@ class Model(Cluster):
         if victim.leaving or victim.spec.required_node or not match_any(victim.size, ask.size):
             return False
         if ask.spec.required_node:
-            here = victim.node == ask.spec.required_node
+            bound = theirs.says.preemption_unit == "application"
+            if bound and victim.app is ask.app:
+                return False
+            # What its leaf binds together goes with a part that is there.
+            here = bound or victim.node == ask.spec.required_node
             return here and victim.spec.priority <= ask.spec.priority
         if mine is theirs or theirs.says.preemption_policy == "disabled":
             return False
@@ -340,6 +344,63 @@ class Model(Cluster):
         own = any(q.spec.guaranteed for q in theirs.up[: theirs.up.index(meet)])
         inside = source is not mine and source in theirs.up and not own
         return urgent and self.is_below_fence(ask, victim) and not inside
+
+    # -- what goes as one
+
+    def is_bound(self, app: App, ask: Ask | None) -> bool:
+        """Whether an application goes as one: for this ask, or for a quota."""
+        unit = app.leaf.says.preemption_unit
+        if unit is not None:
+            return unit == "application"
+        by_guarantee = ask is not None and not ask.spec.required_node
+        hard = app.spec.gang_style.lower() == "hard"
+        return by_guarantee and hard and any(app.spec.placeholder_ask.values())
+
+    def stay_of(self, app: App) -> list[Placed]:
+        """Return what stays when all that was asked back is gone; a swap goes on."""
+        return [p for p in self.of(app) if not p.leaving or p.uuid in self.swaps]
+
+    def makes_whole(self, app: App, present: Iterable[Placed]) -> bool:
+        """Whether with these alone the gang has all that it needs."""
+        has = total(p.size for p in present if p.spec.task_group in app.groups)
+        needs = sub(app.spec.placeholder_ask, app.spared)
+        return all(n <= has.get(kind, 0) for kind, n in needs.items())
+
+    def tears(self, app: App, victims: Victims) -> bool:
+        """Whether an application that is bound is left in parts when these are gone."""
+        stays = self.stay_of(app)
+        left = [p for p in stays if p not in victims]
+        if not left:
+            return False
+        if not any(app.spec.placeholder_ask.values()):
+            return True
+        lost = any(p.spec.originator for p in stays if p in victims)
+        return self.makes_whole(app, stays) and (lost or not self.makes_whole(app, left))
+
+    def part(self, placed: Placed) -> int:
+        """Rank what a gang loses: what is broken, a surplus, work that goes alone, a whole gang.
+
+        A member counts as surplus if the gang is whole without it, whichever is the newest.
+        """
+        app = placed.app
+        gang = any(app.spec.placeholder_ask.values())
+        hard = app.spec.gang_style.lower() == "hard" and gang
+        if (app.leaf.says.preemption_unit or ("application" if hard else "")) != "application":
+            return ALONE
+        if gang and not self.makes_whole(app, self.stay_of(app)):
+            return BROKEN
+        return WHOLE if self.tears(app, [placed]) else SURPLUS
+
+    def units_for(self, ask: Ask, here: Iterable[Placed]) -> Iterator[list[Placed]]:
+        """Yield what goes as one of some work, the more willing first."""
+        seen: set[str] = set()
+        for placed in sorted(here, key=lambda item: willing(item, ask)):
+            unit = [placed]
+            if self.is_bound(placed.app, ask) and self.tears(placed.app, unit):
+                unit = self.stay_of(placed.app)
+            if placed.uuid not in seen and all(self.may_go(ask, p) for p in unit):
+                seen |= {p.uuid for p in unit}
+                yield unit
 
     def source(self, ask: Ask) -> Queue | None:
         """Return the queue whose guarantee entitles the ask: its leaf, or the next above it."""
@@ -431,11 +492,14 @@ class Model(Cluster):
         chosen: list[Placed] = []
         here = [p for p in self.placed.values() if p.node == node.id and p.came <= until]
         here = [p for p in here if self.may_go(ask, p)]
-        for victim in sorted(here, key=lambda placed: willing(placed, ask)):
+        for unit in self.units_for(ask, here):
             if self.makes_room(ask, node, chosen):
                 break
-            if ask.spec.required_node or self.keeps_guarantee(ask, [*chosen, victim]):
-                chosen.append(victim)
+            torn = len(unit) == 1 and self.tears(unit[0].app, [*chosen, *unit])
+            if torn and self.is_bound(unit[0].app, ask):
+                continue
+            if ask.spec.required_node or self.keeps_guarantee(ask, [*chosen, *unit]):
+                chosen += [p for p in unit if p not in chosen]
         return chosen if chosen and self.makes_room(ask, node, chosen) else None
 
     def may_preempt(self, ask: Ask) -> bool:
@@ -473,6 +537,9 @@ class Model(Cluster):
         if any(self.makes_room(ask, n, ()) for n in nodes):
             return False
         return any(self.victims_on(ask, n, until) is not None for n in nodes)
+
+
+BROKEN, SURPLUS, ALONE, WHOLE = range(4)
 
 
 def _counts(app: App) -> bool:

@@ -113,6 +113,8 @@ class Queues:
         self.leaves.append((path, policy))
         if draw.once_in(8):
             properties["gang.admission"] = "immediate"
+        if draw.once_in(8):
+            properties["preemption.unit"] = draw.one_of(("allocation", "application"))
         if self.theme in {"preempt", CONTEST} or draw.once_in(3):
             properties["preemption.delay"] = draw.one_of(("1s", "5s", "20s"))
         return properties

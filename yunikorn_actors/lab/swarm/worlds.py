@@ -87,6 +87,7 @@ _PROPERTIES: Final = {
     "priority.policy": "priorities",
     "priority.offset": "priorities",
     "preemption.policy": "fences",
+    "preemption.unit": "gangs",
     "quota.preemption.delay": "quota-preemption",
     "reservation.max.nodes.percent": "reservations",
 }

@@ -18,15 +18,20 @@ from yunikorn_actors.planning.preemption import required_node as required
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
-    Victim,
     earmarks_of,
     has_only_to_wait,
     is_kept_for_another,
     is_limited_by_promises,
     is_usable,
     room_on,
+    victims_of,
 )
 from yunikorn_actors.planning.preemption.victim_rules import delay_of
+from yunikorn_actors.planning.preemption.victim_units import (
+    goes_as_one,
+    is_set_to_go_as_one,
+    may_go_together,
+)
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.applications import Application
@@ -141,10 +146,23 @@ def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> R
 def _check_victims(
     state: PartitionState, claimant: Claimant, victims: tuple[Allocation, ...]
 ) -> Refusal | None:
-    chosen = [Victim(state, allocation) for allocation in victims]
+    if not _go_as_one(state, victims, goes_as_one):
+        return Refusal.PREEMPTION_REFUSED
+    chosen = victims_of(state, victims)
     if claimant.may_have(chosen, quotas=True):
         return None
     return Refusal.QUEUE_LIMIT if claimant.may_have(chosen) else Refusal.PREEMPTION_REFUSED
+
+
+def _go_as_one(
+    state: PartitionState,
+    victims: tuple[Allocation, ...],
+    does: Callable[[Application], bool],
+) -> bool:
+    """Whether of each application that goes as one the unit goes, and no part of it."""
+    named = {it.uuid for it in victims}
+    apps = [state.applications[id_] for id_ in {it.spec.application_id: None for it in victims}]
+    return all(not does(app) or may_go_together(app, named) for app in apps)
 
 
 def _check_required(
@@ -169,13 +187,26 @@ def _check_required(
     allowed = spec.required_node == node.id and spec.allow_preempt_other
     if not allowed or required.is_dying_for(node, proposal.beneficiary):
         return Refusal.PREEMPTION_REFUSED
+    return _check_room_on(state, node, spec, victims)
+
+
+def _check_room_on(
+    state: PartitionState, node: Node, spec: AskSpec, victims: tuple[Allocation, ...]
+) -> Refusal | None:
     room = required.room_left_for(state, node, spec, node.available)
     if not victims:
         return Refusal.PREEMPTION_REFUSED if fits_in(spec.resource, room) else None
+    if not _go_as_one(state, victims, is_set_to_go_as_one):
+        return Refusal.PREEMPTION_REFUSED
+    here = {it.spec.application_id for it in victims if it.node_id == node.id}
     for allocation in victims:
-        if allocation.node_id != node.id or not required.may_be_victim(allocation, spec):
+        app = state.applications[allocation.spec.application_id]
+        if allocation.node_id == node.id:
+            charge(room, allocation.resource)
+        elif app.id not in here or not is_set_to_go_as_one(app):
             return Refusal.PREEMPTION_REFUSED
-        charge(room, allocation.resource)
+        if required.would_end_itself(app, spec) or not required.may_be_victim(allocation, spec):
+            return Refusal.PREEMPTION_REFUSED
     return None if fits_in(spec.resource, room) else Refusal.NODE_FULL
 
 
@@ -193,6 +224,8 @@ def _check_quota(
     usage = ExpectedUsage(staying)
     plan = quota.plan_of(queue, usage)
     total: Resource = {}
+    if not _go_as_one(state, victims, is_set_to_go_as_one):
+        return Refusal.PREEMPTION_REFUSED
     for allocation in victims:
         leaf = state.applications[allocation.spec.application_id].queue
         resource = allocation.resource

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption import required_node as required
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim, candidates_on
+from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, candidates_on, victims_of
+from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.partition import PartitionState
@@ -49,9 +50,10 @@ def _further(
         yield from (item for item in required.candidates(state, node, spec) if item not in picked)
         return
     claimant = Claimant(state, ExpectedUsage(), app.queue, spec)
-    for allocation in picked:
-        claimant.take(Victim(state, allocation))
-    for victim in candidates_on(state, node, claimant):
-        if victim.allocation not in picked and claimant.may_take(victim):
+    units = Units(frozenset(allocation.uuid for allocation in picked))
+    for victim in victims_of(state, picked):
+        claimant.take(victim)
+    for victim in candidates_on(state, node, claimant, units):
+        if victim.allocations[0] not in picked and claimant.may_take(victim):
             claimant.take(victim)
-            yield victim.allocation
+            yield from victim.allocations

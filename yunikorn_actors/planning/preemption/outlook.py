@@ -38,9 +38,15 @@ class Flight(Struct):
 
 class Scene:
     def __init__(
-        self, model: Model, in_flight: Iterable[Flight], *, one_at_a_time: bool = False
+        self,
+        model: Model,
+        in_flight: Iterable[Flight],
+        now_ns: int,
+        *,
+        one_at_a_time: bool = False,
     ) -> None:
         self._model = model
+        self.now_ns = now_ns
         self._one_at_a_time = one_at_a_time
         """The resource manager is asked first: until it answers, the node is closed to others."""
         self.state: PartitionState = model.state

@@ -8,12 +8,12 @@ from collections.abc import Container, Iterator, Sequence
 
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.victim_rules import (
-    Order,
     Reach,
     bounds_of,
     excess,
     fence_of,
     guards,
+    is_movable,
     is_reached,
     may_be_preempted,
     may_give,
@@ -21,6 +21,7 @@ from yunikorn_actors.planning.preemption.victim_rules import (
     reach_of,
     share_a_guarantee,
 )
+from yunikorn_actors.planning.preemption.victim_units import Part, Units
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Reservation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gates import has_room
@@ -29,25 +30,69 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.reservations import kept_for
-from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
+from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in, match_any
 
 Lack = tuple[Queue, str]
+Order = tuple[bool, bool, Part, int, int, int, str]
+"""As of an allocation, but what hurts least comes before what is newer."""
 
 
 class Victim:
-    """A candidate, or one that was picked."""
+    """A candidate, or one that was picked: an allocation, or all of an application."""
 
-    __slots__ = ("allocation", "leaf", "order")
+    __slots__ = ("allocations", "leaf", "order", "part", "resource")
 
-    def __init__(self, state: PartitionState, allocation: Allocation) -> None:
-        app = state.applications[allocation.spec.application_id]
-        self.allocation = allocation
+    def __init__(
+        self, state: PartitionState, allocations: tuple[Allocation, ...], part: Part = Part.ALONE
+    ) -> None:
+        """Of several the newest comes first."""
+        first = allocations[0]
+        app = state.applications[first.spec.application_id]
+        self.allocations = allocations
         self.leaf = app.queue
-        self.order: Order = order_of(allocation, app.asks[allocation.spec.key])
+        self.part = part
+        self.resource = first.resource
+        opted_out, originator, *_ = order = order_of(first, app.asks[first.spec.key])
+        if len(allocations) > 1:
+            self.resource = {}
+            for allocation in allocations:
+                charge(self.resource, allocation.resource)
+            opted_out = not all(it.spec.allow_preempt_self for it in allocations)
+            originator = any(it.spec.originator for it in allocations)
+        self.order: Order = (opted_out, originator, part, *order[2:])
+
+    def on(self, node_id: str) -> Resource:
+        """Return what comes free on a node when it goes."""
+        if len(self.allocations) == 1:
+            return self.resource if self.allocations[0].node_id == node_id else {}
+        freed: Resource = {}
+        for allocation in self.allocations:
+            if allocation.node_id == node_id:
+                charge(freed, allocation.resource)
+        return freed
 
     @property
-    def resource(self) -> Resource:
-        return self.allocation.resource
+    def is_whole(self) -> bool:
+        """Whether a whole application goes, of which nothing goes by itself."""
+        return self.part is Part.OF_WHOLE
+
+
+def victims_of(state: PartitionState, allocations: Sequence[Allocation]) -> list[Victim]:
+    """Put together what goes as one, in the order of the first of each."""
+    units, found, named = Units(), [], {it.uuid for it in allocations}
+    seen: set[str] = set()
+    for allocation in allocations:
+        if allocation.uuid in seen:
+            continue
+        app = state.applications[allocation.spec.application_id]
+        together: tuple[Allocation, ...] = (allocation,)
+        part = units.part_of(app, allocation)
+        whole = units.whole(app)
+        if whole and all(it.uuid in named for it in whole):
+            together, part = whole, Part.OF_WHOLE
+        seen.update(it.uuid for it in together)
+        found.append(Victim(state, together, part))
+    return found
 
 
 class Claimant:
@@ -103,7 +148,7 @@ class Claimant:
         taken: list[Victim] = []
         allowed = not self.is_hopeless
         for victim in victims if allowed else ():
-            if not self.may_be_victim(victim.allocation, victim.leaf) or not self.may_take(victim):
+            if not self.may_be_victim(victim) or not self.may_take(victim):
                 allowed = False
                 break
             self.take(victim)
@@ -129,11 +174,31 @@ class Claimant:
             for kind in excess(self._bounds[level.path], self.usage.of(level), self.wanted):
                 yield level, kind
 
+    def most_asks(self, count: int) -> int:
+        """Say how many asks like this one the guarantees and the quotas have room for."""
+        for level in self.leaf.lineage:
+            limit = self._state.capacity if level.parent is None else level.spec.max
+            used = self.usage.of(level)
+            for bound in (limit, self._bounds.get(level.path)):
+                for kind, size in self.wanted.items():
+                    if bound and size > 0 and kind in bound:
+                        # One of them is counted as used.
+                        count = min(count, (bound[kind] - used.get(kind, 0)) // size + 1)
+        return max(0, count)
+
     # -- victims
 
-    def may_be_victim(self, allocation: Allocation, leaf: Queue) -> bool:
+    def may_go(self, allocation: Allocation, leaf: Queue) -> bool:
         return may_be_preempted(allocation, self.wanted) and is_reached(
             self.reach, leaf, allocation
+        )
+
+    def may_be_victim(self, victim: Victim) -> bool:
+        """All of it has to be allowed to go, and one at least has to be of use."""
+        if not match_any(victim.resource, self.wanted):
+            return False
+        return all(
+            is_movable(it) and is_reached(self.reach, victim.leaf, it) for it in victim.allocations
         )
 
     def may_take(self, victim: Victim) -> bool:
@@ -153,17 +218,31 @@ class Claimant:
 # -- nodes
 
 
-def candidates_on(state: PartitionState, node: Node, claimant: Claimant) -> list[Victim]:
-    """Return the possible victims on a node, in order."""
-    found = [
-        Victim(state, allocation)
-        for allocation in node.allocations.values()
-        if claimant.may_be_victim(
-            allocation, state.applications[allocation.spec.application_id].queue
-        )
-    ]
+def candidates_on(
+    state: PartitionState, node: Node, claimant: Claimant, units: Units
+) -> list[Victim]:
+    """Return what may go by itself on a node, in order."""
+    found: list[Victim] = []
+    for allocation in node.allocations.values():
+        app = state.applications[allocation.spec.application_id]
+        if not claimant.may_go(allocation, app.queue):
+            continue
+        part = units.part_of(app, allocation)
+        if part is not Part.OF_WHOLE:
+            found.append(Victim(state, (allocation,), part))
     found.sort(key=in_order)
     return found
+
+
+def whole_applications(state: PartitionState, claimant: Claimant, units: Units) -> Iterator[Victim]:
+    """Yield the applications that may go as one for an ask."""
+    for path in claimant.reach:
+        for application_id in state.queues[path].applications.values():
+            whole = units.whole(state.applications[application_id])
+            if whole:
+                victim = Victim(state, whole, Part.OF_WHOLE)
+                if claimant.may_be_victim(victim):
+                    yield victim
 
 
 def in_order(victim: Victim) -> Order:

@@ -5,17 +5,20 @@ come below its guarantee. A parent shares its plan among its children in proport
 uses above its own guarantee, rounded down. A leaf gives what fits into its share and never more.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
+from operator import itemgetter
 
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted, may_give
-from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.planning.preemption.victim_units import Part, Units
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 HOUR_NS = 3_600_000_000_000
-Order = tuple[bool, bool, int, int, int, float, int, str]
+Order = tuple[bool, bool, Part, int, int, int, int, float, int, str]
 
 
 def plan_of(queue: Queue, usage: ExpectedUsage) -> Resource:
@@ -92,39 +95,56 @@ class Enforcement:
 
     def _pick(self, leaf: Queue, plan: Resource) -> Iterator[Allocation]:
         left = dict(plan)
-        for allocation in self._candidates(leaf, plan):
-            resource = allocation.resource
+        for unit in self._units(leaf, plan):
+            resource = together(unit)
             fits = all(resource.get(kind, 0) <= amount for kind, amount in left.items())
             if fits and keeps_guarantees(leaf, resource, plan, self._usage):
                 self._usage.take(leaf, resource)
                 discharge(left, {kind: resource.get(kind, 0) for kind in left})
-                yield allocation
+                yield from unit
 
-    def _candidates(self, leaf: Queue, plan: Resource) -> list[Allocation]:
+    def _units(self, leaf: Queue, plan: Resource) -> Iterator[tuple[Allocation, ...]]:
+        """Yield what may go, in order: allocations, and what goes as one as its leaf says."""
+        units, seen = Units(self._taken), dict[str, None]()
+        for app, allocation in self._candidates(leaf, plan, units):
+            if allocation.uuid in seen:
+                continue
+            unit = units.with_it(app, allocation)
+            seen.update(dict.fromkeys(item.uuid for item in unit))
+            if unit and all(may_be_victim(item, plan) for item in unit):
+                yield unit
+
+    def _candidates(
+        self, leaf: Queue, plan: Resource, units: Units
+    ) -> list[tuple[Application, Allocation]]:
         found = [
-            (_order(allocation, app.asks[allocation.spec.key], leaf, plan), allocation)
+            (_order(app, allocation, units.part_of(app, allocation), plan), app, allocation)
             for app in (self._state.applications[id_] for id_ in leaf.applications.values())
             for allocation in app.allocations.values()
             if may_be_victim(allocation, plan) and allocation.uuid not in self._taken
         ]
-        found.sort(key=_first)
-        return [allocation for _, allocation in found]
+        found.sort(key=itemgetter(0))
+        return [(app, allocation) for _, app, allocation in found]
+
+
+def together(unit: Iterable[Allocation]) -> Resource:
+    total: Resource = {}
+    for allocation in unit:
+        charge(total, allocation.resource)
+    return total
 
 
 def _in_order(queue: Queue) -> list[Queue]:
     return [child for _, child in sorted(queue.children.items())]
 
 
-def _first(item: tuple[Order, Allocation]) -> Order:
-    return item[0]
+def _order(app: Application, allocation: Allocation, part: Part, plan: Resource) -> Order:
+    """Opted-out work last of all, originators before it; then what hurts gangs least.
 
-
-def _order(allocation: Allocation, ask: Ask, leaf: Queue, plan: Resource) -> Order:
-    """Opted-out work last of all, originators before it; then the better match of types.
-
-    Among equals the less important is preempted, then the newer by whole hours, then the smaller.
+    Then the better match of types. Among equals the less important is preempted, of whole gangs
+    the newer gang, then the newer by whole hours, then the smaller.
     """
-    resource = allocation.resource
+    resource, leaf, ask = allocation.resource, app.queue, app.asks[allocation.spec.key]
     share = 0.0
     for kind in plan:
         size = (leaf.spec.max or {}).get(kind, 0)
@@ -133,8 +153,10 @@ def _order(allocation: Allocation, ask: Ask, leaf: Queue, plan: Resource) -> Ord
     return (
         not allocation.spec.allow_preempt_self,
         allocation.spec.originator,
+        part,
         -sum(1 for kind in plan if kind in resource),
         allocation.spec.priority,
+        -app.serial if part is Part.OF_WHOLE else 0,
         -(ask.created_ns // HOUR_NS),
         share,
         -ask.sequence,

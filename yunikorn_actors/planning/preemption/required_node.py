@@ -5,15 +5,21 @@ all work that is not more important. What is on its way out counts as gone, exce
 in a swap.
 """
 
+from collections.abc import Iterator
+from operator import itemgetter
+
 from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted
-from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
+from yunikorn_actors.planning.preemption.victim_units import Part, Units, is_set_to_go_as_one
+from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import has_victims_going
 from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
 
-Order = tuple[bool, bool, int, int, int, int, str]
+Order = tuple[bool, bool, Part, int, int, int, int, int, str]
+Unit = tuple[Allocation, ...]
 
 
 def beneficiary_of(state: PartitionState, spec: AskSpec) -> Beneficiary:
@@ -32,14 +38,17 @@ def victims_on(
     if is_dying_for(node, beneficiary_of(state, spec)):
         return ()
     room = room_left_for(state, node, spec, free)
-    picked: list[Allocation] = []
-    for allocation in candidates(state, node, spec):
+    picked: list[Unit] = []
+    for unit in _units(state, node, spec):
         if fits_in(spec.resource, room):
             break
-        if _helps(allocation, spec.resource, room):
-            picked.append(allocation)
-            charge(room, allocation.resource)
-    return _without_needless(picked, spec, room) if fits_in(spec.resource, room) else None
+        freed = _on(unit, node)
+        if _helps(freed, spec.resource, room):
+            picked.append(unit)
+            charge(room, freed)
+    if not fits_in(spec.resource, room):
+        return None
+    return tuple(it for unit in _without_needless(picked, node, spec, room) for it in unit)
 
 
 def is_dying_for(node: Node, beneficiary: Beneficiary) -> bool:
@@ -49,6 +58,11 @@ def is_dying_for(node: Node, beneficiary: Beneficiary) -> bool:
 
 def may_be_victim(allocation: Allocation, spec: AskSpec) -> bool:
     return may_be_preempted(allocation, spec.resource) and allocation.spec.priority <= spec.priority
+
+
+def would_end_itself(app: Application, spec: AskSpec) -> bool:
+    """Whether an ask would have its own application go whole."""
+    return app.id == spec.application_id and is_set_to_go_as_one(app)
 
 
 def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resource) -> Resource:
@@ -73,24 +87,53 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
 
 
 def candidates(state: PartitionState, node: Node, spec: AskSpec) -> list[Allocation]:
-    found = [item for item in node.allocations.values() if may_be_victim(item, spec)]
-    return sorted(found, key=lambda item: _order(item, _ask_of(state, item), spec))
+    units = Units()
+    found = [
+        (_order(app, item, units.part_of(app, item), spec), item)
+        for item in node.allocations.values()
+        if may_be_victim(item, spec)
+        for app in (state.applications[item.spec.application_id],)
+        if not would_end_itself(app, spec)
+    ]
+    return [item for _, item in sorted(found, key=itemgetter(0))]
 
 
-def _ask_of(state: PartitionState, allocation: Allocation) -> Ask:
-    return state.applications[allocation.spec.application_id].asks[allocation.spec.key]
+def _units(state: PartitionState, node: Node, spec: AskSpec) -> Iterator[Unit]:
+    """Yield what may go, in order: allocations, and what goes as one because its leaf says so."""
+    units, seen = Units(), dict[str, None]()
+    for allocation in candidates(state, node, spec):
+        if allocation.uuid in seen:
+            continue
+        app = state.applications[allocation.spec.application_id]
+        unit = units.with_it(app, allocation)
+        seen.update(dict.fromkeys(item.uuid for item in unit))
+        if unit and all(may_be_victim(item, spec) for item in unit):
+            yield unit
 
 
-def _order(allocation: Allocation, ask: Ask, spec: AskSpec) -> Order:
-    """Plain work first, then opted-out, originators last; the less important, newer, smaller."""
-    victim = allocation.spec
+def _on(unit: Unit, node: Node) -> Resource:
+    freed: Resource = {}
+    for allocation in unit:
+        if allocation.node_id == node.id:
+            charge(freed, allocation.resource)
+    return freed
+
+
+def _order(app: Application, allocation: Allocation, part: Part, spec: AskSpec) -> Order:
+    """Plain work first, then opted-out, originators last; of these what hurts gangs least.
+
+    Then the less important, of whole gangs the newer gang, the newer, the smaller.
+    """
+    victim, ask = allocation.spec, app.asks[allocation.spec.key]
     size = 0
     for kind in spec.resource:
         size += allocation.resource.get(kind, 0)
     return (
         victim.originator,
         not victim.allow_preempt_self,
+        part,
         victim.priority,
+        -app.serial if part is Part.OF_WHOLE else 0,
         -ask.created_ns,
         size,
         -ask.sequence,
@@ -98,21 +141,19 @@ def _order(allocation: Allocation, ask: Ask, spec: AskSpec) -> Order:
     )
 
 
-def _helps(allocation: Allocation, wanted: Resource, room: Resource) -> bool:
+def _helps(freed: Resource, wanted: Resource, room: Resource) -> bool:
     return any(
-        quantity > room.get(kind, 0) and allocation.resource.get(kind, 0) > 0
-        for kind, quantity in wanted.items()
+        quantity > room.get(kind, 0) and freed.get(kind, 0) > 0 for kind, quantity in wanted.items()
     )
 
 
-def _without_needless(
-    picked: list[Allocation], spec: AskSpec, room: Resource
-) -> tuple[Allocation, ...]:
+def _without_needless(picked: list[Unit], node: Node, spec: AskSpec, room: Resource) -> list[Unit]:
     kept = list(picked)
-    for allocation in reversed(picked):
-        discharge(room, allocation.resource)
+    for unit in reversed(picked):
+        freed = _on(unit, node)
+        discharge(room, freed)
         if fits_in(spec.resource, room):
-            kept.remove(allocation)
+            kept.remove(unit)
         else:
-            charge(room, allocation.resource)
-    return tuple(kept)
+            charge(room, freed)
+    return kept

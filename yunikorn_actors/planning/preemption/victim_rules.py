@@ -113,12 +113,13 @@ def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | Non
 
 
 def may_be_preempted(allocation: Allocation, wanted: Resource) -> bool:
-    """Whether it may be a victim at all: not bound to its node, not on its way out (G12)."""
-    return (
-        allocation.may_be_released
-        and not allocation.spec.required_node
-        and match_any(allocation.resource, wanted)
-    )
+    """Whether it may be a victim at all, and is of use."""
+    return is_movable(allocation) and match_any(allocation.resource, wanted)
+
+
+def is_movable(allocation: Allocation) -> bool:
+    """Whether it is not bound to its node and not on its way out (G12)."""
+    return allocation.may_be_released and not allocation.spec.required_node
 
 
 def is_reached(reach: Reach, leaf: Queue, allocation: Allocation) -> bool:

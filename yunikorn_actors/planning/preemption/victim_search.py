@@ -7,13 +7,14 @@ next one looks: room beyond it serves the next ask, which then needs no victims.
 all nodes stay on a heap; only the one on top is worked out again, and a changed node is added anew.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.gang_choice import Choice, chosen_of
 from yunikorn_actors.planning.preemption.outlook import Scene
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
@@ -24,7 +25,9 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     in_order,
     is_kept_for_another,
     is_usable,
+    whole_applications,
 )
+from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
@@ -58,6 +61,13 @@ class Search:
         self._usage: ExpectedUsage = scene.usage
         self._leaf = leaf
         self._candidates: dict[str, list[Victim]] = {}
+        self._units = Units(dict(scene.taken))
+        self._chosen: list[Victim] = []
+        """Whole applications that go for asks of this search; each does with the first that needs
+        it, and counts no more."""
+        self._absorbed: set[str] = set()
+        """Of these nothing goes by itself."""
+        self._has_chosen = False
         self._ordered: list[Victim] | None = None
         self._heap: list[tuple[Score, str]] | None = None
         self.is_over = False
@@ -68,18 +78,51 @@ class Search:
         self._claimant: Claimant
         self._spec = spec
 
-    def next(self, app: AppView, spec: AskSpec) -> Solution | None:
-        """Find room for one more ask; what it gets is taken from then on."""
+    def next(self, app: AppView, spec: AskSpec, waiting: Callable[[], int]) -> Solution | None:
+        """Find room for one more ask; what it gets is taken from then on.
+
+        With it wait others that are alike: whole applications are chosen for all of them.
+        """
         self._spec = spec
         self._claimant = Claimant(self._state, self._usage, self._leaf, spec)
         hopeless = self._claimant.is_hopeless
-        found = None if hopeless else self._find(app)
+        found = None
+        if not hopeless:
+            if not self._has_chosen:
+                self._has_chosen = True
+                self._choose(waiting())
+            found = self._find(app)
+            if found is None and self._choose(1):
+                found = self._find(app)
         if hopeless and self._scene.has_promises:
             self.is_blocked = True
         if found is None:
             self.is_over = True
             self._claimant.withdraw()
         return found
+
+    def _choose(self, count: int) -> bool:
+        """Choose the whole applications that go for so many asks; say whether any does."""
+        units = Units(self._scene.taken)
+        whole = list(whole_applications(self._state, self._claimant, units))
+        if not whole:
+            return False
+        rooms: dict[str, Resource] = {}
+        for node in self._state.nodes.values():
+            room = None if is_barred(self._shape, node.id) else self._scene.room_on(node)
+            if room is not None and self._may_use(node):
+                rooms[node.id] = room
+        choice = Choice(self._claimant, rooms, self._singles_on, count)
+        chosen = chosen_of(self._state, choice, whole, self._scene.now_ns)
+        if [it.allocations for it in chosen] == [it.allocations for it in self._chosen]:
+            return False
+        self._chosen = chosen
+        self._absorbed = {it.allocations[0].spec.application_id for it in chosen}
+        self._heap = None
+        return bool(chosen)
+
+    def _may_use(self, node: Node) -> bool:
+        return self._scene.is_opening(node) or is_usable(self._state, node, self._spec)
 
     def _find(self, app: AppView) -> Solution | None:
         while (best := self._best()) is not None:
@@ -113,7 +156,7 @@ class Search:
 
     def _settle_on(self, node_id: str, app: AppView, chosen: list[Victim]) -> Solution:
         node, scene = self._state.nodes[node_id], self._scene
-        going = tuple(victim.allocation for victim in chosen)
+        going = tuple(it for victim in chosen for it in victim.allocations)
         for victim in chosen:
             self._claimant.take(victim)
         waits = not going and self._has_only_to_wait(node)
@@ -183,7 +226,7 @@ class Search:
             if quantity > 0 and quantity > room.get(kind, 0)
         }
         picked: list[Victim] = []
-        found = not short or self._pick(self._candidates_on(node_id), short, picked)
+        found = not short or self._pick(node_id, short, picked)
         # Preempting must not take the asking side above its own guarantee, whatever it frees.
         found = found and not any(self._claimant.lacks_guarantee())
         # So far they were only tried; `_settle_on` takes those of the best node for good.
@@ -194,15 +237,15 @@ class Search:
         if not found or (not picked and is_kept):
             self.is_blocked = self.is_blocked or bool(node.reservations)
             return None
-        return self._without_needless(picked, short)
+        return self._without_needless(node_id, picked, short)
 
-    def _pick(self, candidates: list[Victim], short: Resource, picked: list[Victim]) -> bool:
+    def _pick(self, node_id: str, short: Resource, picked: list[Victim]) -> bool:
         """Take them in order until nothing is short.
 
         A victim may use up what its queue can give, so that a better one cannot be taken. Then the
         last choice is taken back and the search goes on, up to the bound.
         """
-        claimant = self._claimant
+        claimant, candidates = self._claimant, self._candidates_on(node_id)
         # Positions at which a victim was taken; what lies behind them has been decided.
         taken_at: list[int] = []
         position, steps = 0, 0
@@ -214,19 +257,22 @@ class Search:
                 position = taken_at.pop()
                 victim = picked.pop()
                 claimant.give_back(victim)
-                _grow(short, victim.resource)
+                _grow(short, victim.on(node_id))
                 position += 1
                 continue
             victim = candidates[position]
-            if _helps(victim.resource, short) and claimant.may_take(victim):
+            freed = victim.on(node_id)
+            if _helps(freed, short) and claimant.may_take(victim):
                 claimant.take(victim)
                 picked.append(victim)
                 taken_at.append(position)
-                _reduce(short, victim.resource)
+                _reduce(short, freed)
             position += 1
         return True
 
-    def _without_needless(self, picked: list[Victim], short: Resource) -> list[Victim]:
+    def _without_needless(
+        self, node_id: str, picked: list[Victim], short: Resource
+    ) -> list[Victim]:
         """Leave out victims that a later, bigger one made unnecessary, the last in order first.
 
         Not where the guarantees need them: without one of them a queue may stay above its own, or
@@ -235,20 +281,36 @@ class Search:
         kept = list(picked)
         for victim in reversed(picked):
             rest = [other for other in kept if other is not victim]
-            _grow(short, victim.resource)
+            _grow(short, victim.on(node_id))
             if not _is_short(short) and self._claimant.may_have(rest):
                 kept = rest
             else:
-                _reduce(short, victim.resource)
+                _reduce(short, victim.on(node_id))
         return kept
 
     def _candidates_on(self, node_id: str) -> list[Victim]:
+        """Return what may go there, in order: first what goes in any case."""
+        found = self._singles_on(node_id)
+        if not self._chosen:
+            return found
+        found = [it for it in found if self._is_single(it)]
+        return [*(victim for victim in self._still_chosen() if victim.on(node_id)), *found]
+
+    def _singles_on(self, node_id: str) -> list[Victim]:
         found = self._candidates.get(node_id)
         if found is None:
             node = self._state.nodes[node_id]
-            found = self._candidates[node_id] = candidates_on(self._state, node, self._claimant)
+            found = candidates_on(self._state, node, self._claimant, self._units)
+            self._candidates[node_id] = found
         taken = self._scene.taken
-        return [victim for victim in found if victim.allocation.uuid not in taken]
+        return [victim for victim in found if victim.allocations[0].uuid not in taken]
+
+    def _is_single(self, victim: Victim) -> bool:
+        return victim.allocations[0].spec.application_id not in self._absorbed
+
+    def _still_chosen(self) -> list[Victim]:
+        taken = self._scene.taken
+        return [victim for victim in self._chosen if victim.allocations[0].uuid not in taken]
 
     # -- queues
 
@@ -275,10 +337,13 @@ class Search:
         """Yield all candidates in order; they are put in order once."""
         if self._ordered is None:
             nodes = self._state.nodes
-            self._ordered = [v for node_id in nodes for v in self._candidates_on(node_id)]
+            self._ordered = [v for node_id in nodes for v in self._singles_on(node_id)]
             self._ordered.sort(key=in_order)
         taken = self._scene.taken
-        return (victim for victim in self._ordered if victim.allocation.uuid not in taken)
+        yield from self._still_chosen()
+        for victim in self._ordered:
+            if victim.allocations[0].uuid not in taken and self._is_single(victim):
+                yield victim
 
     def _spare(self, node: Node, chosen: list[Victim]) -> list[Victim]:
         """Leave out victims that turned out to be unnecessary, the last in order first.
@@ -300,8 +365,7 @@ class Search:
         """Whether the ask fits on the node when these are gone."""
         room = dict(self._scene.room_on(node) or {})
         for victim in victims:
-            if victim.allocation.node_id == node.id:
-                charge(room, victim.resource)
+            charge(room, victim.on(node.id))
         return fits_in(self._claimant.wanted, room)
 
 
@@ -311,6 +375,8 @@ def is_barred(shape: Shape, node_id: str) -> bool:
 
 
 def _score(node_id: str, victims: list[Victim]) -> Score:
+    """Whole applications were chosen before, so they cost nothing more."""
+    victims = [victim for victim in victims if not victim.is_whole]
     opted_out = any(victim.order[0] for victim in victims)
     originator = any(victim.order[1] for victim in victims)
     return (opted_out, originator, len(victims), node_id)

@@ -131,7 +131,7 @@ class Preemptor:
         # Made only now: it counts what was just decided for required nodes. For the same reason
         # quotas come before guarantees: room that their victims leave spares other victims.
         flights = self.in_flight.values()
-        scene = Scene(self._model, flights, one_at_a_time=self.one_at_a_time)
+        scene = Scene(self._model, flights, now_ns, one_at_a_time=self.one_at_a_time)
         yield from self._for_quotas(scene, now_ns)
         yield from self._for_guarantees(scene, now_ns)
 
@@ -299,7 +299,7 @@ class Preemptor:
             if scene.would_exceed_limit(ask.app, ask.resource):
                 self.agenda.block(leaf, now_ns)
                 continue
-            yield from self._try(ask, searches[key], now_ns)
+            yield from self._try(ask, lane, searches[key], now_ns)
             if self._attempts >= ATTEMPTS_MAX:
                 self._is_cut_short = True
                 return
@@ -320,13 +320,19 @@ class Preemptor:
             model.tree.refuse(lane, limit)
         return limit is not None
 
-    def _try(self, ask: AskView, search: Search, now_ns: int) -> Iterator[Preempt]:
+    def _try(self, ask: AskView, lane: Lane, search: Search, now_ns: int) -> Iterator[Preempt]:
         """Find room for as many repeats as wait, until nothing is found."""
         model = self._model
         leaf = ask.app.leaf
         while self._repeats_left(ask):
             self._attempts += not search.is_over
-            found = None if search.is_over else search.next(ask.app, ask.ask.spec)
+            found = (
+                None
+                if search.is_over
+                else search.next(
+                    ask.app, ask.ask.spec, lambda: self._waiting_like(ask, lane, now_ns)
+                )
+            )
             # Without an earmark nothing is promised: the ask is placed in its order when the room
             # is free.
             if found is None or found.has_only_to_wait:
@@ -343,6 +349,18 @@ class Preemptor:
                 ask,
                 model.nodes.views[found.node_id],
             )
+
+    def _waiting_like(self, ask: AskView, lane: Lane, now_ns: int) -> int:
+        """Count the repeats that are to be served in this plan, in one search with this one."""
+        leaf, priority = ask.app.leaf, ask.ask.spec.priority
+        delay_ns = self.agenda.delay_of(leaf)
+        count = 0
+        for other_lane, other in waiting_in(leaf, may_preempt):
+            spec = other.ask.spec
+            alike = other_lane.shape is lane.shape and spec.priority == priority
+            if alike and spec.allow_preempt_other and other.ask.created_ns + delay_ns <= now_ns:
+                count += self._repeats_left(other)
+        return max(1, min(count, ATTEMPTS_MAX - self._attempts))
 
     def _repeats_left(self, ask: AskView) -> int:
         """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""

@@ -21,6 +21,7 @@ from yunikorn_actors.state.preemption import (
     without_one,
 )
 from yunikorn_actors.state.swap import TaskGroup
+from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.resource import Resource, charge, discharge, sub
 
 
@@ -329,6 +330,8 @@ def allocation_released(state: PartitionState, fact: f.AllocationReleased) -> No
     allocation = take_off(state, app, fact.uuid, fact.at_ns)
     if allocation.spec.placeholder:
         app.task_groups[allocation.spec.task_group].timed_out += 1
+        if allocation.releasing is TerminationType.TIMEOUT:
+            charge(app.spared, allocation.resource)
     if not app.allocations:
         count_holding(app)
 
@@ -401,3 +404,5 @@ def swap_completed(state: PartitionState, fact: f.SwapCompleted) -> None:
         _discharge(state, app, placeholder)
     _count_as_holding(app)
     app.task_groups[placeholder.spec.task_group].replaced += 1
+    if not fact.is_even:
+        charge(app.spared, sub(placeholder.resource, fact.resource))

@@ -43,6 +43,7 @@ def dissolve_gang(state: PartitionState, app: Application) -> None:
     app.is_admitted = False
     app.lapsed_ns = 0
     app.placed = {}
+    app.spared = {}
 
 
 def ask_parked(state: PartitionState, fact: f.AskParked) -> None:
@@ -84,8 +85,12 @@ def _owe(app: Application, swap: Swap) -> None:
     app.owed[swap.placeholder] = swap.key
 
 
-def placeholder_cancelled(_: PartitionState, __: f.PlaceholderCancelled) -> None:
-    """A record for operators alone: the release that follows changes the books."""
+def placeholder_cancelled(state: PartitionState, fact: f.PlaceholderCancelled) -> None:
+    """The release that follows changes the books; the gang still needs the member that is larger.
+
+    That release spares what it frees, as of any placeholder that was not needed.
+    """
+    discharge(state.applications[fact.application_id].spared, fact.placeholder_resource)
 
 
 def resize_incoming(state: PartitionState, app: Application, spec: AskSpec) -> None:

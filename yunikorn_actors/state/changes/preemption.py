@@ -16,8 +16,9 @@ def preemption_decided(state: PartitionState, fact: f.PreemptionDecided) -> None
         # An earmark secures it for the other rule.
         node, size = state.nodes[fact.node_id], _size_of(state, whom)
         victims: Resource = {}
-        for uuid in fact.victims:
-            charge(victims, node.allocations[uuid].resource)
+        # What its queue binds together goes on other nodes as well.
+        for allocation in filter(None, map(node.allocations.get, fact.victims)):
+            charge(victims, allocation.resource)
         holder = (whom.application_id, whom.key)
         note_due(node, holder, size)
         secure_free_room(node, holder, size, victims)

@@ -1,0 +1,233 @@
+"""Which whole applications go for the asks of one claimant, where single work is not enough.
+
+Of all sets that serve the most of its asks: no work that opted out, then the fewest applications,
+then the least important, then the least work lost, then today's order. All sets are tried as far
+as the bound allows, the small ones first. Beyond it the applications are added one by one, each
+time the one that opens most room, and those that turn out to be unnecessary are left out.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from math import comb
+from typing import NamedTuple
+
+from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Order, Victim, in_order
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.resource import Resource, charge
+
+SETS_MAX = 4096
+"""So many sets are tried: all of them with up to twelve applications."""
+_PARTS_PER_MILLION = 1_000_000
+
+Cost = tuple[bool, int, int, int, bool, int, tuple[Order, ...]]
+
+
+class Gang(NamedTuple):
+    victim: Victim
+    priority: int
+    """Of the most important of its allocations."""
+    work: int
+    """Run time so far times size, in parts per million of the partition."""
+
+
+class Worth(NamedTuple):
+    served: int
+    rest: float
+    """How much of one more place there is on the nodes, added up; it breaks ties alone."""
+
+
+def gang_of(state: PartitionState, victim: Victim, now_ns: int) -> Gang:
+    priority = max(allocation.spec.priority for allocation in victim.allocations)
+    work = sum(
+        max(0, now_ns - allocation.allocated_ns) // 1_000_000 * _size(state, allocation.resource)
+        for allocation in victim.allocations
+    )
+    return Gang(victim, priority, work)
+
+
+def _size(state: PartitionState, resource: Resource) -> int:
+    """Measure an allocation by the type of which it has the largest share."""
+    capacity = state.capacity
+    shares = (
+        quantity * _PARTS_PER_MILLION // capacity[kind]
+        for kind, quantity in resource.items()
+        if capacity.get(kind, 0) > 0
+    )
+    return max(shares, default=0)
+
+
+def cost_of(gangs: Sequence[Gang]) -> Cost:
+    """Compare sets: less is better."""
+    orders = [gang.victim.order for gang in gangs]
+    return (
+        any(order[0] for order in orders),
+        len(gangs),
+        max((gang.priority for gang in gangs), default=0),
+        sum(gang.work for gang in gangs),
+        any(order[1] for order in orders),
+        sum(len(gang.victim.allocations) for gang in gangs),
+        tuple(sorted(orders)),
+    )
+
+
+class Choice:
+    def __init__(
+        self,
+        claimant: Claimant,
+        rooms: dict[str, Resource],
+        singles_on: Callable[[str], list[Victim]],
+        count: int,
+    ) -> None:
+        self._claimant = claimant
+        self._wanted = {kind: n for kind, n in claimant.wanted.items() if n > 0}
+        self._rooms = rooms
+        """Of each node that the ask may use: what is free or comes free, and is not promised."""
+        self._count = count
+        self._places = {node_id: self._places_in(room) for node_id, room in rooms.items()}
+        self._free_places = sum(self._places.values())
+        self._singles = {node_id: found for node_id in rooms if (found := singles_on(node_id))}
+
+    def of(self, gangs: list[Gang]) -> list[Victim]:
+        """Return the applications that have to go; none where single work will do."""
+        gangs = sorted(gangs, key=lambda gang: cost_of((gang,)))
+        willing = [gang for gang in gangs if not gang.victim.order[0]]
+        chosen, worth = self._best_of(willing, opted_out=False)
+        if worth.served < self._count:
+            others, with_others = self._best_of(gangs, opted_out=True)
+            if with_others.served > worth.served:
+                chosen = others
+        return [gang.victim for gang in chosen]
+
+    def _best_of(self, gangs: list[Gang], *, opted_out: bool) -> tuple[Sequence[Gang], Worth]:
+        best: Sequence[Gang] = ()
+        most = self._worth(best, opted_out=opted_out) or Worth(0, 0)
+        tried = 0
+        for size in range(1, len(gangs) + 1):
+            if most.served >= self._count:
+                return best, most
+            tried += comb(len(gangs), size)
+            if tried > SETS_MAX:
+                return self._one_by_one(gangs, best, most, opted_out=opted_out)
+            for some in combinations(gangs, size):
+                worth = self._worth(some, opted_out=opted_out)
+                if worth is None or worth.served < most.served:
+                    continue
+                if worth.served > most.served or cost_of(some) < cost_of(best):
+                    best, most = some, worth
+        return best, most
+
+    def _one_by_one(
+        self, gangs: list[Gang], best: Sequence[Gang], most: Worth, *, opted_out: bool
+    ) -> tuple[Sequence[Gang], Worth]:
+        """Add what opens most room; of what opens the same, what costs least."""
+        left, now = list(gangs), Worth(0, 0)
+        added: list[Gang] = []
+        while left and now.served < self._count:
+            after = [(self._worth([*added, gang], opted_out=opted_out), gang) for gang in left]
+            possible = [(worth, gang) for worth, gang in after if worth is not None]
+            if not possible:
+                break
+            # The first of several that are equal: they are in the order of their cost.
+            worth, gang = max(possible, key=lambda item: item[0])
+            if worth <= now:
+                break
+            added.append(gang)
+            left.remove(gang)
+            now = worth
+        for gang in sorted(added, key=lambda gang: cost_of((gang,)), reverse=True):
+            rest = [other for other in added if other is not gang]
+            without = self._worth(rest, opted_out=opted_out)
+            if without is not None and without.served >= now.served:
+                added, now = rest, without
+        return (added, now) if now.served > most.served else (best, most)
+
+    # -- what a set is worth
+
+    def _worth(self, gangs: Iterable[Gang], *, opted_out: bool) -> Worth | None:
+        """Say how many asks find room when these are gone; None if they may not go together."""
+        claimant = self._claimant
+        taken: list[Victim] = []
+        worth = None
+        for gang in gangs:
+            if not claimant.may_take(gang.victim):
+                break
+            claimant.take(gang.victim)
+            taken.append(gang.victim)
+        else:
+            worth = self._with_singles(taken, opted_out=opted_out)
+        for victim in taken:
+            claimant.give_back(victim)
+        return worth
+
+    def _with_singles(self, gone: list[Victim], *, opted_out: bool) -> Worth:
+        rooms: dict[str, Resource] = {}
+        for victim in gone:
+            for allocation in victim.allocations:
+                node_id = allocation.node_id
+                if node_id in self._rooms:
+                    if node_id not in rooms:
+                        rooms[node_id] = dict(self._rooms[node_id])
+                    charge(rooms[node_id], allocation.resource)
+        places = self._free_places
+        rest = 0.0
+        for node_id, room in rooms.items():
+            places += self._places_in(room) - self._places[node_id]
+            rest += self._part_of_a_place(room)
+        taken: list[Victim] = []
+        if places < self._count and self._singles:
+            absorbed = {it.allocations[0].spec.application_id for it in gone}
+            places += self._made_by_singles(rooms, absorbed, places, taken, opted_out=opted_out)
+        served = min(places, self._count, self._claimant.most_asks(self._count))
+        for victim in taken:
+            self._claimant.give_back(victim)
+        return Worth(served, rest)
+
+    def _made_by_singles(
+        self,
+        rooms: dict[str, Resource],
+        absorbed: set[str],
+        places: int,
+        taken: list[Victim],
+        *,
+        opted_out: bool,
+    ) -> int:
+        """Count the places that single victims make beside these, and take them."""
+        claimant, made = self._claimant, 0
+        for node_id, singles in self._singles.items():
+            room = dict(rooms.get(node_id) or self._rooms[node_id])
+            had = self._places_in(room)
+            tried: list[Victim] = []
+            for victim in singles:
+                if places + made >= self._count:
+                    return made
+                its = victim.allocations[0].spec
+                if its.application_id in absorbed or (victim.order[0] and not opted_out):
+                    continue
+                if not claimant.may_take(victim):
+                    continue
+                claimant.take(victim)
+                tried.append(victim)
+                charge(room, victim.resource)
+                if (has := self._places_in(room)) > had:
+                    made += has - had
+                    had = has
+                    taken.extend(tried)
+                    tried = []
+            for victim in tried:
+                claimant.give_back(victim)
+        return made
+
+    def _places_in(self, room: Resource) -> int:
+        return max(0, min(room.get(kind, 0) // n for kind, n in self._wanted.items()))
+
+    def _part_of_a_place(self, room: Resource) -> float:
+        most = min(room.get(kind, 0) / n for kind, n in self._wanted.items())
+        return max(0.0, most - self._places_in(room))
+
+
+def chosen_of(
+    state: PartitionState, choice: Choice, whole: Iterable[Victim], now_ns: int
+) -> list[Victim]:
+    """Return the chosen in the order in which they go."""
+    chosen = choice.of([gang_of(state, victim, now_ns) for victim in whole])
+    return sorted(chosen, key=in_order)

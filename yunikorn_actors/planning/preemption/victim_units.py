@@ -1,0 +1,148 @@
+"""What goes as one: an allocation, or a whole application.
+
+A hard gang is of use only while it is whole. So nothing of it is a victim by itself, except what it
+has beyond its `placeholder_ask` (the surplus), and all of it where it is not whole in any case (it
+is broken). `preemption.unit` of its leaf says otherwise, for gangs of any style and for work of no
+gang. The planner that chooses and Context that checks ask the same functions.
+"""
+
+from collections.abc import Collection, Container, Iterable
+from enum import IntEnum
+
+from yunikorn_actors.config import PreemptionUnit
+from yunikorn_actors.planning.preemption.victim_rules import order_of
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.values.resource import Resource, charge, discharge
+
+
+class Part(IntEnum):
+    """What an allocation is to its application; what hurts least is preempted first."""
+
+    OF_BROKEN = 0
+    """Of a gang that is not whole: nothing useful is lost."""
+    SURPLUS = 1
+    """The gang stays whole without it."""
+    ALONE = 2
+    """It goes by itself: of no gang, or of one whose members go one by one."""
+    OF_WHOLE = 3
+    """It goes with its application only."""
+
+
+def goes_as_one(app: Application) -> bool:
+    """Whether the application is the unit of a victim, as far as it is whole."""
+    unit = app.queue.properties.preemption_unit
+    if unit is None:
+        return app.spec.is_hard and app.spec.is_gang
+    return unit is PreemptionUnit.APPLICATION
+
+
+def is_set_to_go_as_one(app: Application) -> bool:
+    """Whether its leaf says so; then it holds for a required node and for a quota as well."""
+    return app.queue.properties.preemption_unit is PreemptionUnit.APPLICATION
+
+
+def staying_of(app: Application, gone: Container[str] = ()) -> list[Allocation]:
+    """Return what stays of an application when all that was asked back, and these, are gone.
+
+    A placeholder in a swap counts: its member takes its place.
+    """
+    return [it for it in app.allocations.values() if not it.comes_free and it.uuid not in gone]
+
+
+def is_whole(app: Application, allocations: Iterable[Allocation]) -> bool:
+    """Whether with these alone the gang would have all of its members, or their placeholders."""
+    lacking = _needed(app)
+    for allocation in allocations:
+        if _is_member(app, allocation):
+            discharge(lacking, allocation.resource)
+    return all(quantity <= 0 for quantity in lacking.values())
+
+
+def _needed(app: Application) -> Resource:
+    needed = dict(app.spec.placeholder_ask)
+    discharge(needed, app.spared)
+    return needed
+
+
+def _is_member(app: Application, allocation: Allocation) -> bool:
+    return allocation.spec.task_group in app.task_groups
+
+
+def may_go_together(app: Application, victims: Collection[str]) -> bool:
+    """Whether exactly these may go in one decision, of an application that goes as one."""
+    staying = staying_of(app)
+    left = [it for it in staying if it.uuid not in victims]
+    if not left:
+        return True
+    if not app.spec.is_gang:
+        return False
+    if not is_whole(app, staying):
+        return True
+    originators = any(it.spec.originator for it in staying if it.uuid in victims)
+    return not originators and is_whole(app, left)
+
+
+class Units:
+    """What each allocation is to its application, with these gone already."""
+
+    def __init__(self, gone: Container[str] = ()) -> None:
+        self._gone = gone
+        self._parts: dict[int, dict[str, Part]] = {}
+        """Of each application by its serial: worked out once."""
+
+    def part_of(self, app: Application, allocation: Allocation) -> Part:
+        if not goes_as_one(app):
+            return Part.ALONE
+        parts = self._parts.get(app.serial)
+        if parts is None:
+            parts = self._parts[app.serial] = _parts_of(app, staying_of(app, self._gone))
+        # What was asked back since is a victim of nobody.
+        return parts.get(allocation.uuid, Part.OF_WHOLE)
+
+    def with_it(self, app: Application, allocation: Allocation) -> tuple[Allocation, ...]:
+        """Return what goes with an allocation where guarantees do not count, itself included.
+
+        The allocation alone, unless its leaf says otherwise; empty if it may not go.
+        """
+        if is_set_to_go_as_one(app) and self.part_of(app, allocation) is Part.OF_WHOLE:
+            return self.whole(app)
+        return (allocation,)
+
+    def whole(self, app: Application) -> tuple[Allocation, ...]:
+        """Return all that goes with a whole application; empty where it cannot go as one."""
+        if not goes_as_one(app):
+            return ()
+        staying = staying_of(app, self._gone)
+        # What is being swapped, or is bound to its node, would stay.
+        if not staying or not all(it.may_be_released for it in staying):
+            return ()
+        if app.spec.is_gang and not is_whole(app, staying):
+            return ()
+        staying.sort(key=lambda it: order_of(it, app.asks[it.spec.key]))
+        return tuple(staying)
+
+
+def _parts_of(app: Application, staying: list[Allocation]) -> dict[str, Part]:
+    if not app.spec.is_gang:
+        return {it.uuid: Part.OF_WHOLE for it in staying}
+    if not is_whole(app, staying):
+        return {it.uuid: Part.OF_BROKEN for it in staying}
+    parts = {it.uuid: Part.OF_WHOLE for it in staying}
+    beyond: Resource = {}
+    for allocation in staying:
+        if _is_member(app, allocation):
+            charge(beyond, allocation.resource)
+    needed = _needed(app)
+    discharge(beyond, needed)
+    for allocation in sorted(staying, key=lambda it: order_of(it, app.asks[it.spec.key])):
+        if allocation.spec.originator or not allocation.may_be_released:
+            continue
+        if not _is_member(app, allocation):
+            parts[allocation.uuid] = Part.SURPLUS
+            continue
+        size = allocation.resource
+        if all(size.get(kind, 0) <= beyond.get(kind, 0) for kind in needed):
+            parts[allocation.uuid] = Part.SURPLUS
+            discharge(beyond, size)
+    return parts
