@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from yunikorn_actors.lab.case import parse_case
-from yunikorn_actors.lab.model.follower import followed_by_model
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.model.follower import FollowedByModel
+from yunikorn_actors.lab.oracles import all_oracles, oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.tape import THE_END, Entry
 from yunikorn_actors.messages.base import RM_PROXY, Message, is_manager
@@ -31,6 +31,8 @@ class Sound(NamedTuple):
     also_held: str = ""
     never_confirmed: str = ""
     """What the resource manager does not give back."""
+    frozen_after: str = ""
+    """The last that comes to the callback before all else is done."""
     is_judged: bool = False
     """Whether the model of the rules judges it too."""
 
@@ -410,6 +412,45 @@ steps:
         lambda messages: "RESERVED" in _states(messages, "k13-0"),
         is_judged=True,
     ),
+    "others were tried in vain while a guarantee was met for a moment": Sound(
+        """
+name: others were tried in vain while a guarantee was met for a moment
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [
+  {name: a}, {name: b, queues: [{name: x, resources: {guaranteed: {vcore: 1}}}]}, {name: c}]}]}]}
+rm: {confirm: manual}
+steps:
+- create_node: {id: n1, capacity: {vcore: 1000}}
+- create_node: {id: n2, capacity: {vcore: 2000}}
+- add_app: {id: app-1, queue: root.a}
+- add_app: {id: app-2, queue: root.b.x}
+- add_app: {id: app-4, queue: root.c}
+- ask: {app: app-4, key: fill, resource: {vcore: 2000}}
+- ask: {app: app-1, key: small, resource: {vcore: 1}}
+- ask: {app: app-2, key: share, resource: {vcore: 1000}, count: 2, tags: {creationTime: '1'}}
+- create_node: {id: n3, capacity: {vcore: 1000}}
+- update_node: {id: n1, attributes: {ready: 'false'}}
+- remove_node: {id: n3}
+""",
+        lambda messages: "SCHEDULED" in _states(messages, "share-0"),
+        frozen_after="CallUpdateContainerSchedulingState(small) from rm_proxy to rm-1",
+        is_judged=True,
+    ),
+    "a release names a UUID before that is given": Sound(
+        """
+name: a release names a UUID before that is given
+steps:
+- add_app: {id: app-2}
+- create_node: {id: n3, capacity: {vcore: 5000}}
+- ask: {app: app-2, key: k0, resource: {vcore: 1}}
+- raw: {call: update_allocation, request: {releases: {allocationsToRelease: [{UUID: scenario-1}]}, rmID: rm-1}}
+""",
+        lambda messages: any(
+            it.response.new and it.response.new[0].uuid == "scenario-1"
+            for _, it in messages
+            if isinstance(it, CallUpdateAllocation)
+        ),
+        held="RunCycle(step 3) from scheduler to scheduler",
+    ),
 }
 
 
@@ -419,8 +460,10 @@ def test_it_is_sound(name: str) -> None:
     case = parse_case(sound.text, "sound.yaml")
     held = (sound.held, sound.also_held)
     entries = [Entry("hold", message, THE_END) for message in held if message]
+    if sound.frozen_after:
+        entries.append(Entry("freeze", "rm-1", sound.frozen_after))
     entries += (Entry("confirm", f"{key} never") for key in sound.never_confirmed.split())
-    checkers = (*oracles(), followed_by_model(case)) if sound.is_judged else oracles()
+    checkers = (*all_oracles(), FollowedByModel()) if sound.is_judged else all_oracles()
     outcome: Outcome = play(case, case.tape(*entries), checkers)
     assert outcome.ok, outcome.violation
     messages = [(it.mailbox, it.message) for it in outcome.deliveries]
@@ -444,7 +487,7 @@ steps:
 def test_a_plan_may_count_what_was_refused_after_long_work() -> None:
     case = parse_case(REFUSED_LATE, "refused.yaml")
     tape = case.tape(Entry("do", "step 6", "step 5"), Entry("do", "step 7", "step 6"))
-    outcome = play(case, tape, (*oracles(), followed_by_model(case)))
+    outcome = play(case, tape, (*oracles(), FollowedByModel()))
     assert outcome.ok, outcome.violation
     refused = [it.message for it in outcome.deliveries if isinstance(it.message, ProposalRejected)]
     assert [Refusal.ASK_GONE] == [it.reason for it in refused], "vacuous"

@@ -14,7 +14,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.explore import Budget
-from yunikorn_actors.lab.model.follower import followed_by_model
+from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.swarm.drawn import drawn
@@ -177,7 +177,7 @@ def test_the_model_knows_what_a_plan_knew_that_had_to_wait() -> None:
     """By then other asks come first, of which the plan did not know."""
     case = parse_case(PLANNED_AMID_LONG_WORK, "amid.yaml")
     late = Entry("hold", "ApplicationsRequested(add app-3) from gateway to rm_proxy", THE_END)
-    outcome = play(case, case.tape(late), (followed_by_model(case),))
+    outcome = play(case, case.tape(late), (FollowedByModel(),))
     assert outcome.ok, outcome.violation
     order = [
         type(it.message) for it in outcome.deliveries
@@ -185,6 +185,17 @@ def test_the_model_knows_what_a_plan_knew_that_had_to_wait() -> None:
     ]  # fmt: skip
     first = order.index(ProposeAllocations)
     assert {RunSlice} == {order[first - 1], order[first + 1]}, "vacuous: it did not have to wait"
+
+
+def test_a_world_that_is_made_smaller_is_judged_by_its_own_settings() -> None:
+    run = next(it for it in map(Plan().drawn, range(1, 100)) if it.is_judged)
+    case = parse_case(PLANNED_AMID_LONG_WORK, "amid.yaml")
+    assert run.case.scenario.settings != case.scenario.settings, "vacuous"
+    checkers = run.checkers()
+    play(case, case.tape(), checkers)
+    (model,) = (it for it in checkers if isinstance(it, FollowedByModel))
+    assert model._follower is not None
+    assert case.scenario.settings == model._follower.judge.settings
 
 
 def first_wrong(plan: Plan, numbers: range) -> str:

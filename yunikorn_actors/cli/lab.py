@@ -22,7 +22,7 @@ from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explanation import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS, RESTART, USUAL_FAULTS
-from yunikorn_actors.lab.model.follower import followed_by_model
+from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.narrative import not_played_lines, told
 from yunikorn_actors.lab.oracles import all_oracles, oracles
 from yunikorn_actors.lab.random_draw import RUNS_MAX
@@ -497,16 +497,16 @@ def _replay(options: argparse.Namespace) -> int:
 def _replay_tape(name: str, options: argparse.Namespace) -> int:
     tape, source = read_tape(name), source_of(name)
     case = case_of(tape, source, options.scenario)
-    outcomes = [play(case, tape, _judges(case, tape, options)) for _ in range(options.runs)]
+    outcomes = [play(case, tape, _judges(options)) for _ in range(options.runs)]
     digests = {outcome.digest() for outcome in outcomes}
     _print_replay(source, case, outcomes, len(digests), options)
     return 0 if all(outcome.ok for outcome in outcomes) else 1
 
 
-def _judges(case: Case, tape: Tape, options: argparse.Namespace) -> tuple[Checker, ...]:
+def _judges(options: argparse.Namespace) -> tuple[Checker, ...]:
     if not options.model:
         return all_oracles()
-    return (*all_oracles(), followed_by_model(case.on(tape.topology, tape.schedulers)))
+    return (*all_oracles(), FollowedByModel())
 
 
 def _print_replay(
@@ -561,7 +561,7 @@ def _needed(
     case: Case, tape: Tape, options: argparse.Namespace
 ) -> Callable[[], tuple[Checker, ...]]:
     """Return what judges the many plays: the dear oracles only where the others see nothing."""
-    return partial(_judges, case, tape, options) if play(case, tape, oracles()).ok else oracles
+    return partial(_judges, options) if play(case, tape, oracles()).ok else oracles
 
 
 _ACTIONS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {

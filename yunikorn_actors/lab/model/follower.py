@@ -1,7 +1,6 @@
 """Hands what a simulated run does to the judge."""
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.model.judge import Judge
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
@@ -9,11 +8,21 @@ from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocation
 from yunikorn_actors.state.facts import Fact, parts_of
 
 
-def followed_by_model(case: Case) -> "Follower":
-    """Make what has the model judge one run of a case; the oracles judge what is answered."""
-    judge = Judge(case.scenario.settings)
-    judge.is_fused = case.topology == "fused"
-    return Follower(judge, judges_answers=False)
+class FollowedByModel:
+    """Has the model judge one run, by the settings of its core; the oracles judge the answers.
+
+    A world that is made smaller has other settings than the one that was drawn.
+    """
+
+    def __init__(self) -> None:
+        self._follower: Follower | None = None
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if self._follower is None:
+            judge = Judge(simulator.settings)
+            judge.is_fused = simulator._topology.name == "fused"
+            self._follower = Follower(judge, judges_answers=False)
+        self._follower.delivered(simulator, delivery)
 
 
 class Follower:

@@ -62,6 +62,8 @@ class Judge(Model):
         """The same; in `fused`, what stood when it was made."""
         self.rested = self.rested_ns = 0
         """The revision at the last rest, and its time."""
+        self.passed_by = False
+        """Whether something was placed since then and has ended: meanwhile less was owed."""
         self.is_fused = False
         """Each plan is made on the truth, and carried out at once."""
         self.let_go: dict[str, int] = {}
@@ -106,6 +108,8 @@ class Judge(Model):
 
     def follow(self, fact: f.Fact) -> None:
         self.revision += 1
+        if isinstance(fact, f.AllocationReleased):
+            self.passed_by |= self.placed[fact.uuid].came > self.rested
         check = CHECKS.get(type(fact))
         if check is not None:
             check(self, fact)
@@ -598,7 +602,7 @@ class Judge(Model):
             if path in self.queues:
                 text = f"{path} is to come down still, and is not above its maximum"
                 self.must("quota", self._is_above(self.queues[path]), text)
-        self.rested, self.rested_ns = self.revision, self.now
+        self.rested, self.rested_ns, self.passed_by = self.revision, self.now, False
 
     def _must_wait(self, ask: Ask) -> None:
         name = _name(ask)
@@ -637,8 +641,9 @@ class Judge(Model):
         if ask.vain_at is None and came:
             # Its time came while more happened: it may have been tried before that.
             ask.vain_at = due
-        if not (could and self.could_preempt(ask, self.rested)):
-            # What was placed since the last rest may not have run yet when it was tried.
+        if self.passed_by or not (could and self.could_preempt(ask, self.rested)):
+            # What was placed since the last rest may not have run yet when it was tried, and what
+            # has ended since may have run then.
             if waited:
                 ask.vain_at = self.now
             elif ask.vain_at is None or ask.vain_at > self.now:

@@ -53,9 +53,11 @@ class _Portal:
         self.ends: list[si.SiMessage] = []
         """What ends something and was not handled yet."""
         self.is_plain = True
-        """Whether each name was used once, and nothing was refused."""
+        """Whether each name was used once, nothing was refused, and no UUID was guessed."""
         self._used: dict[tuple[str, str], None] = {}
         self._reported: dict[str, None] = {}
+        self._uuids: dict[str, None] = {}
+        """All that it was notified of, or has reported."""
 
     @property
     def is_alone(self) -> bool:
@@ -67,6 +69,8 @@ class _Portal:
         yield from _wrong_parts(request, parts, self.homes)
         if self.is_alone:
             self.holdings.say(request)
+            self._uuids.update((it.uuid, None) for it in _reports_in(request))
+            self.is_plain &= all(it in self._uuids for it in _uuids_in(request))
             self.ends.extend(_ends_in(request))
             if isinstance(request, si.AllocationRequest):
                 self._reported.update((it.uuid, None) for it in request.allocations if it.uuid)
@@ -76,6 +80,7 @@ class _Portal:
 
     def hear(self, response: Response) -> Iterator[str]:
         if self.is_alone:
+            self._uuids.update((it.uuid, None) for it in getattr(response, "new", ()))
             news = self.holdings.news(response)
             self.is_plain &= not response.rejected
             self.is_plain &= not getattr(response, "rejected_allocations", ())
@@ -290,6 +295,20 @@ def _ends_in(request: Request) -> Iterator[si.SiMessage]:
         case si.AllocationRequest() if request.releases is not None:
             yield from request.releases.allocation_asks_to_release
             yield from request.releases.allocations_to_release
+
+
+def _reports_in(request: Request) -> Iterator[si.Allocation]:
+    match request:
+        case si.NodeRequest():
+            yield from (it for node in request.nodes for it in node.existing_allocations)
+        case si.AllocationRequest():
+            yield from request.allocations
+
+
+def _uuids_in(request: Request) -> Iterator[str]:
+    """Yield the UUIDs that are released."""
+    if isinstance(request, si.AllocationRequest) and request.releases is not None:
+        yield from (it.uuid for it in request.releases.allocations_to_release if it.uuid)
 
 
 def _names_in(request: Request) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import Case, case_of, digest_of
 from yunikorn_actors.lab.faults import Faulty
 from yunikorn_actors.lab.harness import Schedule
-from yunikorn_actors.lab.model.follower import followed_by_model
+from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.oracles import all_oracles, oracles
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import written
@@ -61,7 +61,7 @@ class Drawn(Struct, frozen=True, kw_only=True):
         # Journal and read side are as dear as all else together, so they are in some of the runs.
         is_whole = self.number % _WHOLE == 0
         judges = all_oracles(Draw(self.number, self.order)) if is_whole else oracles()
-        return (*judges, followed_by_model(self.case)) if self.is_judged else judges
+        return (*judges, FollowedByModel()) if self.is_judged else judges
 
     def schedule(self) -> Schedule:
         """Make the schedule; it serves one run."""
