@@ -25,7 +25,7 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.core.entry import Update
-from yunikorn_actors.front.outbox import REQUESTS_MAX, Outbox
+from yunikorn_actors.front.outbox import AHEAD_MAX, Outbox
 
 OWN = "yunikorn-actors-out"
 PATIENT = Settings(predicate_timeout_ns="1m")
@@ -233,6 +233,25 @@ def test_a_directory_of_users_may_be_slow(box: Box) -> None:
     assert {OWN} == set(box.core.threads)
 
 
+def test_what_a_program_writes_without_waiting_is_gathered(box: Box) -> None:
+    """Where the core answers each before the next is written, callers send all of them."""
+    go_on = threading.Event()
+    box.core.then = lambda: go_on.wait(PATIENCE_S) if me() == OWN else None
+    for number in range(100):
+        box.ask(str(number))
+    assert AHEAD_MAX == len(box.core.keys)
+    go_on.set()
+    box.all_is_sent()
+    assert AHEAD_MAX == box.core.threads.count(me())
+    assert box.core.requests <= AHEAD_MAX + 2
+    wait_until(lambda: not box.outbox._is_left)
+    box.core.threads.clear()
+    for number in range(100):
+        box.ask(f"{number} again")
+        box.outbox.answered()
+    assert {me()} == set(box.core.threads)
+
+
 def test_a_caller_sends_for_others_within_bounds(box: Box) -> None:
     others = iter(range(100))
 
@@ -242,7 +261,7 @@ def test_a_caller_sends_for_others_within_bounds(box: Box) -> None:
 
     box.core.then = more
     box.ask("1")
-    assert REQUESTS_MAX == box.core.threads.count(me())
+    assert AHEAD_MAX == box.core.threads.count(me())
     box.all_is_sent()
     assert OWN == box.core.threads[-1]
 

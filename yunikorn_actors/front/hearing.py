@@ -55,7 +55,7 @@ class Hearing(StandIn, Generic[L]):
                 self._nodes.rejected(refused)
             for accepted in response.accepted:
                 self._nodes.accepted(accepted)
-        self._door.outbox.send()
+        self._door.outbox.answered()
         self.voice.tell("update_node", response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
@@ -66,7 +66,7 @@ class Hearing(StandIn, Generic[L]):
                 self._accounts.accepted(accepted)
             for updated in response.updated:
                 self._accounts.changed(updated)
-        self._door.outbox.send()
+        self._door.outbox.answered()
         self.voice.tell("update_application", response)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
@@ -87,7 +87,7 @@ class Hearing(StandIn, Generic[L]):
             for new in response.new:
                 # One that was withdrawn meanwhile the core takes back by itself.
                 self._accounts.placed(new)
-        self._door.outbox.send()
+        self._door.outbox.answered()
         self.voice.tell("update_allocation", response)
 
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:

@@ -3,7 +3,8 @@
 The books of a front and the order of its requests have to agree, so a request is put here under the
 lock of the books. It is sent after that lock was left, by the thread that has put it, unless that
 would have to wait: for the core, which may be behind, or for a directory of users. What has to wait
-is sent by a thread of the outbox, as few requests. There is no bound: the program keeps a future or
+is sent by a thread of the outbox, as few requests; so is what a program writes without waiting for
+answers. There is no bound: the program keeps a future or
 a lease for each item, and these weigh more.
 
 One thread at a time sends, so the order is kept. A thread that finds another one sending leaves its
@@ -28,8 +29,10 @@ from yunikorn_actors.runtime.core_api import Core
 
 ITEMS_MAX: Final = 1_000
 """In one request: the core answers each as a whole."""
-REQUESTS_MAX: Final = 10
-"""So many a caller sends, with items of other threads; what is left is for the outbox's thread."""
+AHEAD_MAX: Final = 2
+"""So many requests callers send before the core has answered, as where a release and an ask follow
+each other. Behind them a program does not wait for answers: what it writes is gathered, and left to
+the outbox's thread, because many items in one request cost a third of as many requests."""
 
 Item = (
     si.NodeInfo
@@ -80,6 +83,8 @@ class Outbox:
         """Held by the thread that sends, and takes items out; callers try it and never wait."""
         self._changed = threading.Condition()
         """Guards what the outbox's thread waits for."""
+        self._ahead = 0
+        """Requests that callers have sent since the core has answered."""
         self._is_left = False
         """The outbox's thread sends what is here, and callers leave theirs to it."""
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -109,13 +114,19 @@ class Outbox:
                 finally:
                     self._sending.release()
 
+    def answered(self) -> None:
+        """The core has called back; send what was put here meanwhile."""
+        self._ahead = 0
+        self.send()
+
     def _send_at_once(self, interrupt: DeferredInterrupt) -> None:
         try:
-            for _ in range(REQUESTS_MAX):
+            for _ in range(AHEAD_MAX):
                 if not self._items:
                     return
-                if interrupt.has_come or self._would_wait(self._items[0]):
+                if interrupt.has_come or self._must_wait(self._items[0]):
                     break
+                self._ahead += 1
                 self._send_next()
         except BaseException as error:
             self._failed(error)
@@ -125,9 +136,13 @@ class Outbox:
         else:
             self._leave_the_rest()
 
-    def _would_wait(self, item: Item) -> bool:
-        """Whether the core, or a directory of users, may keep this one waiting."""
-        return type(item) is si.AddApplicationRequest or not self._core._has_room(self._rm_id)
+    def _must_wait(self, item: Item) -> bool:
+        """Whether it is to be gathered, or the core or a directory of users may keep it waiting."""
+        return (
+            self._ahead >= AHEAD_MAX
+            or type(item) is si.AddApplicationRequest
+            or not self._core._has_room(self._rm_id)
+        )
 
     def _leave_the_rest(self) -> None:
         with self._changed:
@@ -211,6 +226,8 @@ class Outbox:
             if self._is_closed or self._is_held:
                 return False
             self._is_left = self._is_left and bool(self._items)
+            if not self._is_left:
+                self._ahead = 0
             return self._is_left
 
     # -- with `_sending` held
