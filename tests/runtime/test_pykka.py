@@ -60,7 +60,7 @@ def test_the_mailbox_is_an_inbox_as_pykka_uses_it() -> None:
         inspect.getsource(it) for it in (pykka.Actor, pykka.ActorRef, pykka.ThreadingActor)
     )
     assert INBOX == set(re.findall(r"actor_inbox\.(\w+)\(", sources))
-    assert set(actors._Letter.__slots__) | {"reply_to"} == set(
+    assert set(actors._Letter.__struct_fields__) == set(
         re.findall(r"envelope\.(\w+)", inspect.getsource(pykka.Actor))
     )
 

@@ -44,7 +44,6 @@ from yunikorn_actors.journal import Journal, Kept, without_collections
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.failures import REPLACED_MAX
 from yunikorn_actors.machines.machine import (
-    CallRm,
     CancelTimer,
     Effect,
     InvariantViolation,
@@ -348,7 +347,10 @@ class SchedulerCore(Gateway):
 
     def _running(self) -> Dispatched | Actor | None:
         """Return the actor that works on this thread: a machine that it runs, or an outsider."""
-        return self._dispatcher.actor if self._dispatcher.is_mine else self._inside.here.actor
+        machine = self._dispatcher.actor
+        if machine is not None and self._dispatcher.is_mine:
+            return machine
+        return self._inside.here.actor
 
     def _is_inside(self) -> bool:
         """Whether this is a thread of the core, or one that runs its machines at this moment."""
@@ -379,7 +381,8 @@ class SchedulerCore(Gateway):
             raise anew(self.failure)
 
     def _check_running(self) -> None:
-        self._check_sound()
+        if self.failure is not None:
+            raise anew(self.failure)
         if self._state != "running":
             raise CoreStopped(_OVER[self._state])
 
@@ -584,8 +587,6 @@ class Inside:
 
     def carry_out(self, actor: Actor, effect: Effect) -> None:
         match effect:
-            case CallRm():
-                self.send(actor, effect.callback, effect.call)
             case SetTimer():
                 assert actor.at is not None
                 # Sent when it is due: until then it waits for nobody.
@@ -608,12 +609,6 @@ class Inside:
                 self._core._timers.cancel_all(effect.address)
             case Log():
                 (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
-
-    def send(self, actor: Actor, to: str, message: Message) -> None:
-        assert actor.at is not None
-        envelope = Envelope(actor.address, message, *actor.at, self.stamp())
-        if not self._core._actors.tell(to, envelope):
-            self.send_elsewhere(actor, to, message)
 
     def send_elsewhere(self, actor: Actor, to: str, message: Message) -> None:
         """Take what is for a caller or the gateway; what is for an actor that has ended is lost."""
@@ -638,10 +633,6 @@ class Inside:
         if self.recorder is None and self.meter is None:
             return None
         return self.clock.now_ns()
-
-    def go_on(self) -> None:
-        """What a callback has answered or sent may be left to its thread."""
-        self._core._go_on()
 
     # -- failure
 

@@ -16,12 +16,14 @@ from time import monotonic_ns
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import pykka
+from msgspec import Struct
 
 from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.drivers.live.dispatcher import Dispatcher
 from yunikorn_actors.drivers.live.interrupts import is_main
 from yunikorn_actors.drivers.live.outsiders import Outsider
 from yunikorn_actors.machines.machine import (
+    CallRm,
     Effect,
     Joining,
     Machine,
@@ -69,8 +71,6 @@ class System(Protocol):
     def survive(self, actor: "Actor", envelope: Envelope, error: Exception) -> None: ...
 
     def stopped_from_outside(self, actor: "Actor") -> None: ...
-
-    def go_on(self) -> None: ...
 
 
 class Here(threading.local):
@@ -163,13 +163,18 @@ class Actor(ABC):
             cause, stimulus = self.at
             for effect in effects:
                 # Nearly all are messages to actors: the table of the others is not asked for these.
-                if type(effect) is not Send:
+                if type(effect) is Send:
+                    to, message = effect.to, effect.message
+                elif type(effect) is CallRm:
+                    to, message = effect.callback, effect.call
+                else:
                     system.carry_out(self, effect)
                     continue
-                to, message = by_address.get(effect.to), effect.message
+                actor = by_address.get(to)
                 sent_ns = system.clock.now_ns() if stamps else None
-                if to is None or not to.put(Envelope(address, message, cause, stimulus, sent_ns)):
-                    system.send_elsewhere(self, effect.to, message)
+                made = Envelope(address, message, cause, stimulus, sent_ns)
+                if actor is None or not actor.put(made):
+                    system.send_elsewhere(self, to, message)
         except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
             system.fail(self, self._in_hand, error)
             self._failed(error)
@@ -395,14 +400,11 @@ class MachineActor(Actor, pykka.Actor):
             raise error
 
 
-class _Letter:
+class _Letter(Struct):
     """What pykka's loop finds in the inbox of an outsider, if nobody waits for the outcome."""
 
-    __slots__ = ("message",)
-    reply_to = None
-
-    def __init__(self, message: Envelope) -> None:
-        self.message = message
+    message: Envelope
+    reply_to: None = None
 
 
 class OutsideActor(Actor, pykka.ThreadingActor):
@@ -475,7 +477,7 @@ class OutsideActor(Actor, pykka.ThreadingActor):
             return super()._handle_receive(message)
         self.deliver(message)
         # What it has answered waits for the dispatcher.
-        self._system.go_on()
+        self._dispatcher.go_on()
         return None
 
     def on_receive(self, message: object) -> None:
