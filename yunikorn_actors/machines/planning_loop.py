@@ -97,8 +97,9 @@ class PlanningLoop:
     def run_cycle(self, now_ns: int) -> list[Effect]:
         """Decide as much as may be in flight; some of it waits for the resource manager's word."""
         effects: list[Effect] = []
-        as_of_ns = now_ns if self.may_plan else now_ns - self._patience_ns
-        if self.may_plan or self._heard_ns <= as_of_ns:
+        may_plan = self.may_plan
+        as_of_ns = now_ns if may_plan else now_ns - self._patience_ns
+        if may_plan or self._heard_ns <= as_of_ns:
             room = self._settings.inflight_max - self.planner.in_flight_count
             proposals = self.planner.plan(min(self._cycle_max, room), as_of_ns)
             effects.extend(self._propose(proposals, now_ns))
@@ -207,8 +208,9 @@ class PlanningLoop:
 
         Not before the resource manager has answered all: the others do not know what it was asked.
         """
-        is_asking = self.predicate_gate is not None and self.predicate_gate.is_waiting
-        if self._is_alone or not self._has_proposed or is_asking:
+        if self._is_alone or not self._has_proposed:
+            return []
+        if self.predicate_gate is not None and self.predicate_gate.is_waiting:
             return []
         passed = self._token(is_claimed=not self.has_token)
         self.has_token = self._has_proposed = False
@@ -241,14 +243,16 @@ class PlanningLoop:
     def go_on(self, now_ns: int) -> list[Effect]:
         """Something has come that may let something else be decided."""
         self._heard_ns = now_ns
-        return self.next_cycle() if self.may_plan else self._look_later(now_ns)
+        return self._next_cycle() if self.may_plan else self._look_later(now_ns)
 
     def next_cycle(self) -> list[Effect]:
+        return self._next_cycle() if self.may_plan else []
+
+    def _next_cycle(self) -> list[Effect]:
         """Plan again if that may decide anything; at most one cycle is on its way."""
-        if self.cycle_is_coming or not self.may_plan:
+        if self.cycle_is_coming or not self.planner.has_work:
             return []
-        is_full = self.planner.in_flight_count >= self._settings.inflight_max
-        if is_full or not self.planner.has_work:
+        if self.planner.in_flight_count >= self._settings.inflight_max:
             return []
         return self._plan_again()
 
@@ -262,7 +266,7 @@ class PlanningLoop:
     def _come_back(self, now_ns: int) -> list[Effect]:
         if not self.may_plan:
             return self._look_later(now_ns)
-        return [*self.next_cycle(), *self._next_timer()]
+        return [*self._next_cycle(), *self._next_timer()]
 
     def _next_timer(self) -> list[Effect]:
         """Come back when something comes of age; a timer that comes too early does no harm."""

@@ -163,7 +163,8 @@ class Planner:
     @property
     def in_flight_count(self) -> int:
         """What is bounded: allocations, swaps and admissions on their way."""
-        return self.model.flights.count
+        flights = self.model.flights
+        return len(flights.placements) + len(flights.swaps) + len(flights.admissions)
 
     @property
     def unresolved(self) -> list[int]:

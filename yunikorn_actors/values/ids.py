@@ -6,12 +6,19 @@ id is one integer that holds the number of the scheduler that made it, so that s
 can work on one partition without ever meeting.
 """
 
+from functools import lru_cache
+from typing import Final
+
 DEFAULT_PARTITION = "default"
 NO_PROPOSAL = 0
+
+NAMES_MAX: Final = 1_000
+"""Names of partitions that are kept: each item of each request has one, and they are few."""
 
 _SCHEDULER_SHIFT = 48
 
 
+@lru_cache(NAMES_MAX)
 def partition_name(rm_id: str, name: str) -> str:
     """Return the full name of a resource manager's partition; its own full name is kept.
 
@@ -21,6 +28,7 @@ def partition_name(rm_id: str, name: str) -> str:
     return name if name.startswith(own) else f"{own}{name or DEFAULT_PARTITION}"
 
 
+@lru_cache(NAMES_MAX)
 def short_partition_name(full_name: str) -> str:
     """Return the name by which the resource manager knows the partition."""
     return full_name.rpartition("]")[2]

@@ -7,7 +7,7 @@ released, new, then the states of applications.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -141,7 +141,7 @@ class Answers:
         )
 
     def of(self, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
-        return _of(self.by_kind, kind)
+        return tuple(self.by_kind.get(kind, ()))
 
     def messages(self, rm_id: str) -> list[Message]:
         if not self._batches:
@@ -153,34 +153,35 @@ class Answers:
 def _messages(rm_id: str, batch: _Batch) -> list[Message]:
     to_rm: list[Message] = []
     if NodeVerdict in batch:
-        accepted, rejected = _divided(_of(batch, NodeVerdict))
+        accepted, rejected = _divided(batch[NodeVerdict])
         to_rm.append(rm.RMNodeUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
     if ApplicationVerdict in batch:
-        to_rm.append(_application_update(rm_id, _of(batch, ApplicationVerdict)))
+        to_rm.append(_application_update(rm_id, batch[ApplicationVerdict]))
     if rm.RejectedAsk in batch:
-        asks = _of(batch, rm.RejectedAsk)
+        asks = tuple(batch[rm.RejectedAsk])
         to_rm.append(rm.RMRejectedAllocationAsk(rm_id=rm_id, rejected=asks))
     if rm.AnnouncedWithdrawal in batch or rm.AnnouncedRelease in batch:
-        withdrawn, released = _of(batch, rm.AnnouncedWithdrawal), _of(batch, rm.AnnouncedRelease)
-        release = rm.RMReleaseAllocation(rm_id=rm_id, withdrawn=withdrawn, released=released)
+        release = rm.RMReleaseAllocation(
+            rm_id=rm_id,
+            withdrawn=tuple(batch.get(rm.AnnouncedWithdrawal, ())),
+            released=tuple(batch.get(rm.AnnouncedRelease, ())),
+        )
         to_rm.append(release)
     if GivenBackUnasked in batch:
-        uuids = tuple([it.uuid for it in _of(batch, GivenBackUnasked)])
+        uuids = tuple([it.uuid for it in batch[GivenBackUnasked]])
         to_rm.append(rm.RMGivenBackUnasked(rm_id=rm_id, uuids=uuids))
     if rm.AnnouncedAllocation in batch:
         to_rm.append(_announced(rm_id, batch[rm.AnnouncedAllocation]))
     if rm.ContainerState in batch:
-        states = _of(batch, rm.ContainerState)
+        states = tuple(batch[rm.ContainerState])
         to_rm.append(rm.RMContainerSchedulingState(rm_id=rm_id, states=states))
     if rm.ApplicationUpdate in batch:
-        updated = _of(batch, rm.ApplicationUpdate)
+        updated = tuple(batch[rm.ApplicationUpdate])
         to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, updated=updated))
     return to_rm
 
 
-def _application_update(
-    rm_id: str, verdicts: tuple[ApplicationVerdict, ...]
-) -> rm.RMApplicationUpdate:
+def _application_update(rm_id: str, verdicts: list[ApplicationVerdict]) -> rm.RMApplicationUpdate:
     return rm.RMApplicationUpdate(
         rm_id=rm_id,
         accepted=tuple(
@@ -198,11 +199,6 @@ def _application_update(
             ]
         ),
     )
-
-
-def _of(batch: _Batch, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
-    found = batch.get(kind)
-    return tuple(found) if found else ()
 
 
 def _subjects(answers: list[Any]) -> Iterator[str]:
@@ -223,9 +219,9 @@ def _announced(
     rm_id: str, new: list[rm.AnnouncedAllocation | rm.AnnouncedRun]
 ) -> rm.RMNewAllocations:
     """All of them in one order: as soon as there is a run, those by themselves are runs too."""
-    alone = tuple([it for it in new if isinstance(it, rm.AnnouncedAllocation)])
-    if len(alone) == len(new):
-        return rm.RMNewAllocations(rm_id=rm_id, allocations=alone)
+    if rm.AnnouncedRun not in map(type, new):
+        alone = cast("list[rm.AnnouncedAllocation]", new)
+        return rm.RMNewAllocations(rm_id=rm_id, allocations=tuple(alone))
     return rm.RMNewAllocations(rm_id=rm_id, runs=tuple(map(_as_run, new)))
 
 
@@ -237,7 +233,7 @@ def _as_run(it: rm.AnnouncedAllocation | rm.AnnouncedRun) -> rm.AnnouncedRun:
     )
 
 
-def _divided(verdicts: tuple[Verdict, ...]) -> tuple[tuple[str, ...], tuple[rm.Rejected, ...]]:
+def _divided(verdicts: list[Verdict]) -> tuple[tuple[str, ...], tuple[rm.Rejected, ...]]:
     """Take those apart that are accepted and those that are rejected."""
     accepted = tuple(it.id for it in verdicts if not it.refusal)
     rejected = tuple(rm.Rejected(id=it.id, reason=it.refusal) for it in verdicts if it.refusal)

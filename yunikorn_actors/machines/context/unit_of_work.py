@@ -116,11 +116,8 @@ class Work:
                 first_revision=turn.first_revision,
                 facts=tuple(facts),
             )
-            if partition.schedulers:
-                effects.extend(
-                    [Send(to=it, message=message) for it in partition.schedulers.values()]
-                )
-            effects.extend([Send(to=hearer, message=message) for hearer in self._hearers])
+            hearers = (*partition.schedulers.values(), *self._hearers)
+            effects.extend([Send(to=hearer, message=message) for hearer in hearers])
 
 
 class Turn:

@@ -29,14 +29,13 @@ def allocation_update(
         asks = (*asks, *reported_items(rm_id, request.allocations))
     if releases is None:
         return rm.RMUpdateAllocation(rm_id=rm_id, asks=asks)
+    withdrawn, released = releases.allocation_asks_to_release, releases.allocations_to_release
     return rm.RMUpdateAllocation(
         rm_id=rm_id,
         asks=asks,
-        ask_releases=tuple(
-            [ask_release(rm_id, item) for item in releases.allocation_asks_to_release]
-        ),
-        releases=tuple(
-            [requested_back.release_in(rm_id, item) for item in releases.allocations_to_release]
+        ask_releases=tuple([ask_release(rm_id, item) for item in withdrawn]) if withdrawn else (),
+        releases=(
+            tuple([requested_back.release_in(rm_id, item) for item in released]) if released else ()
         ),
     )
 

@@ -24,12 +24,15 @@ from yunikorn_actors.machines.rm_proxy.manager_turns import Turns
 from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions
 from yunikorn_actors.machines.rm_proxy.split_answers import Parts
 from yunikorn_actors.machines.rm_proxy.translation import (
+    accepted_application,
     allocations,
     allocations_in,
     container_state,
     new_application,
     node_items,
+    rejected_application,
     release_out,
+    updated_application,
     withdrawal,
     withdrawn_release,
 )
@@ -263,9 +266,7 @@ class RmProxy:
             self.dropped += 1
             return []
         # Before the request: what was refused may be asked again by the time that it is handled.
-        effects = self._questions.seen(rm_id)
-        effects.extend(self._send(rm_id, event))
-        return effects
+        return [*self._questions.seen(rm_id), *self._send(rm_id, event)]
 
     def _send(self, rm_id: str, message: Message) -> list[Effect]:
         return self._turns.send(rm_id, message, alone=len(self._deliveries) <= 1)
@@ -327,7 +328,7 @@ class RmProxy:
         deliveries = self._deliveries.get(message.rm_id)
         if deliveries is not None:
             deliveries.requested_back.announce(message.released)
-        released = tuple([release_out(item) for item in message.released])
+        released = tuple(map(release_out, message.released))
         if not message.withdrawn:
             response = si.AllocationResponse(released=released)
             return self._answer(message.rm_id, CallUpdateAllocation(response=response))
@@ -364,33 +365,9 @@ class RmProxy:
 
     def _on_rm_application_update(self, message: rm.RMApplicationUpdate) -> list[Effect]:
         response = si.ApplicationResponse(
-            rejected=tuple(
-                [
-                    si.RejectedApplication(
-                        application_id=item.id, reason=item.reason, queues=item.queues
-                    )
-                    for item in message.rejected
-                ]
-            ),
-            accepted=tuple(
-                [
-                    si.AcceptedApplication(
-                        application_id=it.id, queue=it.queue, by_last_resort=it.by_last_resort
-                    )
-                    for it in message.accepted
-                ]
-            ),
-            updated=tuple(
-                [
-                    si.UpdatedApplication(
-                        application_id=item.application_id,
-                        state=item.state.value,
-                        state_transition_timestamp=item.at_ns,
-                        message=item.message,
-                    )
-                    for item in message.updated
-                ]
-            ),
+            rejected=tuple(map(rejected_application, message.rejected)),
+            accepted=tuple(map(accepted_application, message.accepted)),
+            updated=tuple(map(updated_application, message.updated)),
         )
         return self._answer(message.rm_id, CallUpdateApplication(response=response))
 

@@ -91,7 +91,7 @@ def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskIt
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
         timeout_ms=ask.execution_timeout_milli_seconds,
-        created_ns=_creation_ns(tags) if tags else None,
+        created_ns=_creation_ns(tags) if si.constants.TAG_CREATION_TIME in tags else None,
         tags=dict(tags),
     )
     return rm.AskItem(partition=partition_name(rm_id, ask.partition_name), spec=spec)
@@ -128,7 +128,7 @@ def _reported_item(
         required_node=tags.get(si.constants.TAG_REQUIRED_NODE, "") if tags else "",
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
-        created_ns=_creation_ns(tags) if tags else None,
+        created_ns=_creation_ns(tags) if si.constants.TAG_CREATION_TIME in tags else None,
         tags=dict(tags),
         later_form=later_form,
     )
@@ -210,10 +210,17 @@ _POLICIES = {
 
 
 def allocations(items: Sequence[rm.AnnouncedAllocation]) -> list[si.Allocation]:
-    if len(items) == 1:
-        return [_allocation(items[0], si.Resource.of(items[0].spec.resource))]
-    resources = _Copies(si.Resource.of)
-    return [_allocation(item, resources.of(item.spec.resource)) for item in items]
+    resource_of = si.Resource.of if len(items) == 1 else _Copies(si.Resource.of).of
+    return [
+        _said(
+            short_partition_name(item.partition),
+            item.uuid,
+            item.spec,
+            item.node_id,
+            resource_of(item.spec.resource),
+        )
+        for item in items
+    ]
 
 
 def allocations_in(runs: Sequence[rm.AnnouncedRun]) -> Iterator[si.Allocation]:
@@ -222,11 +229,6 @@ def allocations_in(runs: Sequence[rm.AnnouncedRun]) -> Iterator[si.Allocation]:
         partition = short_partition_name(run.partition)
         for uuid, spec, node_id in zip(run.uuids, run.specs, run.node_ids, strict=True):
             yield _said(partition, uuid, spec, node_id, resources.of(spec.resource))
-
-
-def _allocation(item: rm.AnnouncedAllocation, resource: si.Resource) -> si.Allocation:
-    partition = short_partition_name(item.partition)
-    return _said(partition, item.uuid, item.spec, item.node_id, resource)
 
 
 def _said(
@@ -276,6 +278,25 @@ def withdrawal(item: rm.AnnouncedWithdrawal) -> si.AllocationAskRelease:
         application_id=item.application_id,
         allocation_key=item.key,
         termination_type=item.type,
+        message=item.message,
+    )
+
+
+def rejected_application(item: rm.Rejected) -> si.RejectedApplication:
+    return si.RejectedApplication(application_id=item.id, reason=item.reason, queues=item.queues)
+
+
+def accepted_application(item: rm.Accepted) -> si.AcceptedApplication:
+    return si.AcceptedApplication(
+        application_id=item.id, queue=item.queue, by_last_resort=item.by_last_resort
+    )
+
+
+def updated_application(item: rm.ApplicationUpdate) -> si.UpdatedApplication:
+    return si.UpdatedApplication(
+        application_id=item.application_id,
+        state=item.state.value,
+        state_transition_timestamp=item.at_ns,
         message=item.message,
     )
 

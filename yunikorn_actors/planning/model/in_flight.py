@@ -66,11 +66,6 @@ class Flights:
         self.serving_on: dict[str, dict[ReservationKey, int]] = {}
         """The same by node, and by the key under which the node knows the ask."""
 
-    @property
-    def count(self) -> int:
-        """What is bounded: allocations, swaps and admissions on their way."""
-        return len(self.placements) + len(self.swaps) + len(self.admissions)
-
     def coming_to(self, node: NodeView) -> Iterator[Resource]:
         """Yield what decisions in flight take of a node."""
         for flight in self.placements.values():
