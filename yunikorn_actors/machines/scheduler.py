@@ -132,7 +132,8 @@ class Scheduler:
 
     def _next_report(self) -> list[Effect]:
         findings = self.planner.findings
-        if not findings:
+        # Each message asks for this, and nearly none brings something.
+        if not findings.found and not findings.run_limits:
             return []
         report = s.ReportWaiting(
             partition=self._partition,

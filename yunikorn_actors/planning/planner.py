@@ -4,7 +4,8 @@ docs/explanation/planning.md tells why the stages of a plan come in this order. 
 in flight; a fact that carries the id of its proposal, or `reject`, takes it out again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from yunikorn_actors.planning.apply_fact import adopt, follow
 from yunikorn_actors.planning.model.partition_model import Model
@@ -31,6 +32,11 @@ from yunikorn_actors.state.proposals import (
     Proposal,
 )
 
+STAGES: Final = (
+    "time", "measure", "lost targets", "reserved", "swaps", "turns", "place", "preempt", "back-off",
+    "reserve", "explain",
+)  # fmt: skip
+"""What a plan does, in this order, under the names that docs/explanation/planning.md has."""
 Step = Callable[[int, int], list[Proposal]]
 """Takes the time, and how many proposals the plan may still make."""
 
@@ -72,43 +78,61 @@ class Planner:
         )
         self.explainer = Explainer(model, desk, self.placer)
         self._planned_ns = 0
-        self.stages = self._in_order()
-        steps = tuple(step for steps in self.stages.values() for step in steps)
-        behind = 1 + steps.index(self.measurer.plan)
-        self._rounds = steps[:behind], steps[behind:]
-        """The steps up to the measuring, and those that need its end."""
 
     # -- deciding
 
-    def _in_order(self) -> dict[str, tuple[Step, ...]]:
-        """Return the steps of each stage, under the names that docs/explanation/planning.md has."""
-        return {
-            # First of all: what has rested for long enough is a candidate like any other in this
-            # plan.
-            "time": (self.denials.plan, self.backoff.plan),
-            # All that follows goes by the order of queues, so that is put right before anything is
-            # tried.
-            "measure": (self.measurer.plan,),
-            # A placeholder left this room for these asks: nobody may take it before them (R-059).
-            "lost targets": (self.placer.place_first,),
-            # A reserved node is closed to others: the sooner it is used, the sooner it opens.
-            "reserved": (self.placer.place_reserved,),
-            # A member has room in the quotas already; new work must not take the node it moves to.
-            "swaps": (self.swapper.plan,),
-            # Before the main loop, because room only shrinks in it: what does not fit now needs no
-            # entry.
-            "turns": (self.admitter.plan,),
-            # Everything before has its room. What is left is for all, one after the other in order.
-            "place": (self.placer.plan,),
-            # An application rests only after victims were sought for its asks: those that rest
-            # since this plan come back for the preemptor, and rests are decided behind it.
-            "preempt": (self.backoff.end_passes, self.preemptor.plan),
-            "back-off": (self.backoff.begin_rests,),
-            # Preemption makes room now, a reservation only waits for it.
-            "reserve": (self.reserver.plan,),
-            # Only now is it known why an ask waits: earlier it might be wrong at the end.
-            "explain": (self.explainer.plan,),
-        }
+    def _first(self, now_ns: int) -> Iterator[Step]:
+        """Yield the steps up to the measuring that have something to do now."""
+        # First of all: what has rested for long enough is a candidate like any other in this plan.
+        if self.denials.due_ns <= now_ns:
+            yield self.denials.plan
+        if self.backoff.due_ns <= now_ns:
+            yield self.backoff.plan
+        # All that follows goes by the order of queues, so that is put right before anything is
+        # tried.
+        measures = self.wakes.measures
+        if measures.is_stale or measures.leaves:
+            yield self.measurer.plan
+
+    def _next(self, _now_ns: int) -> Iterator[Step]:
+        """Yield the steps that place something; each is looked at when those before it are done."""
+        wakes, model = self.wakes, self.model
+        gangs, admitter = wakes.gangs, self.admitter
+        # A placeholder left this room for these asks: nobody may take it before them (R-059).
+        if gangs.first:
+            yield self.placer.place_first
+        # A reserved node is closed to others: the sooner it is used, the sooner it opens.
+        if model.reserved_nodes:
+            yield self.placer.place_reserved
+        # A member has room in the quotas already; new work must not take the node it moves to.
+        if gangs.looking:
+            yield self.swapper.plan
+        # Before the main loop, because room only shrinks in it: what does not fit now needs no
+        # entry.
+        if gangs.room_has_changed or admitter.commitments is not None:
+            yield admitter.plan
+        # Everything before has its room. What is left is for all, one after the other in order.
+        root = model.tree.root
+        if wakes.places or admitter.lapsed or (root is not None and root.children):
+            yield self.placer.plan
+
+    def _last(self, now_ns: int) -> Iterator[Step]:
+        """Yield the steps for what was not placed."""
+        wakes, preemptor, reserver = self.wakes, self.preemptor, self.reserver
+        # An application rests only after victims were sought for its asks: those that rest since
+        # this plan come back for the preemptor, and rests are decided behind it.
+        if wakes.passes:
+            yield self.backoff.end_passes
+        if preemptor.has_work or preemptor.due_ns <= now_ns:
+            yield preemptor.plan
+        if wakes.passes:
+            yield self.backoff.begin_rests
+        # Preemption makes room now, a reservation only waits for it.
+        if wakes.reserving.is_stale or reserver.due_ns <= now_ns:
+            yield reserver.plan
+        # Only now is it known why an ask waits: earlier it might be wrong at the end.
+        if wakes.explaining.asks or wakes.explaining.apps or self.explainer.left:
+            yield self.explainer.plan
 
     @property
     def has_work(self) -> bool:
@@ -146,9 +170,8 @@ class Planner:
         # Nothing is decided for a partition that is suspended or half changed.
         if not self.state.is_held and limit > 0:
             room = limit
-            for steps in self._rounds:
-                for step in steps:
-                    # Most steps have nothing to do in most plans.
+            for steps in (self._first, self._next, self._last):
+                for step in steps(now_ns):
                     if made := step(now_ns, room):
                         proposals.extend(made)
                         room -= len(made)

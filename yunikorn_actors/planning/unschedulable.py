@@ -34,21 +34,21 @@ class Findings:
     def __init__(self, *, reports: bool) -> None:
         self._reports = reports
         """Whether the resource manager takes container states."""
-        self._found: dict[tuple[object, ...], Finding] = {}
+        self.found: dict[tuple[object, ...], Finding] = {}
         """By all but what is available: what two parts of a plan find is reported once."""
-        self._run_limits: list[RunLimitFinding] = []
+        self.run_limits: list[RunLimitFinding] = []
 
     def __bool__(self) -> bool:
         """Whether anything was found since the last time."""
-        return bool(self._found or self._run_limits)
+        return bool(self.found or self.run_limits)
 
     def take(self) -> list[Finding]:
         """Hand out what was found since the last time."""
-        found, self._found = self._found, {}
+        found, self.found = self.found, {}
         return list(found.values())
 
     def take_run_limits(self) -> list[RunLimitFinding]:
-        found, self._run_limits = self._run_limits, []
+        found, self.run_limits = self.run_limits, []
         return found
 
     def note_run_limits(self, moved: Iterable[AppView], apps: dict[int, AppView]) -> None:
@@ -63,7 +63,7 @@ class Findings:
             # Not of an application that has left since, or of its former life.
             if run_limit is not app.run_limit and apps.get(app.app.serial) is app:
                 app.run_limit = run_limit
-                self._run_limits.append((app.app, run_limit, reason))
+                self.run_limits.append((app.app, run_limit, reason))
 
     def note_lane(self, lane: Lane) -> None:
         """Everything in the lane was refused."""
@@ -115,4 +115,4 @@ class Findings:
         name = (
             spec.application_id, spec.key, found.state, found.reason, found.shortage, refusals
         )  # fmt: skip
-        self._found.setdefault(name, found)
+        self.found.setdefault(name, found)

@@ -68,10 +68,11 @@ def check_quotas(
 ) -> Refusal | None:
     """Check the maxima of the path; the free size of the cluster is nothing to a required node."""
     wanted = spec.resource.items()
-    for queue in app.queue.lineage[:-1]:
+    *queues, root = app.queue.lineage
+    for queue in queues:
         if not has_room(queue.quota(own), queue.allocated, wanted):
             return Refusal.QUEUE_LIMIT
-    if spec.required_node or has_room(state.capacity, state.root.allocated, wanted, True):
+    if spec.required_node or has_room(state.capacity, root.allocated, wanted, True):
         return None
     return Refusal.QUEUE_LIMIT
 

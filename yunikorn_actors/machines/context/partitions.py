@@ -156,7 +156,8 @@ class Partitions:
         work.answers.end_request()
 
     def _settle(self, work: Work) -> None:
-        if work.answers.by_kind or work.stray:
+        answers = work.answers.by_kind
+        if work.stray or RejectedAsk in answers or NodeVerdict in answers:
             self._count(work)
         for turn in work.turns.values():
             # What has happened first, then what was found: a finding may be about an ask that is

@@ -387,7 +387,9 @@ class RmProxy:
         return self._answer(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
 
     def _on_send_events(self, message: rm.SendEvents) -> list[Effect]:
-        return self._call(message.rm_id, CallSendEvent(events=message.events))
+        deliveries = self._deliveries.get(message.rm_id)
+        events = CallSendEvent(events=message.events)
+        return [] if deliveries is None else deliveries.deliver(events)
 
     def _on_rm_part_ahead(self, message: rm.RMPartAhead) -> list[Effect]:
         if message.rm_id in self._deliveries:
@@ -396,17 +398,15 @@ class RmProxy:
 
     def _answer(self, rm_id: str, call: Message) -> list[Effect]:
         """Deliver what Context answers, when all parts of it are there."""
-        parts = self._parts.get(rm_id)
-        if parts is None:
-            return self._call(rm_id, call)
-        parts.add(call)
-        if parts.is_ahead:
-            parts.is_ahead = False
-            return []
-        del self._parts[rm_id]
-        return self._call(rm_id, parts.together())
-
-    def _call(self, rm_id: str, call: Message) -> list[Effect]:
+        if self._parts:
+            parts = self._parts.get(rm_id)
+            if parts is not None:
+                parts.add(call)
+                if parts.is_ahead:
+                    parts.is_ahead = False
+                    return []
+                del self._parts[rm_id]
+                call = parts.together()
         deliveries = self._deliveries.get(rm_id)
         return [] if deliveries is None else deliveries.deliver(call)
 

@@ -11,16 +11,13 @@ NO_PRIORITY = -(2**31)
 
 
 class Priorities:
-    __slots__ = ("_counts", "_order")
+    __slots__ = ("_counts", "_order", "highest")
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._order: list[int] = []
         """Those that a queue below has, each once, ascending."""
-
-    @property
-    def highest(self) -> int:
-        return self._order[-1] if self._order else NO_PRIORITY
+        self.highest = NO_PRIORITY
 
     @property
     def counts(self) -> dict[int, int]:
@@ -28,19 +25,14 @@ class Priorities:
 
     def change(self, old: int, new: int) -> None:
         """A queue below has another priority now."""
+        counts, order = self._counts, self._order
         if new != NO_PRIORITY:
-            self._join(new)
+            if new not in counts:
+                counts[new] = 0
+                insort(order, new)
+            counts[new] += 1
         if old != NO_PRIORITY:
-            self._part(old)
-
-    def _join(self, priority: int) -> None:
-        if priority not in self._counts:
-            self._counts[priority] = 0
-            insort(self._order, priority)
-        self._counts[priority] += 1
-
-    def _part(self, priority: int) -> None:
-        self._counts[priority] -= 1
-        if not self._counts[priority]:
-            del self._counts[priority]
-            del self._order[bisect_left(self._order, priority)]
+            counts[old] -= 1
+            if not counts[old]:
+                del counts[old], order[bisect_left(order, old)]
+        self.highest = order[-1] if order else NO_PRIORITY

@@ -21,7 +21,7 @@ def show(view: QueueView) -> None:
 
 def hide(view: QueueView) -> None:
     for level in view.lineage[:-1]:
-        if level.has_work:
+        if level.open_lanes or level.children:
             return
         parent = level.parent
         assert parent is not None

@@ -55,7 +55,8 @@ class Shapes:
         """No lane has this shape any more; a blocked application that still has it starts anew."""
         self.waiting.pop(shape, None)
         shape.waits_for_node = False
-        self._rouse(shape)
+        if shape in self.reserved:
+            self._rouse(shape)
         # An ask with a denial may have a shape of the same key, which is not the known one.
         if self.known.get(shape.key) is shape:
             del self.known[shape.key]

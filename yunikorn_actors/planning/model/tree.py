@@ -81,8 +81,9 @@ class Tree:
 
     def rekey_app(self, app: AppView) -> None:
         """What has nothing that waits stands nowhere: so it is while a recovery is reported."""
-        if app.piles or app.entry is not None or app.blocked_by is not None:
+        if app.entry is not None:
             self.leave(app)
+        if app.piles or app.blocked_by is not None:
             self.enter(app)
 
     def _join(self, app: AppView, shape: Shape) -> None:
@@ -107,7 +108,8 @@ class Tree:
             self.close_lane(lane)
             del leaf.lanes[shape, app.owner]
             # A lane that is gone must not be woken: its gate would keep it for ever.
-            self._unfile(lane)
+            if lane.refused_by is not None:
+                self._unfile(lane)
             self._shapes.part(lane)
 
     def open_lane(self, lane: Lane) -> None:

@@ -90,10 +90,14 @@ class Placer:
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
         """The main loop; when nothing is left, a gang whose commitment lapsed has its turn."""
         proposals: list[Proposal] = []
+        admitter = self._admitter
         # Places may have come free since the last plan; one that gets a place takes part from the
         # start.
-        self._model.participants.top_up()
-        while len(proposals) < room and (self._next(proposals) or self._admitter.offer_lapsed()):
+        if self._model.wakes.places:
+            self._model.participants.top_up()
+        while len(proposals) < room and (
+            self._next(proposals) or (admitter.lapsed and admitter.offer_lapsed())
+        ):
             pass
         return proposals
 
@@ -104,7 +108,7 @@ class Placer:
         model = self._model
         root = model.tree.root
         if root is None or not root.children:
-            return model.participants.top_up()
+            return bool(model.wakes.places) and model.participants.top_up()
         leaf = root
         # Only queues with an open lane below them are children in the order, so a leaf is reached.
         while not leaf.open_lanes:
@@ -123,7 +127,7 @@ class Placer:
             return self._take_turn(app, proposals)
         # The order of these questions is that of their cost, and of how many asks one answer
         # serves.
-        if self._backoff.must_rest(ask):
+        if leaf.queue.properties.backoff_count and self._backoff.must_rest(ask):
             return False
         gate = gate_of(model.state, ask)
         if gate is not None:

@@ -29,19 +29,12 @@ class Backoff:
         self._participants = model.participants
         self._tree = model.tree
         self._wakes = model.wakes
-        self._now_ns = 0
         self.resting: dict[AppView, int] = {}
         """Until when."""
         self.due_ns = NEVER_NS
 
     def plan(self, now_ns: int, _room: int) -> list[Proposal]:
         """Wake applications whose rest is over; the same asks may make them rest again."""
-        self._now_ns = now_ns
-        if self.due_ns <= now_ns:
-            self._wake(now_ns)
-        return []
-
-    def _wake(self, now_ns: int) -> None:
         for app in [app for app, due_ns in self.resting.items() if due_ns <= now_ns]:
             del self.resting[app]
             # It may have come to be blocked by a run limit meanwhile, and stays so.
@@ -49,18 +42,16 @@ class Backoff:
                 self._participants.come_back(app)
             self._wakes.pass_changed(app)
         self.due_ns = min(self.resting.values(), default=NEVER_NS)
+        return []
 
     def must_rest(self, ask: AskView) -> bool:
-        """Whether the pass ends before this ask: nothing more of it is tried in this plan."""
+        """Whether the pass of a leaf with a back-off ends before this ask, in this plan."""
         app = ask.app
-        threshold = app.leaf.queue.properties.backoff_count
-        if not threshold:
-            return False
         # One that rests already ends its pass at any ask, a new one with a higher priority
         # included.
         if app not in self.resting:
             before = sum(1 for order in self._misses(app) if order < ask.order)
-            if before < threshold:
+            if before < app.leaf.queue.properties.backoff_count:
                 return False
         self._wakes.pass_changed(app)
         self._hold(app)
@@ -81,14 +72,14 @@ class Backoff:
             if gate is not None and lane.is_open and not shape.required_node:
                 self._tree.refuse(lane, gate)
 
-    def begin_rests(self, _now_ns: int, room: int) -> list[Proposal]:
+    def begin_rests(self, now_ns: int, room: int) -> list[Proposal]:
         """Find the applications whose pass met too many misses and has more asks after them."""
-        if room > 0 and self._wakes.passes:
+        if room > 0:
             apps, self._wakes.passes = self._wakes.passes, {}
-            self._look_at(apps)
+            self._look_at(apps, now_ns)
         return []
 
-    def _look_at(self, apps: Iterable[AppView]) -> None:
+    def _look_at(self, apps: Iterable[AppView], now_ns: int) -> None:
         for app in apps:
             threshold = app.leaf.queue.properties.backoff_count
             misses = self._misses(app) if threshold and app not in self.resting else []
@@ -97,7 +88,7 @@ class Backoff:
             # The pass went on only if there is an ask behind the miss that reached the threshold.
             last = sorted(misses)[threshold - 1]
             if any(record.order() > last for record in app.app.asks.values()):
-                self._rest(app)
+                self._rest(app, now_ns)
 
     def _misses(self, app: AppView) -> list[AskOrder]:
         """List the asks that every quota allows and no node, or the free size, has room for."""
@@ -111,8 +102,8 @@ class Backoff:
             and refusing_limit(app.limits, ask.shape.wanted) is None
         ]
 
-    def _rest(self, app: AppView) -> None:
-        until_ns = self._now_ns + app.leaf.queue.properties.backoff_delay_ns
+    def _rest(self, app: AppView, now_ns: int) -> None:
+        until_ns = now_ns + app.leaf.queue.properties.backoff_delay_ns
         self.due_ns = min(self.due_ns, self.resting.setdefault(app, until_ns))
         self._hold(app)
 

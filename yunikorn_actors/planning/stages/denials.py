@@ -108,8 +108,7 @@ class Denials:
 
     def plan(self, now_ns: int, _room: int) -> list[Proposal]:
         """Lift what has rested for long enough."""
-        if self.due_ns <= now_ns:
-            self.lift_due(now_ns)
+        self.lift_due(now_ns)
         return []
 
     def lift_due(self, now_ns: int) -> None:

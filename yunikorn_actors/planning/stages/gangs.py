@@ -43,7 +43,7 @@ class Admitter:
         self._in_flight = model.flights.admissions
         self.lapsed: list[AppView] = []
         """Lapsed gangs that get a turn after all others, in this plan or the next."""
-        self._commitments: Commitments | None = None
+        self.commitments: Commitments | None = None
         """What is still to come of the admitted gangs, computed in this plan."""
 
     def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
@@ -54,17 +54,17 @@ class Admitter:
         gang fits: one that is blocked now may be woken for a place later in this plan.
         """
         # Facts have come since the last plan, so commitments are added up anew.
-        self._commitments = None
+        self.commitments = None
         if self._marks.room_has_changed:
             self._marks.room_has_changed = False
-            self._offer_turns()
+            if self._model.gangs.awaiting:
+                self._offer_turns()
+            else:
+                self.lapsed = []
         return []
 
     def _offer_turns(self) -> None:
         model = self._model
-        if not model.gangs.awaiting:
-            self.lapsed = []
-            return
         awaiting = [app for _, app in model.gangs.awaiting]
         self.lapsed = [app for app in awaiting if app.app.lapsed_ns]
         for app in self.lapsed:
@@ -115,14 +115,14 @@ class Admitter:
         return place is None
 
     def _room(self) -> "Commitments":
-        if self._commitments is None:
-            self._commitments = Commitments(self._model)
-        return self._commitments
+        if self.commitments is None:
+            self.commitments = Commitments(self._model)
+        return self.commitments
 
     def note_placing(self, app: AppView, amount: Resource) -> None:
         """A placeholder is on its way: so much less is to come of its gang."""
-        if self._commitments is not None:
-            self._commitments.place(app, amount)
+        if self.commitments is not None:
+            self.commitments.place(app, amount)
 
     def subject_of(self, proposal_id: int) -> AppView:
         return self._in_flight[proposal_id]

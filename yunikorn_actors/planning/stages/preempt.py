@@ -107,7 +107,7 @@ class Preemptor:
     # -- a plan
 
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
-        if room <= 0 or not (self.has_work or self.due_ns <= now_ns):
+        if room <= 0:
             return []
         self.agenda.take_marks()
         self._attempts = 0

@@ -148,7 +148,7 @@ class Reserver:
 
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
         """Reserve nodes for asks that have waited long enough, and give up what serves nobody."""
-        if room <= 0 or not (self._marks.is_stale or self.due_ns <= now_ns):
+        if room <= 0:
             return []
         self._marks.is_stale = False
         # In this order: the first sets `due_ns` anew, the second only makes it earlier.

@@ -36,7 +36,8 @@ def ask_added(state: PartitionState, fact: f.AskAdded) -> None:
         remaining=spec.max_allocations,
     )
     _wait(app, spec, spec.max_allocations)
-    _count(app, spec, spec.max_allocations)
+    if spec.placeholder:
+        _count(app, spec, spec.max_allocations)
 
 
 def asks_added(state: PartitionState, fact: f.AsksAdded) -> None:
@@ -51,7 +52,8 @@ def asks_added(state: PartitionState, fact: f.AsksAdded) -> None:
         asks[spec.key] = Ask(
             spec=spec, created_ns=created_ns, sequence=sequence, remaining=spec.max_allocations
         )
-        _count(app, spec, spec.max_allocations)
+        if spec.placeholder:
+            _count(app, spec, spec.max_allocations)
         repeats += spec.max_allocations
     _wait(app, fact.specs[0], repeats)
 
