@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.drivers.live.outsiders import Outsider
-from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope
@@ -44,20 +43,20 @@ class Longest:
     def __init__(self) -> None:
         self.ns = 0
         self.what = ""
-        effects = Actor._effects
+        deliver = Actor.deliver
         longest = self
 
-        def timed(actor: Actor, envelope: Envelope, now_ns: int) -> list[Effect]:
+        def timed(actor: Actor, envelope: Envelope) -> None:
             begin = time.thread_time_ns()
             try:
-                return effects(actor, envelope, now_ns)
+                deliver(actor, envelope)
             finally:
                 took = time.thread_time_ns() - begin
                 if took > longest.ns and not isinstance(actor.holder, Outsider):
                     longest.ns = took
                     longest.what = f"{type(envelope.message).__name__} to {actor.address}"
 
-        Actor._effects = timed  # type: ignore[method-assign,assignment]
+        Actor.deliver = timed  # type: ignore[method-assign,assignment]
 
 
 class Heard(si.ResourceManagerCallback):

@@ -130,7 +130,7 @@ class Meter:
             files=len({code.co_filename for code in codes}),
             functions=len(set(codes)),
             calls=len(codes),
-            messages=codes.count(Actor._effects.__code__),
+            messages=codes.count(Actor.deliver.__code__),
             changes=sum(one != other for one, other in pairwise(threads)),
         )
 

@@ -196,7 +196,7 @@ class Broker(Generic[L]):
 
     def ask(self, account: Account[L], asked: Sequence[Asked[L]]) -> list[Deal[L]]:
         """Take all or none."""
-        asks = tuple(it.ask for it in asked)
+        asks = tuple([it.ask for it in asked])
         check_arguments("ask", si.AllocationRequest(rm_id=self.terms.rm_id, asks=asks))
         with self.door:
             if account.ended is not None:

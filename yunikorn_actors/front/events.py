@@ -194,7 +194,8 @@ class Readers(Generic[L]):
         self._readers = [weakref.ref(it) for it in self._heard() if it is not reader]
 
     def tell(self, event: AnyEvent[L]) -> None:
-        for reader in self._heard():
+        # Most programs read no events.
+        for reader in self._heard() if self._readers else ():
             if event.kind in reader.kinds:
                 reader.tell(event)
 

@@ -93,8 +93,11 @@ def read_amounts(
     resources: Mapping[str, si.Amount] | None,
 ) -> dict[str, si.Amount]:
     """Put amounts together as they were written."""
-    named = {"vcore": vcore, "memory": memory}
-    amounts = {kind: amount for kind, amount in named.items() if amount is not None}
+    amounts: dict[str, si.Amount] = {}
+    if vcore is not None:
+        amounts["vcore"] = vcore
+    if memory is not None:
+        amounts["memory"] = memory
     if resources is not None and not isinstance(resources, Mapping):
         raise InvalidRequest(f"{what}: resources: must be a mapping from types to amounts")
     twice = sorted(amounts.keys() & (resources or {}).keys())

@@ -37,7 +37,11 @@ class Resource(SiMessage, frozen=True, kw_only=True):
         Raises `QuantityError` for what is no quantity.
         """
         written = {**(amounts or {}), **named}
-        return cls.of({name: _read(name, amount) for name, amount in written.items()})
+        return cls(
+            resources={
+                name: Quantity(value=_read(name, amount)) for name, amount in written.items()
+            }
+        )
 
     @classmethod
     def of(cls, amounts: Mapping[str, int]) -> Self:

@@ -148,9 +148,7 @@ class Actor(ABC):
     def deliver(self, envelope: Envelope) -> None:
         """Handle a message, carry out what comes of it, and count it."""
         if self.deaf:
-            if self.has_failed:
-                self._system.decline(envelope)
-            self.handled += 1
+            self._pass_over(envelope)
             return
         system, address = self._system, self.address
         by_address, now_ns = system.by_address, system.clock.now_ns()
@@ -158,7 +156,15 @@ class Actor(ABC):
         self._taken = 1
         try:
             self._note(envelope, now_ns)
-            effects = self._effects(envelope, now_ns)
+            message, joining = envelope.message, self._joining
+            try:
+                if joining is not None and joining.joins(message, message):
+                    together = self._together(message, joining, now_ns)
+                    effects = joining.handle_together(together, now_ns)
+                else:
+                    effects = self.holder.handle(message, now_ns)
+            except Exception as error:  # noqa: BLE001 - a machine that holds no truth is replaced
+                effects = self._effects_of_failure(error)
             assert self.at is not None
             cause, stimulus = self.at
             for effect in effects:
@@ -197,20 +203,19 @@ class Actor(ABC):
             at = (self.address, self.step, sender, cause, stimulus, now_ns)
             recorder.add(Delivery(*at, message, joined, sent_ns))
 
-    def _effects(self, envelope: Envelope, now_ns: int) -> list[Effect]:
+    def _pass_over(self, envelope: Envelope) -> None:
+        """Count a message that is not handled; a caller that waits for its answer is let go."""
+        if self.has_failed:
+            self._system.decline(envelope)
+        self.handled += 1
+
+    def _effects_of_failure(self, error: Exception) -> list[Effect]:
         """A machine that has failed handles nothing more; all it wants is to be replaced."""
-        message, joining = envelope.message, self._joining
-        try:
-            if joining is not None and joining.joins(message, message):
-                together = self._together(message, joining, now_ns)
-                return joining.handle_together(together, now_ns)
-            return self.holder.handle(message, now_ns)
-        except Exception as error:
-            if not isinstance(self.holder, Replaceable):
-                raise
-            self.deaf = self.has_failed = True
-            self._system.survive(self, self._in_hand, error)
-            return [report_of(self.holder, self.address, error)]
+        if not isinstance(self.holder, Replaceable):
+            raise error
+        self.deaf = self.has_failed = True
+        self._system.survive(self, self._in_hand, error)
+        return [report_of(self.holder, self.address, error)]
 
     def _together(self, first: Message, joining: Joining, now_ns: int) -> Iterator[Message]:
         """Yield a message and those behind it that may be handled with it, while there is time."""
