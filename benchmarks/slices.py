@@ -11,8 +11,8 @@ import argparse
 import gc
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
@@ -43,8 +43,10 @@ class Longest:
     def __init__(self) -> None:
         self.ns = 0
         self.what = ""
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
         deliver = Actor.deliver
-        longest = self
 
         def timed(actor: Actor, envelope: Envelope) -> None:
             begin = time.thread_time_ns()
@@ -52,11 +54,15 @@ class Longest:
                 deliver(actor, envelope)
             finally:
                 took = time.thread_time_ns() - begin
-                if took > longest.ns and not isinstance(actor.holder, Outsider):
-                    longest.ns = took
-                    longest.what = f"{type(envelope.message).__name__} to {actor.address}"
+                if took > self.ns and not isinstance(actor.holder, Outsider):
+                    self.ns = took
+                    self.what = f"{type(envelope.message).__name__} to {actor.address}"
 
         Actor.deliver = timed  # type: ignore[method-assign,assignment]
+        try:
+            yield
+        finally:
+            Actor.deliver = deliver  # type: ignore[method-assign]
 
 
 class Heard(si.ResourceManagerCallback):
@@ -157,9 +163,10 @@ class Result(NamedTuple):
 
 
 def measure(operation: Operation, topology: TopologyName, slice_max: int) -> Result:
-    longest = LONGEST
+    longest = Longest()
     settings = Settings(slice_max=slice_max)
-    with SchedulerCore(topology=topology, settings=settings) as core:
+    core = SchedulerCore(topology=topology, settings=settings)
+    with longest.watched(), core:
         _fill(core, LONG_RM, Heard())
         heard = Heard()
         _fill(core, OTHER_RM, heard)
@@ -190,9 +197,6 @@ def measure(operation: Operation, topology: TopologyName, slice_max: int) -> Res
         took = time.perf_counter() - begin
     gc.unfreeze()
     return Result(took, sorted(waits), longest.ns / 1e6, longest.what)
-
-
-LONGEST: Final = Longest()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
