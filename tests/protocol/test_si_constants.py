@@ -47,6 +47,9 @@ STRINGS = {
     "APP_TAG_NODE_SORT_POLICY": "node.sort.policy",
     "MEMORY": "memory",
     "CPU": "vcore",
+    "GPU": "gpu",
+    "GPU_DEVICES": "yunikorn-actors/gpu-devices",
+    "GPU_MODEL": "yunikorn-actors/gpu-model",
 }
 
 

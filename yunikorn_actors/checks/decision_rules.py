@@ -23,14 +23,17 @@ from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
 )
+from yunikorn_actors.state.devices import parts_for
 from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import room_for
 from yunikorn_actors.state.queues import Queue, QueueState
 from yunikorn_actors.state.reservations import RESERVED_NODES_MIN
+from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import Resource, fits_in
+from yunikorn_actors.values.tags import GPU
 
 
 def wrongs(state: PartitionState, fact: f.Fact, had_place: Container[str]) -> list[str]:
@@ -159,6 +162,28 @@ def _without_room(
         yield f"G23: node {node.id} has no room for it"
     elif not fits_in(fact.resource, room_for(node, spec, node.available)):
         yield f"G18: it takes room of node {node.id} that victims of another ask made"
+    if GPU in fact.resource and (node.parts is not None or spec.gpu_model):
+        yield from _without_devices(node, spec, fact)
+
+
+def _without_devices(
+    node: Node, spec: AskSpec, fact: f.AllocationCommitted | f.AskParked
+) -> Iterator[str]:
+    """A share comes from one device, whole ones are idle, and the model is one that will do."""
+    if spec.gpu_model and node.model not in spec.gpu_model.split("|"):
+        yield f"G23: node {node.id} has devices of model {node.model!r}, not {spec.gpu_model!r}"
+    if node.parts is None:
+        return
+    amount, devices = fact.resource[GPU], fact.devices
+    number, each = max(1, amount // WHOLE), amount // max(1, len(devices))
+    if len(set(devices)) != number or each > WHOLE or each * len(devices) != amount:
+        yield f"G23: {amount} of {GPU} is not on devices {devices}"
+    elif any(device >= len(node.parts) or node.parts[device] < each for device in devices):
+        yield f"G23: devices {devices} of node {node.id} have not so much free: {node.parts}"
+    else:
+        kept = parts_for(node, spec, node.parts)
+        if any(kept[device] < each for device in devices):
+            yield f"G18: it takes devices of node {node.id} that victims of another ask left"
 
 
 def _on_a_kept_node(

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 from yunikorn_actors.checks.gang_invariants import links_of
 from yunikorn_actors.checks.state_invariants import (
     capacity,
+    devices_on,
     foreign_places,
     life_of,
     misconfigured,
@@ -470,6 +471,7 @@ def count_on(state: PartitionState, node: Node) -> int:
         or _differ(node.occupied, occupied)
         or _differ(node.capacity, whole)
         or _has_debts(node.occupied)
+        or (node.parts is not None and any(devices_on(node)))
         or (_has_reservations(node) and any(reservations_on(state, node)))
     ):
         raise Unsound

@@ -151,6 +151,10 @@ def _nodes(
                     discharge(free, amount)
             if view.free != free:
                 yield from _differ(f"free of node {id_}", view.free, free)
+            if view.coming or view in flown_to:
+                coming = sorted(model.flights.devices_to(view))
+                if sorted(view.coming) != coming:
+                    yield f"devices {view.coming} of node {id_} are to be taken, should be {coming}"
             yield from _place(index, view, kept.count(view) if kept else 0)
 
 

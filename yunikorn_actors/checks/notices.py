@@ -9,8 +9,10 @@ from typing import Final, NamedTuple
 from yunikorn_actors import si
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import Devices, devices_in
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.tags import GPU_DEVICES
 
 Thing = tuple[str, ...]
 """A kind of notice, and the names of what it is about."""
@@ -27,6 +29,7 @@ class Placed(NamedTuple):
     partition: str
     node_id: str
     resource: Resource
+    devices: Devices
     priority: int
     task_group: str
     placeholder: bool
@@ -199,7 +202,14 @@ Notice = (
 )
 
 
-def placed_by(partition: str, uuid: str, spec: AskSpec, node_id: str, resource: Resource) -> Placed:
+def placed_by(
+    partition: str,
+    uuid: str,
+    spec: AskSpec,
+    node_id: str,
+    resource: Resource,
+    devices: Devices,
+) -> Placed:
     """State an allocation as the core has it."""
     return Placed(
         uuid,
@@ -208,13 +218,14 @@ def placed_by(partition: str, uuid: str, spec: AskSpec, node_id: str, resource: 
         short_partition_name(partition),
         node_id,
         resource,
+        devices,
         spec.priority,
         spec.task_group,
         spec.placeholder,
         spec.originator,
         spec.allow_preempt_self,
         spec.allow_preempt_other,
-        spec.tags,
+        without_devices(spec.tags),
     )
 
 
@@ -228,14 +239,20 @@ def placed_in(item: si.Allocation) -> Placed:
         item.partition_name,
         item.node_id,
         {} if resource is None else resource.amounts(),
+        devices_in(item.allocation_tags),
         item.priority,
         item.task_group_name,
         item.placeholder,
         item.originator,
         policy is None or policy.allow_preempt_self,
         policy is not None and policy.allow_preempt_other,
-        item.allocation_tags,
+        without_devices(item.allocation_tags),
     )
+
+
+def without_devices(tags: dict[str, str]) -> dict[str, str]:
+    """Leave out what the core itself says in the tags."""
+    return {name: text for name, text in tags.items() if name != GPU_DEVICES}
 
 
 def ended_in(item: si.AllocationRelease) -> Ended:

@@ -27,7 +27,9 @@ from yunikorn_actors.state.allocations import AskSpec, WaitingState
 from yunikorn_actors.state.applications import FINISHED, ApplicationEvent, ApplicationState
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL, short_partition_name
+from yunikorn_actors.values.resource import Resource
 
 _T = TerminationType
 _NO_PARTITION = "Failed to add application"
@@ -261,7 +263,7 @@ class Owed:
         if fact.proposal_id == NO_PROPOSAL:
             self._reported(partition, ask, fact)
         else:
-            self._place(partition, ask, fact.uuid, fact.node_id, fact.resource)
+            self._place(partition, ask, fact.uuid, fact.node_id, fact.resource, fact.devices)
 
     def _run_committed(self, partition: str, fact: f.AllocationsCommitted) -> None:
         columns = (fact.members, fact.keys, fact.uuids, fact.node_ids)
@@ -292,7 +294,7 @@ class Owed:
         state = self._states.get((partition, spec.application_id))
         if spec.placeholder and state is ApplicationState.RESUMING:
             is_announced = False
-        notice = placed_by(partition, fact.uuid, spec, fact.node_id, spec.resource)
+        notice = placed_by(partition, fact.uuid, spec, fact.node_id, spec.resource, fact.devices)
         if is_announced is None:
             self._maybe.setdefault(notice.thing, []).append(notice)
         elif is_announced:
@@ -307,10 +309,16 @@ class Owed:
         ask.reported, ask.is_used_up = WaitingState.SCHEDULED, False
 
     def _place(
-        self, partition: str, ask: _Ask, uuid: str, node_id: str, resource: dict[str, int]
+        self,
+        partition: str,
+        ask: _Ask,
+        uuid: str,
+        node_id: str,
+        resource: Resource,
+        devices: Devices = (),
     ) -> None:
         self._runs(ask, uuid)
-        self._add(placed_by(partition, uuid, ask.spec, node_id, resource))
+        self._add(placed_by(partition, uuid, ask.spec, node_id, resource, devices))
         self._ask_is(ask, WaitingState.SCHEDULED)
         ask.is_used_up = False
 
@@ -322,7 +330,7 @@ class Owed:
     def _swap_completed(self, partition: str, fact: f.SwapCompleted) -> None:
         ask = self._asks[partition, fact.application_id, fact.key]
         ask.parked -= 1
-        self._place(partition, ask, fact.uuid, fact.node_id, fact.resource)
+        self._place(partition, ask, fact.uuid, fact.node_id, fact.resource, fact.devices)
         self._end(
             partition, fact.application_id, fact.placeholder, fact.placeholder_key,
             fact.placeholder_node, fact.type,

@@ -34,6 +34,7 @@ from yunikorn_actors.checks.notices import (
     ended_in,
     placed_by,
     placed_in,
+    without_devices,
 )
 from yunikorn_actors.checks.owed import Owed
 from yunikorn_actors.state.allocations import Allocation, WaitingState
@@ -41,6 +42,7 @@ from yunikorn_actors.state.applications import FINISHED, Application, Applicatio
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.termination import ASKED_BACK, TerminationType
+from yunikorn_actors.values.devices import flaw_of_devices
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.tags import NODE_PARTITION, NODE_READY_ATTRIBUTE, TAG_FOREIGN
 
@@ -151,12 +153,13 @@ class _Application:
 
 class _Node:
     __slots__ = (
-        "accepted", "capacity", "is_drained", "is_gone", "is_ready", "occupied", "partition",
-        "rejected", "reported", "requested", "was_removed",
+        "accepted", "attributes", "capacity", "is_drained", "is_gone", "is_ready", "occupied",
+        "partition", "rejected", "reported", "requested", "was_removed",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.requested = self.accepted = self.rejected = 0
+        self.attributes: dict[str, str] = {}
         self.capacity: dict[str, int] = {}
         self.occupied: dict[str, int] = {}
         self.is_drained, self.is_ready = False, True
@@ -172,7 +175,11 @@ class _Node:
         capacity, occupied = _amounts(info.schedulable_resource), _amounts(info.occupied_resource)
         if min([0, *(capacity or {}).values(), *(occupied or {}).values()]) < 0:
             return
-        self.capacity = ({} if is_new else self.capacity) if capacity is None else capacity
+        size = ({} if is_new else self.capacity) if capacity is None else capacity
+        attributes = info.attributes or ({} if is_new else self.attributes)
+        if flaw_of_devices(attributes, size or {}):
+            return
+        self.capacity, self.attributes = size, attributes
         self.occupied = ({} if is_new else self.occupied) if occupied is None else occupied
         word = info.attributes.get(NODE_READY_ATTRIBUTE, "").lower()
         self.is_ready = _READY.get(word, self.is_ready or is_new)
@@ -358,7 +365,7 @@ class RmRecord:
                 _Wanted(
                     ask.priority, ask.task_group_name, is_placeholder,
                     ask.originator and not is_placeholder,
-                    *_preemption(ask.preemption_policy, ask.tags), ask.tags,
+                    *_preemption(ask.preemption_policy, ask.tags), without_devices(ask.tags),
                 ),
             )  # fmt: skip
         for item in request.allocations:
@@ -840,11 +847,17 @@ class RmRecord:
             )
         elif uuid in self._placed:
             truth = placed_by(
-                partition, uuid, allocation.spec, allocation.node_id, allocation.resource
+                partition,
+                uuid,
+                allocation.spec,
+                allocation.node_id,
+                allocation.resource,
+                allocation.devices,
             )
             if asked is not None and truth.resource in asked.sizes:
-                # It may have reported another size since.
-                truth = truth._replace(resource=known.resource)
+                # It may have reported another size since, and knows of which devices.
+                devices = known.devices if len(asked.sizes) > 1 else truth.devices
+                truth = truth._replace(resource=known.resource, devices=devices)
             wrong = difference(known, truth)
             if wrong and self._lives(uuid) - self._misnamed[uuid] == 1:
                 yield f"G16: {self.rm_id} was notified of {what}, and not as it is: {wrong}"
@@ -1020,7 +1033,8 @@ def _wanted(item: si.Allocation) -> _Wanted:
     return _Wanted(
         item.priority, item.task_group_name, is_placeholder,
         item.originator and not is_placeholder,
-        *_preemption(item.preemption_policy, item.allocation_tags), item.allocation_tags,
+        *_preemption(item.preemption_policy, item.allocation_tags),
+        without_devices(item.allocation_tags),
     )  # fmt: skip
 
 
@@ -1033,7 +1047,7 @@ def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tup
 
 def _unlike(notice: Placed, asked: _Requested) -> str:
     """Say in what an announcement differs from all that was requested under its key."""
-    way = _Wanted(*notice[6:])
+    way = _Wanted(*notice[7:])
     if way not in asked.ways:
         last = asked.ways[-1]
         for name, has, wanted in zip(way._fields, way, last, strict=True):

@@ -18,6 +18,7 @@ from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
 )
+from yunikorn_actors.state.devices import could_hold
 from yunikorn_actors.state.gangs import waits_for_gang
 from yunikorn_actors.state.long_work import LongWorkKind
 from yunikorn_actors.state.nodes import Node
@@ -26,6 +27,7 @@ from yunikorn_actors.state.preemption import is_overdrawn, is_overpromised
 from yunikorn_actors.state.queues import Queue, QueueState
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.state.users import Usage
+from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.resource import (
     Resource,
     charge,
@@ -35,6 +37,7 @@ from yunikorn_actors.values.resource import (
     fits_in,
     pruned,
 )
+from yunikorn_actors.values.tags import GPU, GPU_DEVICES
 
 _T = TerminationType
 
@@ -68,6 +71,31 @@ def _node_arithmetic(state: PartitionState) -> Iterator[str]:
         yield from _differ(f"occupied of node {node.id}", node.occupied, foreign)
         whole = (node.allocated, node.occupied, node.available)
         yield from _differ(f"capacity of node {node.id}", node.capacity, _total(whole))
+        yield from devices_on(node)
+
+
+def devices_on(node: Node) -> Iterator[str]:
+    """What is wrong with the devices of a node: the parts of each make one, whole asks get whole.
+
+    Where more was reported as running than a device has, less than nothing of it is free.
+    """
+    if node.parts is None:
+        return
+    free = [WHOLE] * int(node.attributes[GPU_DEVICES])
+    held = [(item.devices, item.resource) for item in node.allocations.values()]
+    held += [(item.devices, item.resource) for item in node.incoming.values()]
+    for devices, resource in held:
+        count, amount = len(devices), resource.get(GPU, 0)
+        if not count:
+            continue
+        shared = count == 1 and 0 < amount < WHOLE
+        if len(set(devices)) < count or not (shared or amount == WHOLE * count):
+            yield f"node {node.id} gives devices {devices} for {amount} of {GPU}"
+        for device in devices:
+            if device < len(free):
+                free[device] -= amount // count
+    if free != node.parts:
+        yield f"of the devices of node {node.id} {node.parts} are free, their parts make {free}"
 
 
 def capacity(state: PartitionState) -> Iterator[str]:
@@ -274,7 +302,7 @@ def _reserved_asks(state: PartitionState, app: Application) -> Iterator[str]:
             node = state.nodes.get(node_id)
             if node is None or (app.id, ask.spec.key) not in node.reservations:
                 yield f"ask {ask.spec.key} has a reservation that {node_id} does not know"
-            elif not fits_in(ask.spec.resource, node.capacity):
+            elif not could_hold(node, ask.spec):
                 yield f"ask {ask.spec.key} has a reservation on {node_id}, which is too small"
 
 

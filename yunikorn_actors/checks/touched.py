@@ -48,6 +48,10 @@ def _recovered(fact: f.AllocationRecovered, apps: Names, nodes: Names) -> None:
     nodes[fact.node_id] = None
 
 
+def _node(fact: f.NodeAttributesReplaced, _: Names, nodes: Names) -> None:
+    nodes[fact.node_id] = None
+
+
 def _run(fact: f.AllocationsCommitted, apps: Names, nodes: Names) -> None:
     apps.update((charged.application_id, None) for charged in fact.charged)
     nodes.update(dict.fromkeys(fact.node_ids))
@@ -69,7 +73,6 @@ _NOTES: Final[dict[type, Callable[[Any, Names, Names], None]]] = {
             f.LongWorkStarted,
             f.MachineReplaced,
             f.NodeActionRefused,
-            f.NodeAttributesReplaced,
             f.PlaceholderCancelled,
             f.PreemptionDecided,
             f.QuotaPreemptionArmed,
@@ -114,5 +117,6 @@ _NOTES: Final[dict[type, Callable[[Any, Names, Names], None]]] = {
     ),
     f.AllocationRecovered: _recovered,
     f.AllocationsCommitted: _run,
+    f.NodeAttributesReplaced: _node,
     f.SwapCompleted: _swapped,
 }

@@ -246,13 +246,16 @@ class AsyncScheduler:
         vcore: si.Amount | None = None,
         memory: si.Amount | None = None,
         resources: Mapping[str, si.Amount] | None = None,
+        gpus: int | None = None,
+        gpu_model: str = "",
         attributes: Mapping[str, str] | None = None,
         running: Iterable[Running] = (),
     ) -> list[AsyncLease]:
         """Add a node, and return the leases of what runs there already, as `Scheduler` does."""
         self._check_may_wait("add_node")
         accepted: _LoopPromise[list[AsyncLease]] = self._promise()
-        info = requests.node(self._terms, node_id, (vcore, memory, resources), attributes)
+        size = requests.NodeSize(vcore, memory, resources, gpus, gpu_model)
+        info = requests.node(self._terms, node_id, size, attributes)
         self._broker.add_node(info, requests.read_running("add_node", running), accepted)
         with undone(partial(self._broker.remove_node, node_id)):
             return await self._answer(accepted.future, "add_node")

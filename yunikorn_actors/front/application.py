@@ -24,6 +24,7 @@ from yunikorn_actors.front.written import (
     read_texts,
     read_timeout,
     shown,
+    with_model,
 )
 
 ASYNC_FITS: Final = "fits: an async function is for AsyncScheduler; use a plain one"
@@ -80,6 +81,8 @@ class BaseApplication(Generic[F, L]):
         vcore: si.Amount | None = None,
         memory: si.Amount | None = None,
         resources: Mapping[str, si.Amount] | None = None,
+        gpu: float | None = None,
+        gpu_model: str | None = None,
         group: str = "",
         priority: int | None = None,
         required_node: str | None = None,
@@ -100,6 +103,8 @@ class BaseApplication(Generic[F, L]):
         vcore: si.Amount | None = None,
         memory: si.Amount | None = None,
         resources: Mapping[str, si.Amount] | None = None,
+        gpu: float | None = None,
+        gpu_model: str | None = None,
         group: str = "",
         priority: int | None = None,
         required_node: str | None = None,
@@ -119,6 +124,8 @@ class BaseApplication(Generic[F, L]):
         vcore: si.Amount | None = None,
         memory: si.Amount | None = None,
         resources: Mapping[str, si.Amount] | None = None,
+        gpu: float | None = None,
+        gpu_model: str | None = None,
         group: str = "",
         priority: int | None = None,
         required_node: str | None = None,
@@ -137,24 +144,22 @@ class BaseApplication(Generic[F, L]):
 
         - `vcore`, `memory`, `resources`: how much, in the units of the configuration: `vcore=2` is
           two cpus, `vcore="500m"` half of one, `memory="2Gi"`; other types go into `resources`.
-        - `group`: of a gang, the group that this is a member of. Its size is that of the group
-          unless amounts are given.
-        - `priority`: more important asks of an application go first.
-        - `required_node`: the only node that will do.
+        - `gpu`, `gpu_model`: a share of one (0.5) or whole ones (2); which will do, as `"A|B"`.
+        - `group`: of a gang, the one that this is a member of; without amounts it is of its size.
+        - `priority`: more important asks go first. `required_node`: the only node that will do.
         - `fits`: called with a node's id before the ask is placed there; false means another node.
           It runs on the core's delivery thread, so it must be quick, and what waits for the core
           raises `WouldBlock` in it. With `AsyncScheduler` it runs on the loop and may be `async`.
         - `may_preempt`: whether others may lose their leases for it, as far as its queue has a
           guarantee. `preemptible`: false means that it loses its own after all others.
         - `tags`, `originator`: as in `si.AllocationAsk`.
-        - `priority`, `required_node`, `may_preempt`, `preemptible` and `tags` that are not given
-          are those of its group, or else of its application.
+        - `priority`, `required_node`, `may_preempt`, `preemptible`, `gpu_model` and `tags` that are
+          not given are those of its group, or else of its application.
         - `count`: ask for so many alike, with the keys `key-1`, `key-2` and so on. The answer is a
           list of futures, as each is placed, cancelled, rejected and lost by itself.
-        - `deadline`: after so long (seconds, or `"10m"`) it is withdrawn, and the future raises
-          `DeadlinePassed`, which says what it lacked.
+        - `deadline`: withdrawn after so long (seconds, or `"10m"`), with `DeadlinePassed`.
         """
-        written = self._amounts(read_amounts("ask", vcore, memory, resources), group)
+        written = self._amounts(read_amounts("ask", vcore, memory, resources, gpu), group)
         treatment = (self._account.groups[group] if group else self._account).treatment
         policy = treatment.policy
         if preemptible is not None or may_preempt is not None:
@@ -166,7 +171,7 @@ class BaseApplication(Generic[F, L]):
             resource_ask=si.Resource.parse(written),
             priority=treatment.priority if priority is None else priority,
             task_group_name=group,
-            tags=self._tags(tags, required_node, fits, treatment.tags),
+            tags=self._tags(tags, required_node, gpu_model, fits, treatment.tags),
             preemption_policy=policy,
             originator=originator,
         )
@@ -183,6 +188,7 @@ class BaseApplication(Generic[F, L]):
         self,
         tags: Mapping[str, str] | None,
         required_node: str | None,
+        gpu_model: str | None,
         fits: Fits | None,
         otherwise: Mapping[str, str],
     ) -> dict[str, str]:
@@ -191,6 +197,8 @@ class BaseApplication(Generic[F, L]):
             given |= read_texts("ask: tags", tags)
         if required_node:
             given = with_required_node("ask", given, required_node)
+        if gpu_model:
+            given = with_model("ask", given, gpu_model)
         if fits is not None:
             self._check_fits(fits)
         else:
@@ -205,7 +213,7 @@ class BaseApplication(Generic[F, L]):
                 f"ask: application {self.id!r} has no group {shown(group)} (there: {known})"
             )
         if not written and not group:
-            raise InvalidRequest("ask: say how much it needs: vcore=, memory=, or resources=")
+            raise InvalidRequest("ask: say how much it needs: vcore=, memory=, gpu=, or resources=")
         return written or groups[group].written
 
     def _ask(

@@ -25,6 +25,8 @@ from yunikorn_actors.front.keys import Keys
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
 from yunikorn_actors.front.past import Past
+from yunikorn_actors.values.devices import devices_in
+from yunikorn_actors.values.tags import GPU_DEVICES
 
 L = TypeVar("L", bound=BaseLease)
 
@@ -82,7 +84,9 @@ class Deals(Generic[L]):
             return
         self.keys.answered(deal)
         deal.uuid = new.uuid
-        deal.running = dataclasses.replace(deal.running, node_id=new.node_id)
+        tags = new.allocation_tags
+        devices = devices_in(tags) if GPU_DEVICES in tags else ()
+        deal.running = dataclasses.replace(deal.running, node_id=new.node_id, devices=devices)
         self.hold(deal)
 
     def hold(self, deal: Deal[L]) -> L | None:

@@ -19,7 +19,9 @@ from yunikorn_actors.front.written import (
     read_count,
     read_texts,
     shown,
+    with_model,
 )
+from yunikorn_actors.values.tags import GPU
 
 
 class Treatment(NamedTuple):
@@ -46,7 +48,7 @@ class Members(NamedTuple):
     treatment: Treatment
 
 
-_TREATED: Final = ("priority", "may_preempt", "preemptible", "required_node", "tags")
+_TREATED: Final = ("priority", "may_preempt", "preemptible", "required_node", "gpu_model", "tags")
 _WORDS: Final = ("count", *_TREATED)
 _OTHER_NAMES: Final = dict.fromkeys(
     ("number", "size", "replicas", "members", "instances", "min_member", "minMember"), "count"
@@ -75,7 +77,8 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
     said = {word: rest.pop(word) for word in _TREATED if word in rest}
     resources = rest.pop("resources", None)
     check_words(what, rest, _WORDS, _OTHER_NAMES)
-    amounts = {**read_amounts(what, rest.pop("vcore", None), rest.pop("memory", None), resources)}
+    vcore, memory, gpu = (rest.pop(word, None) for word in ("vcore", "memory", GPU))
+    amounts = read_amounts(what, vcore, memory, resources, gpu)
     twice = sorted(amounts.keys() & rest.keys())
     if twice:
         raise InvalidRequest(f"{what}: {twice[0]} is given twice, by name and in resources")
@@ -92,7 +95,11 @@ def read_treatment(what: str, said: Mapping[str, Any], otherwise: Treatment) -> 
     treatment = Treatment(
         said.get("priority", otherwise.priority),
         changed_policy(otherwise.policy, said.get("preemptible"), said.get("may_preempt")),
-        with_required_node(what, tags, said.get("required_node", "")),
+        with_model(
+            what,
+            with_required_node(what, tags, said.get("required_node", "")),
+            said.get("gpu_model", ""),
+        ),
     )
     ask = si.AllocationAsk(
         application_id="a",

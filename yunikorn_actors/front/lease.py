@@ -1,7 +1,7 @@
 """What an ask got: room on a node, until it is released, lost, or wanted back for too long."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -33,6 +33,8 @@ class Running:
     """As the ask's."""
     preemptible: bool = True
     """Whether its room may be taken for others."""
+    devices: Sequence[int] = ()
+    """The numbers of its devices, if its node tells them apart."""
 
 
 class BaseLease:
@@ -67,6 +69,11 @@ class BaseLease:
     def resources(self) -> Mapping[str, si.Amount]:
         """How much room there is, as in `Running`."""
         return self.running.resources
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The numbers of the devices that it has on its node, from 0; empty if it has none."""
+        return tuple(self.running.devices)
 
     @property
     def lost(self) -> bool:

@@ -15,6 +15,7 @@ from yunikorn_actors.front.events import NodeChanged
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
 from yunikorn_actors.front.written import shown
+from yunikorn_actors.values.devices import written
 
 L = TypeVar("L", bound=BaseLease)
 
@@ -111,7 +112,7 @@ class Nodes(Generic[L]):
             return existing
         return replace(
             existing,
-            allocation_tags=ask.tags,
+            allocation_tags={**ask.tags, **existing.allocation_tags},
             originator=ask.originator,
             priority=ask.priority,
             preemption_policy=ask.preemption_policy,
@@ -222,6 +223,7 @@ def existing_allocation(partition: str, item: Running) -> si.Allocation:
         application_id=item.application,
         partition_name=partition,
         node_id=item.node_id,
+        allocation_tags={si.constants.GPU_DEVICES: written(item.devices)} if item.devices else {},
         resource_per_alloc=si.Resource.parse(item.resources),
         task_group_name=item.group,
         priority=item.priority,

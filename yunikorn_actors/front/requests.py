@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest
@@ -24,6 +24,7 @@ from yunikorn_actors.front.written import (
     read_texts,
     read_timeout,
     shown,
+    with_model,
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.state.placement import FALLBACK_PATH
@@ -42,8 +43,14 @@ def patient_settings() -> Settings:
     return Settings(predicate_timeout_ns=PATIENT)
 
 
-NodeSize = tuple[si.Amount | None, si.Amount | None, Mapping[str, si.Amount] | None]
-"""As they are written: `vcore`, `memory` and `resources`."""
+class NodeSize(NamedTuple):
+    """As they are written."""
+
+    vcore: si.Amount | None
+    memory: si.Amount | None
+    resources: Mapping[str, si.Amount] | None
+    gpus: int | None = None
+    gpu_model: str = ""
 
 
 def node(
@@ -51,10 +58,15 @@ def node(
 ) -> si.NodeInfo:
     if not isinstance(node_id, str) or not node_id:
         raise InvalidRequest(f"add_node: {shown(node_id)} is no id; use a text that is not empty")
-    written = read_amounts("add_node", *size)
+    if size.gpus is not None and type(size.gpus) is not int:
+        raise InvalidRequest(f"add_node: gpus: must be a whole number, not {shown(size.gpus)}")
+    written = read_amounts("add_node", *size[:3], size.gpus)
     if not written:
         raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
     given = read_texts("add_node: attributes", attributes)
+    given = with_model("add_node", given, size.gpu_model)
+    if size.gpus is not None:
+        given[si.constants.GPU_DEVICES] = str(size.gpus)
     if terms.partition:
         given.setdefault(si.constants.NODE_PARTITION, terms.partition)
     return si.NodeInfo(

@@ -129,18 +129,22 @@ class Scheduler:
         vcore: si.Amount | None = None,
         memory: si.Amount | None = None,
         resources: Mapping[str, si.Amount] | None = None,
+        gpus: int | None = None,
+        gpu_model: str = "",
         attributes: Mapping[str, str] | None = None,
         running: Iterable[Running] = (),
     ) -> list[Lease]:
         """Add a node, and return the leases of what runs there already, in the order of `running`.
 
         Amounts are those of the configuration: `vcore=16` is sixteen cpus, `memory="64Gi"`; other
-        types go into `resources`. The applications of what runs there must be made before. Waits
+        types go into `resources`. With `gpus=8` asks share its devices one by one, and `gpu_model`
+        says which they are. The applications of what runs there must be made before. Waits
         for the core; raises `NodeRejected` with its reason.
         """
         self._broker.door.check_may_wait("add_node")
         accepted: FuturePromise[list[Lease]] = FuturePromise(*self._futures)
-        info = requests.node(self._terms, node_id, (vcore, memory, resources), attributes)
+        size = requests.NodeSize(vcore, memory, resources, gpus, gpu_model)
+        info = requests.node(self._terms, node_id, size, attributes)
         self._broker.add_node(info, requests.read_running("add_node", running), accepted)
         with undone(partial(self._broker.remove_node, node_id)):
             return wait(accepted.future, "add_node")

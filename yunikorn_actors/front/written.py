@@ -13,7 +13,9 @@ from yunikorn_actors.errors import ConfigWarning, InvalidRequest
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.si.form import flaw_of
 from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.values.devices import DEVICES_MAX, WHOLE, number_of
 from yunikorn_actors.values.quantity import meant_by
+from yunikorn_actors.values.tags import GPU
 
 Queues = str | Path | Mapping[str, Any]
 """A file, its text, or what stands in it as a mapping."""
@@ -91,13 +93,16 @@ def read_amounts(
     vcore: si.Amount | None,
     memory: si.Amount | None,
     resources: Mapping[str, si.Amount] | None,
+    gpu: float | None = None,
 ) -> dict[str, si.Amount]:
-    """Put amounts together as they were written."""
+    """Put amounts together as they were written; of devices in thousandths."""
     amounts: dict[str, si.Amount] = {}
     if vcore is not None:
         amounts["vcore"] = vcore
     if memory is not None:
         amounts["memory"] = memory
+    if gpu is not None:
+        amounts[GPU] = read_gpu(what, gpu)
     if resources is not None and not isinstance(resources, Mapping):
         raise InvalidRequest(f"{what}: resources: must be a mapping from types to amounts")
     twice = sorted(amounts.keys() & (resources or {}).keys())
@@ -107,6 +112,27 @@ def read_amounts(
         check_words(what, resources)
         amounts |= resources
     return amounts
+
+
+def read_gpu(what: str, gpu: object) -> int:
+    """Return thousandths of devices: less than a thousand of one, or so many whole ones."""
+    if isinstance(gpu, int | float) and type(gpu) is not bool and 0 <= gpu <= DEVICES_MAX:
+        amount = round(gpu * WHOLE)
+        if gpu == 0 or number_of(amount):
+            return amount
+    raise InvalidRequest(
+        f"{what}: gpu: {shown(gpu)} is neither a share of one, from 0.001 to 0.999, nor a number "
+        "of whole ones"
+    )
+
+
+def with_model(what: str, tags: dict[str, str], model: object) -> dict[str, str]:
+    """Add the models of devices that will do, if they are said."""
+    if not isinstance(model, str):
+        raise InvalidRequest(
+            f"{what}: gpu_model: must be a model, or several as 'V100|A100', not {shown(model)}"
+        )
+    return {**tags, si.constants.GPU_MODEL: model} if model else tags
 
 
 def check_words(

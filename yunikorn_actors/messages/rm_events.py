@@ -20,6 +20,7 @@ from yunikorn_actors.si import (
 from yunikorn_actors.state.allocations import AskSpec, WaitingState
 from yunikorn_actors.state.applications import ApplicationSpec, ApplicationState
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.resource import Resource
 
 
@@ -332,20 +333,23 @@ class RMPartAhead(Message, frozen=True, kw_only=True):
     rm_id: str
 
 
-class AnnouncedAllocation(Struct, frozen=True, kw_only=True, gc=False):
+class AnnouncedAllocation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     partition: str
     uuid: str
     spec: AskSpec
     node_id: str
+    devices: Devices = ()
 
 
-class AnnouncedRun(Struct, frozen=True, kw_only=True, gc=False):
+class AnnouncedRun(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Allocations of one partition, one after the other."""
 
     partition: str
     uuids: tuple[str, ...]
     specs: tuple[AskSpec, ...]
     node_ids: tuple[str, ...]
+    devices: Devices = ()
+    """Of one that is alone: those with devices make no run with others."""
 
 
 class RMNewAllocations(Message, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Any, Final, cast, get_args
 
 from yunikorn_actors.config import PartitionConfig
 from yunikorn_actors.config.node_order import NODE_ORDERS
-from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.nodes import NodeView, reported_devices_of
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.stages.stage import Desk, ResolvingOne
@@ -143,6 +143,13 @@ def _on_node_changed(
     | f.ForeignAllocationRemoved,
 ) -> None:
     _resize_node(model, model.nodes.views[fact.node_id])
+
+
+def _on_node_attributes_replaced(model: Model, fact: f.NodeAttributesReplaced) -> None:
+    """Of what a node says of itself planning goes by its devices alone."""
+    view = model.nodes.views[fact.node_id]
+    if view.reported != reported_devices_of(view.node):
+        _resize_node(model, view)
 
 
 def _on_node_removed(model: Model, fact: f.NodeRemoved) -> None:
@@ -498,6 +505,7 @@ CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.NodeAdded: _on_node_added,
     f.NodeResized: _on_node_changed,
     f.NodeScheduleChanged: _on_node_changed,
+    f.NodeAttributesReplaced: _on_node_attributes_replaced,
     f.NodeRemoved: _on_node_removed,
     f.ForeignAllocationPut: _on_node_changed,
     f.ForeignAllocationRemoved: _on_node_changed,

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from yunikorn_actors.state.beneficiary import Beneficiary
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.termination import FREES, TerminationType
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.resource import Resource
 from yunikorn_actors.values.tags import TAG_PREDICATES
 
@@ -54,6 +55,8 @@ class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     placeholder: bool = False
     originator: bool = False
     required_node: str = ""
+    gpu_model: str = ""
+    """Models of devices that will do, if not all do."""
     allow_preempt_self: bool = True
     allow_preempt_other: bool = False
     timeout_ms: int = 0
@@ -142,6 +145,8 @@ class Allocation(Struct, kw_only=True, gc=False):
     asked_back_ns: int = 0
     is_overdue: bool = False
     """It was asked back long ago, and reported as never confirmed."""
+    devices: Devices = ()
+    """The numbers of its devices; empty if it has none, or its node does not tell them apart."""
 
     @property
     def may_be_released(self) -> bool:
@@ -193,6 +198,10 @@ class Reservation(Struct, frozen=True, kw_only=True):
     def promised(self) -> Resource:
         """The room of this node that is kept from others."""
         return {kind: size * self.repeats for kind, size in (self.earmark or {}).items()}
+
+
+ReservationKey = tuple[str, str]
+"""Of the reservations of a node: the application and the key of the ask."""
 
 
 class ForeignAllocation(Struct, frozen=True, kw_only=True):

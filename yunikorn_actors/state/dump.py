@@ -117,6 +117,7 @@ def _node(node: Node) -> dict[str, Any]:
             for key, kept in sorted(node.reservations.items())
             for _ in range(kept.repeats)
         ],
+        **({} if node.parts is None else {"devices": list(node.parts)}),
     }
 
 
@@ -187,6 +188,7 @@ def _allocation(item: Allocation) -> dict[str, Any]:
         "overdue": item.is_overdue,
         "releasing": "" if item.releasing is None else item.releasing.name,
         "preempted_by": "" if item.beneficiary is None else item.beneficiary.rule.value,
+        **({"devices": list(item.devices)} if item.devices else {}),
     }
 
 

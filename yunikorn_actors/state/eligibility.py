@@ -12,6 +12,7 @@ from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
 )
+from yunikorn_actors.state.devices import are_free
 from yunikorn_actors.state.gangs import awaits_admission, waits_for_gang
 from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import limits_on
@@ -19,7 +20,9 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import room_for
 from yunikorn_actors.state.proposals import Refusal
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.resource import Resource, fits_in
+from yunikorn_actors.values.tags import GPU
 
 
 def check_application(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
@@ -77,16 +80,18 @@ def check_quotas(
     return Refusal.QUEUE_LIMIT
 
 
-def check_node(node: Node | None, spec: AskSpec) -> Refusal | None:
-    """Check whether the ask may be placed on this node."""
+def check_node(node: Node | None, spec: AskSpec, devices: Devices) -> Refusal | None:
+    """Check whether the ask may be placed on this node, with these of its devices."""
     if node is None:
         return Refusal.NODE_GONE
     refusal = check_open(node, spec)
     if refusal is not None:
         return refusal
-    return (
-        None if fits_in(spec.resource, room_for(node, spec, node.available)) else Refusal.NODE_FULL
-    )
+    if not fits_in(spec.resource, room_for(node, spec, node.available)):
+        return Refusal.NODE_FULL
+    if (GPU in spec.resource or devices) and not are_free(node, spec, devices):
+        return Refusal.NODE_FULL
+    return None
 
 
 def check_open(node: Node, spec: AskSpec) -> Refusal | None:

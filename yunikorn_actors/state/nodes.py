@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from yunikorn_actors.state.allocations import Allocation, ForeignAllocation, Reservation
 from yunikorn_actors.state.swap import Incoming
+from yunikorn_actors.values import devices as dev
 from yunikorn_actors.values.resource import Resource, charge, discharge, pruned
-from yunikorn_actors.values.tags import INSTANCE_TYPE
+from yunikorn_actors.values.tags import GPU_MODEL, INSTANCE_TYPE
 
 UNKNOWN_INSTANCE = "UNKNOWN"
 
@@ -43,6 +44,10 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
     foreign: dict[str, ForeignAllocation] = {}
     incoming: dict[str, Incoming] = {}
     """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""
+    parts: list[int] | None = None
+    """What is free of each of its devices; None if it does not tell them apart."""
+    model: str = ""
+    """Of its devices."""
 
     @classmethod
     def reported(
@@ -77,6 +82,26 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
     def describe(self, attributes: dict[str, str]) -> None:
         self.attributes = attributes
         self.instance_type = attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
+        self.model = attributes.get(GPU_MODEL, "")
+        count = dev.read_count(attributes)
+        if count is not None or self.parts is not None:
+            self._count_devices(count)
+
+    def _count_devices(self, count: int | None) -> None:
+        """Take another number of devices; work stays, also on those that are gone."""
+        self.parts = None if count is None else [dev.WHOLE] * count
+        for allocation in self.allocations.values():
+            self.take_devices(allocation.devices, allocation.resource)
+        for incoming in self.incoming.values():
+            self.take_devices(incoming.devices, incoming.resource)
+
+    def take_devices(self, devices: dev.Devices, resource: Resource) -> None:
+        if devices and self.parts is not None:
+            dev.take(self.parts, devices, dev.amount_of(resource))
+
+    def give_devices_back(self, devices: dev.Devices, resource: Resource) -> None:
+        if devices and self.parts is not None:
+            dev.give_back(self.parts, devices, dev.amount_of(resource))
 
     def set_sizes(self, capacity: Resource, occupied_reported: Resource) -> None:
         """Take a new capacity and a new reported occupied amount; work on the node stays."""

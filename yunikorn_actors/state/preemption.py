@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from yunikorn_actors.state.allocations import Allocation, AskSpec, Reservation
+from yunikorn_actors.state.allocations import Allocation, AskSpec, Reservation, ReservationKey
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.devices import promised_devices, suffice
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 
@@ -49,7 +51,10 @@ def is_overpromised(node: Node) -> bool:
     room = dict(node.available)
     for amount in on_its_way(node):
         charge(room, amount)
-    return any(0 < quantity > room.get(kind, 0) for kind, quantity in node.promised.items())
+    if any(0 < quantity > room.get(kind, 0) for kind, quantity in node.promised.items()):
+        return True
+    earmarks = (kept for kept in node.reservations.values() if kept.earmark is not None)
+    return not suffice(node, (amount for kept in earmarks for amount in promised_devices(kept)))
 
 
 def staying(queue: Queue) -> Resource:
@@ -67,9 +72,6 @@ def expected(queue: Queue) -> Resource:
 
 
 # -- the room that victims made
-
-ReservationKey = tuple[str, str]
-"""Of the reservations of a node: the application and the key of the ask."""
 
 
 def room_for(
@@ -214,11 +216,16 @@ def is_short_of_victims(state: PartitionState, node: Node) -> bool:
     was taken by force.
     """
     wanted: Resource = {}
+    devices: list[int] = []
     for holder in claimants(node):
         app = state.applications[holder[0]]
-        charge(wanted, node.reservations[holder].due or app.asks[holder[1]].spec.resource)
+        size = node.reservations[holder].due or app.asks[holder[1]].spec.resource
+        charge(wanted, size)
+        devices.append(amount_of(size))
     if not wanted:
         return False
+    if not suffice(node, filter(None, devices)):
+        return True
     room = dict(node.available)
     for amount in on_its_way(node):
         charge(room, amount)

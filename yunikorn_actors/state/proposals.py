@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.beneficiary import Beneficiary
+from yunikorn_actors.values.devices import Devices
 
 
 class Refusal(StrEnum):
@@ -34,7 +35,7 @@ class Refusal(StrEnum):
     PREEMPTION_REFUSED = "PREEMPTION_REFUSED"
 
 
-class Allocate(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class Allocate(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=False):
     """Give one repeat of an ask its place.
 
     The sequence says which ask: the key may have been cancelled and asked again since.
@@ -45,6 +46,8 @@ class Allocate(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     key: str
     sequence: int
     node_id: str
+    devices: Devices = ()
+    """Which devices of the node it gets."""
 
 
 class Reserve(Struct, frozen=True, kw_only=True, tag=True, gc=False):
@@ -107,7 +110,7 @@ class AdmitGang(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     serial: int
 
 
-class Replace(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class Replace(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=False):
     """Let a real ask take the place of a placeholder, on its node or on another."""
 
     proposal_id: int
@@ -118,6 +121,8 @@ class Replace(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     node_id: str
     crosses: bool
     """It leaves the placeholder's node, and takes free room on another."""
+    devices: Devices = ()
+    """Those of the other node that it gets."""
 
 
 class CancelPlaceholder(Struct, frozen=True, kw_only=True, tag=True, gc=False):

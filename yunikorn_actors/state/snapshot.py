@@ -210,9 +210,9 @@ def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
         allocation = node.allocations[uuid] = holder.allocations[uuid]
         charge(node.allocated, allocation.resource)
         discharge(node.available, allocation.resource)
+        node.take_devices(allocation.devices, allocation.resource)
     for placeholder, coming in convert(image["incoming"], dict[str, Incoming]).items():
-        app = state.applications[coming.application_id]
-        take_in(node, app, placeholder, coming.resource)
+        take_in(node, placeholder, coming)
     for reservation in convert(image["reservations"], tuple[Reservation, ...]):
         app = state.applications[reservation.application_id]
         reserve(node, reservation)

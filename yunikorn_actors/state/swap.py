@@ -8,6 +8,7 @@ node is charged at once, and everything else keeps the placeholder's charge.
 
 from msgspec import Struct
 
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.resource import Resource
 
 
@@ -41,3 +42,4 @@ class Incoming(Struct, frozen=True, kw_only=True, gc=False):
 
     application_id: str
     resource: Resource
+    devices: Devices = ()

@@ -25,6 +25,12 @@ LOCAL_IMAGES: Final = "si/local-images"
 """Node: the container images that it has."""
 NODE_PARTITION: Final = "si/node-partition"
 """Node: the partition it belongs to; without it the node is in `default`."""
+GPU_DEVICES: Final = "yunikorn-actors/gpu-devices"
+"""Of this core alone. Node: how many devices its `gpu` are, each of a thousand. Allocation: the
+numbers of those that it has, such as `0,3`."""
+GPU_MODEL: Final = "yunikorn-actors/gpu-model"
+"""Of this core alone. Node: the model of its devices. Ask: the models that will do, such as
+`V100|A100`."""
 NODE_READY_ATTRIBUTE: Final = "ready"
 """Node: `false` keeps new work away from it until `true` comes with an update."""
 
@@ -105,3 +111,5 @@ MEMORY: Final = "memory"
 """Resource type: memory, in bytes."""
 CPU: Final = "vcore"
 """Resource type: cpus, in thousandths."""
+GPU: Final = "gpu"
+"""Resource type: devices, in thousandths, on nodes that say how many they have."""

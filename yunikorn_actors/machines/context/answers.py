@@ -229,7 +229,11 @@ def _as_run(it: rm.AnnouncedAllocation | rm.AnnouncedRun) -> rm.AnnouncedRun:
     if isinstance(it, rm.AnnouncedRun):
         return it
     return rm.AnnouncedRun(
-        partition=it.partition, uuids=(it.uuid,), specs=(it.spec,), node_ids=(it.node_id,)
+        partition=it.partition,
+        uuids=(it.uuid,),
+        specs=(it.spec,),
+        node_ids=(it.node_id,),
+        devices=it.devices,
     )
 
 

@@ -61,10 +61,12 @@ from yunikorn_actors.state.applications import (
     ApplicationEvent,
     ApplicationState,
 )
+from yunikorn_actors.state.devices import after_resize, reported_devices
 from yunikorn_actors.state.gangs import refuses_gangs
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import Devices, devices_in
 from yunikorn_actors.values.resource import fits_in, has_negative, is_zero
 
 UNKNOWN_APPLICATION = "failed to find application"
@@ -345,6 +347,7 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
     record_run_limit(turn, app, GateKind.NONE)
     turn.partition.uuids.avoid(item.uuid)
     uuid = item.uuid or turn.partition.uuids.next()
+    devices = _devices_of(turn, item)
     turn.record(
         f.AllocationRecovered(
             spec=spec,
@@ -356,13 +359,18 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
             created_ns=turn.now_ns if spec.created_ns is None else spec.created_ns,
             sequence=turn.partition.next_sequence(),
             at_ns=turn.now_ns,
+            devices=devices,
         )
     )
     charged_by_force(turn, app)
     if announced:
         turn.announce(
             AnnouncedAllocation(
-                partition=turn.partition.name, uuid=uuid, spec=spec, node_id=item.node_id
+                partition=turn.partition.name,
+                uuid=uuid,
+                spec=spec,
+                node_id=item.node_id,
+                devices=devices,
             )
         )
     if spec.placeholder:
@@ -386,9 +394,16 @@ def _place_by_rm(
     if item.spec.resource != known.spec.resource:
         _put(turn, known, replace(known.spec, resource=item.spec.resource))
     key, uuid = item.spec.key, item.uuid
-    placement = Placement(key, item.node_id, uuid=uuid, is_announced=announced)
+    devices = _devices_of(turn, item)
+    placement = Placement(key, item.node_id, uuid=uuid, is_announced=announced, devices=devices)
     place(turn, app, placement)
     charged_by_force(turn, app)
+
+
+def _devices_of(turn: Turn, item: AskItem) -> Devices:
+    """Work that runs has the devices that its tag names; without one such as are free."""
+    resource = item.spec.resource
+    return reported_devices(turn.state.nodes[item.node_id], resource, devices_in(item.spec.tags))
 
 
 def _resize(turn: Turn, app: Application, uuids: Iterable[str], spec: AskSpec) -> None:
@@ -398,6 +413,7 @@ def _resize(turn: Turn, app: Application, uuids: Iterable[str], spec: AskSpec) -
         if swap is not None and not fits_in(app.asks[swap.key].spec.resource, spec.resource):
             unpark(turn, app, swap, "its placeholder has become smaller")
         if allocation.resource != spec.resource:
+            node = turn.state.nodes[allocation.node_id]
             turn.record(
                 f.AllocationResized(
                     application_id=app.id,
@@ -410,9 +426,10 @@ def _resize(turn: Turn, app: Application, uuids: Iterable[str], spec: AskSpec) -
                     old_resource=allocation.resource,
                     resource=spec.resource,
                     at_ns=turn.now_ns,
+                    devices=after_resize(node, allocation, spec.resource, devices_in(spec.tags)),
                 ),
             )
-            drop_overpromised(turn, turn.state.nodes[allocation.node_id])
+            drop_overpromised(turn, node)
     charged_by_force(turn, app)
 
 

@@ -37,6 +37,7 @@ from yunikorn_actors.state.proposals import Allocate, Proposal, Refusal
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource, add, equals
+from yunikorn_actors.values.tags import GPU
 
 LONGEST = 256
 """As many as a plan decides, and so few that it takes milliseconds."""
@@ -90,7 +91,8 @@ class _Run:
         repeats: dict[int, int] = {}
         on_node: dict[str, int] = {}
         for proposal in proposals:
-            if type(proposal) is not Allocate:
+            # The run says nothing of devices.
+            if type(proposal) is not Allocate or proposal.devices:
                 return
             id_ = proposal.application_id
             member = members.get(id_)
@@ -156,6 +158,8 @@ class _Run:
             return False
         node = self._state.nodes.get(node_id)
         if node is None or not node.is_open:
+            return False
+        if spec.gpu_model or (node.parts is not None and GPU in resource):
             return False
         available = node.available
         for kind, quantity in resource.items():

@@ -57,6 +57,7 @@ from yunikorn_actors.state.proposals import (
     Unreserve,
 )
 from yunikorn_actors.state.reservations import own_earmark
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL
 
 
@@ -71,7 +72,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     refusal = check_application(state, app, ask)
     if refusal is not None:
         return refusal
-    refusal = check_node(state.nodes.get(proposal.node_id), ask.spec)
+    refusal = check_node(state.nodes.get(proposal.node_id), ask.spec, proposal.devices)
     if refusal is not None:
         return refusal
     own = own_earmark(state, ask, proposal.node_id)
@@ -89,7 +90,10 @@ def _allocate(turn: Turn, proposal: Allocate) -> Refusal | None:
     refusal = check(state, proposal)
     if refusal is None:
         app = state.applications[proposal.application_id]
-        place(turn, app, Placement(proposal.key, proposal.node_id, proposal.proposal_id))
+        placement = Placement(
+            proposal.key, proposal.node_id, proposal.proposal_id, devices=proposal.devices
+        )
+        place(turn, app, placement)
     return refusal
 
 
@@ -103,6 +107,7 @@ class Placement(NamedTuple):
     """If the allocation has a name already."""
     is_announced: bool = True
     """Not if the resource manager has reported it."""
+    devices: Devices = ()
 
 
 def place(turn: Turn, app: Application, placement: Placement) -> None:
@@ -112,7 +117,7 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
     reported before. That the application is no longer blocked, and that the ask has enough room,
     comes before the allocation, because it is so before the ask is placed.
     """
-    key, node_id, proposal_id, uuid, announced = placement
+    key, node_id, proposal_id, uuid, announced, devices = placement
     record_run_limit(turn, app, GateKind.NONE)
     ask = app.asks[key]
     spec = ask.spec
@@ -139,12 +144,17 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
             resource=spec.resource,
             at_ns=turn.now_ns,
             proposal_id=proposal_id,
+            devices=devices,
         )
     )
     if announced:
         turn.announce(
             AnnouncedAllocation(
-                partition=turn.partition.name, uuid=uuid, spec=spec, node_id=node_id
+                partition=turn.partition.name,
+                uuid=uuid,
+                spec=spec,
+                node_id=node_id,
+                devices=devices,
             )
         )
     # Timers and the state of the application last: they rest on an allocation that stands.

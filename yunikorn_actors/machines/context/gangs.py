@@ -23,6 +23,7 @@ from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
 from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationSpec
+from yunikorn_actors.state.devices import has_devices, taken_over
 from yunikorn_actors.state.eligibility import check_limits, check_node, check_start
 from yunikorn_actors.state.gangs import (
     Committed,
@@ -43,7 +44,9 @@ from yunikorn_actors.state.proposals import AdmitGang, CancelPlaceholder, Refusa
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.swap import Swap
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import describe, fits_in, fits_in_max_undef, sub
+from yunikorn_actors.values.tags import GPU
 
 TOO_SMALL = "cancel placeholder: resource incompatible"
 PLACEHOLDER_EXPIRED = "releasing allocated placeholders on placeholder timeout"
@@ -154,8 +157,10 @@ def check_replace(state: PartitionState, proposal: Replace) -> Refusal | None:
         return Refusal.PLACEHOLDER_GONE
     if not proposal.crosses:
         # No more room is used, so neither a drain nor a reservation stands against it (H-33).
+        if GPU in spec.resource and not has_devices(state.nodes[proposal.node_id], spec):
+            return Refusal.NODE_FULL
         return None
-    return check_node(state.nodes.get(proposal.node_id), spec)
+    return check_node(state.nodes.get(proposal.node_id), spec, proposal.devices)
 
 
 def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) -> Refusal | None:
@@ -192,6 +197,7 @@ def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
             crosses=proposal.crosses,
             at_ns=turn.now_ns,
             proposal_id=proposal.proposal_id,
+            devices=proposal.devices,
         )
     )
     return None
@@ -280,6 +286,10 @@ def complete_swap(
     ask = app.asks[swap.key]
     spec = ask.spec
     uuid = turn.partition.uuids.next()
+    if swap.crosses:
+        devices = turn.state.nodes[swap.node_id].incoming[placeholder.uuid].devices
+    else:
+        devices = taken_over(spec.resource, placeholder) if placeholder.devices else ()
     # Only now: a swap may still be called off while its ask is parked, and SCHEDULED is final.
     tell_state(turn, ask, WaitingState.SCHEDULED)
     if placeholder.spec.timeout_ms > 0:
@@ -300,11 +310,16 @@ def complete_swap(
             placeholder_resource=placeholder.resource,
             type=type_,
             at_ns=turn.now_ns,
+            devices=devices,
         )
     )
     turn.announce(
         AnnouncedAllocation(
-            partition=turn.partition.name, uuid=uuid, spec=spec, node_id=swap.node_id
+            partition=turn.partition.name,
+            uuid=uuid,
+            spec=spec,
+            node_id=swap.node_id,
+            devices=devices,
         )
     )
     if spec.timeout_ms > 0:
@@ -349,10 +364,14 @@ def still_suits(state: PartitionState, app: Application, swap: Swap, spec: AskSp
     """Whether a parked ask that was sent again can stay parked (H-15)."""
     if not spec.may_run_on(swap.node_id):
         return False
-    if not suits(spec, app.allocations[swap.placeholder]):
+    node = state.nodes[swap.node_id]
+    if not suits(spec, app.allocations[swap.placeholder]) or not has_devices(node, spec):
         return False
     if not swap.crosses:
         return True
-    node = state.nodes[swap.node_id]
-    growth = sub(spec.resource, node.incoming[swap.placeholder].resource)
+    held = node.incoming[swap.placeholder].resource
+    # Its devices were chosen for what it asked for.
+    if amount_of(spec.resource) != amount_of(held):
+        return False
+    growth = sub(spec.resource, held)
     return fits_in(growth, room_for(node, spec, node.available))

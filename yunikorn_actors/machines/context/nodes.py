@@ -29,6 +29,7 @@ from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import flaw_of_devices
 from yunikorn_actors.values.resource import has_negative, pruned
 from yunikorn_actors.values.tags import NODE_PARTITION, NODE_READY_ATTRIBUTE
 
@@ -64,6 +65,8 @@ def _create(turn: Turn, item: NodeItem) -> Steps:
         reason = f"node {item.node_id} is registered already: a node id must be unique"
     elif has_negative(capacity) or has_negative(occupied):
         reason = f"node {item.node_id} has a negative amount: report what it has, at least 0"
+    elif flaw := flaw_of_devices(item.attributes or {}, capacity):
+        reason = f"node {item.node_id}: {flaw}"
     if reason is not None:
         turn.announce(NodeVerdict(item.node_id, _REFUSED + reason))
         return
@@ -105,6 +108,10 @@ def _update(turn: Turn, item: NodeItem, node: Node) -> None:
     if has_negative(capacity) or has_negative(occupied):
         _refuse(turn, item, "negative amount")
         return
+    attributes = node.attributes if item.attributes is None else item.attributes
+    if flaw := flaw_of_devices(attributes, capacity):
+        _refuse(turn, item, flaw)
+        return
     if (capacity, occupied) != (node.capacity, node.occupied_reported):
         # Reservations that are too large for the new size go while the node still has the old one;
         # what is promised beyond the room that is left shows only afterwards.
@@ -133,6 +140,10 @@ def _replace_attributes(turn: Turn, node: Node, attributes: dict[str, str]) -> N
         turn.record(
             f.NodeAttributesReplaced(node_id=node.id, attributes=attributes, at_ns=turn.now_ns),
         )
+        if node.reservations:
+            # Other devices, or fewer: what was promised of them may be gone.
+            drop_of_size(turn, node, node.capacity)
+            drop_overpromised(turn, node)
     ready = _readiness(attributes, otherwise=node.ready)
     if ready is not node.ready:
         _schedule(turn, node, drained=node.drained, ready=ready)

@@ -15,6 +15,7 @@ from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.planning.preemption import quota
 from yunikorn_actors.planning.preemption import required_node as required
+from yunikorn_actors.planning.preemption.device_room import fits, freed, with_parts
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
@@ -130,15 +131,16 @@ def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> R
 
     Nobody who waits for room there is displaced without need.
     """
-    room = room_on(node, node.available)
+    free = with_parts(node.available, node.parts)
+    room = room_on(node, free)
     for item in victims:
         if item.node_id == node.id:
-            charge(room, item.resource)
-    if not fits_in(spec.resource, room):
+            charge(room, freed(item))
+    if not fits(spec.resource, room):
         return Refusal.NODE_FULL
     if victims:
         return None
-    if has_only_to_wait(node, node.available, spec.resource):
+    if has_only_to_wait(node, free, spec.resource):
         return Refusal.PREEMPTION_REFUSED
     return Refusal.NODE_RESERVED if is_kept_for_another(node, spec) else None
 
@@ -193,21 +195,21 @@ def _check_required(
 def _check_room_on(
     state: PartitionState, node: Node, spec: AskSpec, victims: tuple[Allocation, ...]
 ) -> Refusal | None:
-    room = required.room_left_for(state, node, spec, node.available)
+    room = required.room_left_for(state, node, spec, with_parts(node.available, node.parts))
     if not victims:
-        return Refusal.PREEMPTION_REFUSED if fits_in(spec.resource, room) else None
+        return Refusal.PREEMPTION_REFUSED if fits(spec.resource, room) else None
     if not _go_as_one(state, victims, is_set_to_go_as_one):
         return Refusal.PREEMPTION_REFUSED
     here = {it.spec.application_id for it in victims if it.node_id == node.id}
     for allocation in victims:
         app = state.applications[allocation.spec.application_id]
         if allocation.node_id == node.id:
-            charge(room, allocation.resource)
+            charge(room, freed(allocation))
         elif app.id not in here or not is_set_to_go_as_one(app):
             return Refusal.PREEMPTION_REFUSED
         if required.would_end_itself(app, spec) or not required.may_be_victim(allocation, spec):
             return Refusal.PREEMPTION_REFUSED
-    return None if fits_in(spec.resource, room) else Refusal.NODE_FULL
+    return None if fits(spec.resource, room) else Refusal.NODE_FULL
 
 
 def _check_quota(

@@ -78,6 +78,7 @@ def tell_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
                 uuid=allocation.uuid,
                 spec=allocation.spec,
                 node_id=allocation.node_id,
+                devices=allocation.devices,
             )
         )
     return bool(unheard)

@@ -14,6 +14,7 @@ from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.devices import could_hold, has_devices
 from yunikorn_actors.state.eligibility import (
     check_application,
     check_limits,
@@ -67,7 +68,7 @@ def check_reserve(
     node = state.nodes.get(proposal.node_id)
     if node is None:
         return Refusal.NODE_GONE
-    if not ask.spec.may_run_on(node.id) or not fits_in(ask.spec.resource, node.capacity):
+    if not ask.spec.may_run_on(node.id) or not could_hold(node, ask.spec):
         return Refusal.NODE_FULL
     # Neither the delay nor the bound: it can run nowhere else, so nothing is lost by keeping it.
     if ask.spec.required_node:
@@ -183,7 +184,7 @@ def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
     """A node does not grow by releases: an ask larger than the node would wait in vain."""
     for item in tuple(node.reservations.values()):
         ask = turn.state.applications[item.application_id].asks[item.key]
-        if not fits_in(ask.spec.resource, capacity):
+        if not fits_in(ask.spec.resource, capacity) or not has_devices(node, ask.spec):
             drop_all(turn, item, "the node is too small")
 
 
@@ -231,7 +232,7 @@ def drop_outdated(turn: Turn, ask: Ask, spec: AskSpec) -> None:
     """
     for node_id in ask.reserved:
         kept = kept_for(turn.state, ask, node_id)
-        fits = fits_in(spec.resource, turn.state.nodes[node_id].capacity)
+        fits = could_hold(turn.state.nodes[node_id], spec)
         if kept.is_ordinary or not fits or _grounds(ask.spec) != _grounds(spec):
             _drop(turn, ask, node_id, "the ask was sent again")
     for node_id in ask.reserved[spec.max_allocations - ask.taken - ask.parked :]:

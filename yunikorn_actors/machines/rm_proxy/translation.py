@@ -12,6 +12,7 @@ from yunikorn_actors import si
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.applications import ApplicationSpec
+from yunikorn_actors.values.devices import Devices, written
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.resource import Resource, shared
 
@@ -88,6 +89,7 @@ def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskIt
         placeholder=is_placeholder,
         originator=ask.originator and not is_placeholder,
         required_node=tags.get(si.constants.TAG_REQUIRED_NODE, "") if tags else "",
+        gpu_model=tags.get(si.constants.GPU_MODEL, "") if tags else "",
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
         timeout_ms=ask.execution_timeout_milli_seconds,
@@ -126,6 +128,7 @@ def _reported_item(
         placeholder=is_placeholder,
         originator=item.originator and not is_placeholder,
         required_node=tags.get(si.constants.TAG_REQUIRED_NODE, "") if tags else "",
+        gpu_model=tags.get(si.constants.GPU_MODEL, "") if tags else "",
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
         created_ns=_creation_ns(tags) if si.constants.TAG_CREATION_TIME in tags else None,
@@ -218,6 +221,7 @@ def allocations(items: Sequence[rm.AnnouncedAllocation]) -> list[si.Allocation]:
             item.spec,
             item.node_id,
             resource_of(item.spec.resource),
+            item.devices,
         )
         for item in items
     ]
@@ -228,15 +232,23 @@ def allocations_in(runs: Sequence[rm.AnnouncedRun]) -> Iterator[si.Allocation]:
     for run in runs:
         partition = short_partition_name(run.partition)
         for uuid, spec, node_id in zip(run.uuids, run.specs, run.node_ids, strict=True):
-            yield _said(partition, uuid, spec, node_id, resources.of(spec.resource))
+            yield _said(partition, uuid, spec, node_id, resources.of(spec.resource), run.devices)
 
 
 def _said(
-    partition: str, uuid: str, spec: AskSpec, node_id: str, resource: si.Resource
+    partition: str,
+    uuid: str,
+    spec: AskSpec,
+    node_id: str,
+    resource: si.Resource,
+    devices: Devices,
 ) -> si.Allocation:
+    tags = dict(spec.tags)
+    if devices:
+        tags[si.constants.GPU_DEVICES] = written(devices)
     return si.Allocation(
         allocation_key=spec.key,
-        allocation_tags=dict(spec.tags),
+        allocation_tags=tags,
         uuid=uuid,
         resource_per_alloc=resource,
         priority=spec.priority,

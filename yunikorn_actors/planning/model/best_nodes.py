@@ -8,6 +8,7 @@ from math import isqrt
 
 from yunikorn_actors.planning.model.nodes import Entry, NodeIndex, NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.state.devices import are_such
 from yunikorn_actors.values.resource import fit_in_score, fits_in
 
 Rank = tuple[float, Entry]
@@ -51,5 +52,7 @@ def _rank(shape: Shape, view: NodeView) -> Rank | None:
     if view.entry is None or shape.is_refused(view.id, Use.KEEPING):
         return None
     if not fits_in(wanted, view.node.capacity):
+        return None
+    if shape.devices and not are_such(view.node, shape.devices, shape.gpu_model):
         return None
     return (fit_in_score(view.free, wanted), view.entry)

@@ -7,8 +7,8 @@ from msgspec import Struct
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.state.allocations import Allocation
-from yunikorn_actors.state.preemption import ReservationKey
+from yunikorn_actors.state.allocations import Allocation, ReservationKey
+from yunikorn_actors.values.devices import Devices, amount_of
 from yunikorn_actors.values.resource import Resource, charge
 
 
@@ -31,6 +31,7 @@ class InFlight(Struct):
     limits: tuple[LimitView, ...]
     is_placeholder: bool
     """The ask may be sent again as another kind."""
+    devices: Devices = ()
     goes_first: bool = False
     """The room that was freed for it is kept from others until it has been tried everywhere."""
 
@@ -44,6 +45,7 @@ class SwapInFlight(Struct):
     """Where room is taken; None on the placeholder's own node, and where nothing is taken."""
     resource: Resource
     is_swap: bool
+    devices: Devices = ()
 
     @property
     def is_leaving(self) -> bool:
@@ -74,6 +76,15 @@ class Flights:
         for swap in self.swaps.values():
             if swap.node is node:
                 yield swap.resource
+
+    def devices_to(self, node: NodeView) -> Iterator[tuple[Devices, int]]:
+        """Yield the devices that decisions in flight take of a node, with the amounts."""
+        for flight in self.placements.values():
+            if flight.node is node and flight.devices:
+                yield flight.devices, amount_of(flight.resource)
+        for swap in self.swaps.values():
+            if swap.node is node and swap.devices:
+                yield swap.devices, amount_of(swap.resource)
 
     def used_by(self, app: AppView) -> Resource:
         """Return what an application uses: what is allocated, and what is on its way."""

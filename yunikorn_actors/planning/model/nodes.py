@@ -28,14 +28,16 @@ from yunikorn_actors.config import NodeSortConfig
 from yunikorn_actors.config.node_order import FAIR, NodeOrder, Scale, scale_of
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
 from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.values.devices import Devices, Parts, amount_of, is_of_model, pick, take
 from yunikorn_actors.values.resource import Resource
 
 RUN_LENGTH = 100
 FLOORS_MAX = 8
+NO_DEVICES = ("", -1)
 
 
 class NodeView:
-    __slots__ = ("entry", "free", "id", "keeping", "node", "scale")
+    __slots__ = ("coming", "entry", "free", "id", "keeping", "node", "reported", "scale")
 
     def __init__(self, node: Node) -> None:
         self.id = node.id
@@ -46,6 +48,28 @@ class NodeView:
         """Its place in the order; None while it takes no work, or is kept for an ask."""
         self.keeping = 0
         """Reservations of it, made or given up, that are on their way."""
+        self.coming: tuple[tuple[Devices, int], ...] = ()
+        """Devices that decisions in flight take, with the amount."""
+        self.reported = NO_DEVICES
+        """What the node reported of its devices when it was measured last."""
+
+    @property
+    def parts(self) -> Parts | None:
+        """What is free of each device, as `free` is of all."""
+        parts = self.node.parts
+        if parts is None or not self.coming:
+            return parts
+        left = list(parts)
+        for devices, amount in self.coming:
+            take(left, devices, amount)
+        return left
+
+    def devices_for(self, shape: Shape) -> Devices | None:
+        """Choose devices for an ask of this shape; None if it cannot run here for want of them."""
+        if not is_of_model(self.node.model, shape.gpu_model):
+            return None
+        parts = self.parts
+        return () if parts is None else pick(parts, shape.devices)
 
     @property
     def is_open(self) -> bool:
@@ -56,8 +80,13 @@ class NodeView:
         if shape.denial is not None and shape.is_refused(self.id, Use.PLACING):
             return False
         if shape.required_node:
-            return shape.required_node == self.id and self.fits(shape.wanted)
-        return self.entry is not None and self.fits(shape.wanted)
+            if shape.required_node != self.id:
+                return False
+        elif self.entry is None:
+            return False
+        if not self.fits(shape.wanted):
+            return False
+        return not shape.devices or self.devices_for(shape) is not None
 
     def fits(self, wanted: Wanted) -> bool:
         free = self.free
@@ -259,6 +288,8 @@ class NodeIndex:
         """Nodes whose free amounts changed since they found their place."""
         self.changed: dict[NodeView, None] = {}
         """Nodes whose amounts or place changed since the last list of all was made."""
+        self.has_devices = False
+        """Whether any node has ever reported its devices: hardly any cluster has such nodes."""
 
     def set_order(self, order: NodeOrder, weights: dict[str, float]) -> None:
         """Take another order; every node finds its new place."""
@@ -292,8 +323,19 @@ class NodeIndex:
         """The node itself changed: size, attributes, or whether it takes work."""
         self._stray.pop(view, None)
         view.free = free
+        view.reported = reported_devices_of(view.node)
+        self.has_devices = self.has_devices or view.reported != NO_DEVICES
         self._note_change(view)
         self.runs.put(view)
+
+    def take_devices(self, view: NodeView, devices: Devices, resource: Resource) -> None:
+        """A decision takes these devices; when it is resolved the replica has taken them."""
+        view.coming = (*view.coming, (devices, amount_of(resource)))
+
+    def give_devices_back(self, view: NodeView, devices: Devices, resource: Resource) -> None:
+        coming = list(view.coming)
+        coming.remove((devices, amount_of(resource)))
+        view.coming = tuple(coming)
 
     def take(self, view: NodeView, amount: Resource) -> None:
         free = view.free
@@ -331,11 +373,12 @@ class NodeIndex:
             return required if required is not None and required.serves(shape) else None
         self.tidy()
         if order is None or order is self.runs.order:
-            if shape.denial is None:
+            if shape.denial is None and not (shape.devices and self._by_device(shape)):
                 return self.runs.first_fit(shape)
             return next(self.runs.serving(shape), None)
         other = self._in(order)
-        found = other.first_fit(shape) if shape.denial is None else next(other.serving(shape), None)
+        is_alone = shape.denial is not None or (shape.devices and self._by_device(shape))
+        found = next(other.serving(shape), None) if is_alone else other.first_fit(shape)
         return None if found is None else self.views[found.id]
 
     def first_other(
@@ -349,6 +392,10 @@ class NodeIndex:
         others = (view.id for view in runs.serving(shape) if view.id != node_id)
         found = next(others, None)
         return None if found is None else self.views[found]
+
+    def _by_device(self, shape: Shape) -> bool:
+        """Whether amounts are not enough: then each node is asked that a ceiling lets through."""
+        return self.has_devices or bool(shape.gpu_model)
 
     def in_order(self) -> list[NodeView]:
         self.tidy()
@@ -393,9 +440,14 @@ class _OtherOrder:
             return
         if twin is None:
             twin = self._twins[view] = NodeView(view.node)
-        twin.keeping = view.keeping
+        twin.keeping, twin.coming = view.keeping, view.coming
         twin.free = view.free
         self._runs.put(twin)
+
+
+def reported_devices_of(node: Node) -> tuple[str, int]:
+    """Return the model of its devices and how many it has; -1 if it does not tell them apart."""
+    return node.model, -1 if node.parts is None else len(node.parts)
 
 
 def _ceiling(run: list[Entry]) -> Resource:

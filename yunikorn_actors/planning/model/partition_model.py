@@ -17,9 +17,11 @@ from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.requeue import Wakes
+from yunikorn_actors.state.devices import devices_on, parts_for
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import room_for
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.resource import Resource, fits_in
 
 
@@ -58,10 +60,27 @@ class Model:
         if not node.fits(ask.shape.wanted):
             return False
         if not node.node.reservations:
-            return True
+            return not ask.shape.devices or node.devices_for(ask.shape) is not None
         served = self.flights.serving_on.get(node.id, ())
         room = room_for(node.node, ask.ask.spec, node.free, served)
-        return room is node.free or fits_in(ask.resource, room)
+        if room is not node.free and not fits_in(ask.resource, room):
+            return False
+        return not ask.shape.devices or self.devices_for(ask, node) is not None
+
+    def devices_for(self, ask: AskView, node: NodeView) -> Devices | None:
+        """Choose devices for the ask there, beside those that are kept for others."""
+        free = node.parts
+        if free is not None and node.node.reservations:
+            served = self.flights.serving_on.get(node.id, ())
+            free = parts_for(node.node, ask.ask.spec, free, served)
+        return devices_on(node.node, ask.ask.spec, free)
+
+    def take_devices(self, ask: AskView, node: NodeView) -> Devices:
+        """Choose devices for the ask, and let no other decision have them."""
+        devices = self.devices_for(ask, node) or ()
+        if devices:
+            self.nodes.take_devices(node, devices, ask.resource)
+        return devices
 
     def used_of(self, limit: Limit) -> Resource:
         """What counts against the limit of a user or group, with what is in flight."""

@@ -8,11 +8,13 @@ from enum import Enum
 
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.values.resource import INT64_MAX
+from yunikorn_actors.values.tags import GPU
 
 NEVER = -1
 Wanted = tuple[tuple[str, int], ...]
-ShapeKey = tuple[Wanted, str, str, str]
-"""Amounts, and for an ask by itself its required node, its application and its key."""
+ShapeKey = tuple[Wanted, str, str, str, str]
+"""Amounts, the models of devices that will do, and for an ask by itself its required node, its
+application and its key."""
 
 
 class Use(Enum):
@@ -47,6 +49,8 @@ class Denial:
 class Shape:
     __slots__ = (
         "denial",
+        "devices",
+        "gpu_model",
         "hopeless_at",
         "key",
         "oldest_ns",
@@ -59,12 +63,14 @@ class Shape:
     def __init__(self, key: ShapeKey, denial: Denial | None = None) -> None:
         self.key = key
         self.denial = denial
-        amounts, self.required_node, _, _ = key
+        amounts, self.gpu_model, self.required_node, _, _ = key
         self.wanted: Wanted = tuple([amount for amount in amounts if amount[1] > 0])
         """The positive amounts: asking for nothing of a type always fits."""
         self.total = 0
         for _, quantity in amounts:
             self.total += quantity
+        self.devices = dict(self.wanted).get(GPU, 0)
+        """So much of devices: then it is not enough that a node has room for the amounts."""
         self.hopeless_at = NEVER
         """At this count of node changes no node could hold it even when empty."""
         self.oldest_ns = INT64_MAX
@@ -77,11 +83,11 @@ class Shape:
 
 
 def shape_key(spec: AskSpec) -> ShapeKey:
-    return own_key(spec) if spec.required_node else (_amounts(spec), "", "", "")
+    return own_key(spec) if spec.required_node else (_amounts(spec), spec.gpu_model, "", "", "")
 
 
 def own_key(spec: AskSpec) -> ShapeKey:
-    return (_amounts(spec), spec.required_node, spec.application_id, spec.key)
+    return (_amounts(spec), spec.gpu_model, spec.required_node, spec.application_id, spec.key)
 
 
 def _amounts(spec: AskSpec) -> Wanted:

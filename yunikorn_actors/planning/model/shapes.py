@@ -14,7 +14,7 @@ class Shapes:
         self.known: dict[ShapeKey, Shape] = {}
         self._last: tuple[Resource, Shape] | None = None
         """What asks of this resource that may run on every node have, while that shape is known."""
-        self.turns = Shape(((), "", "", ""))
+        self.turns = Shape(((), "", "", "", ""))
         """What stands for a gang that awaits admission has it: nothing but that is tried."""
         self.lanes: dict[Shape, dict[Lane, None]] = {}
         """All lanes of a shape, in whatever leaf."""
@@ -26,13 +26,14 @@ class Shapes:
     def of(self, spec: AskSpec) -> Shape:
         """Find it by the amounts; asks of one request mostly share theirs, so they are compared."""
         last = self._last
-        if last is not None and last[0] is spec.resource and not spec.required_node:
+        is_alike = not (spec.required_node or spec.gpu_model)
+        if last is not None and is_alike and last[0] is spec.resource:
             return last[1]
         key = shape_key(spec)
         shape = self.known.get(key)
         if shape is None:
             shape = self.known[key] = Shape(key)
-        if not spec.required_node:
+        if is_alike:
             self._last = (spec.resource, shape)
         return shape
 

@@ -11,9 +11,11 @@ from itertools import combinations
 from math import comb
 from typing import NamedTuple
 
+from yunikorn_actors.planning.preemption.device_room import fitting, freed
 from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Order, Victim, in_order
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.resource import Resource, charge
+from yunikorn_actors.values.tags import GPU
 
 SETS_MAX = 4096
 """So many sets are tried: all of them with up to twelve applications."""
@@ -167,7 +169,7 @@ class Choice:
                 if node_id in self._rooms:
                     if node_id not in rooms:
                         rooms[node_id] = dict(self._rooms[node_id])
-                    charge(rooms[node_id], allocation.resource)
+                    charge(rooms[node_id], freed(allocation))
         places = self._free_places
         rest = 0.0
         for node_id, room in rooms.items():
@@ -207,7 +209,7 @@ class Choice:
                     continue
                 claimant.take(victim)
                 tried.append(victim)
-                charge(room, victim.resource)
+                charge(room, victim.on(node_id))
                 if (has := self._places_in(room)) > had:
                     made += has - had
                     had = has
@@ -218,7 +220,8 @@ class Choice:
         return made
 
     def _places_in(self, room: Resource) -> int:
-        return max(0, min(room.get(kind, 0) // n for kind, n in self._wanted.items()))
+        places = max(0, min(room.get(kind, 0) // n for kind, n in self._wanted.items()))
+        return fitting(self._wanted, room, places) if GPU in self._wanted else places
 
     def _part_of_a_place(self, room: Resource) -> float:
         most = min(room.get(kind, 0) / n for kind, n in self._wanted.items())

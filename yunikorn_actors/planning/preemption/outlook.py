@@ -11,9 +11,10 @@ from yunikorn_actors.planning.model.in_flight import Place
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.preemption.device_room import freed, keep, with_parts
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.preemptor_ask import room_on
-from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.allocations import Allocation, ReservationKey
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
@@ -21,6 +22,7 @@ from yunikorn_actors.state.preemption import expected, staying
 from yunikorn_actors.state.proposals import VictimRef
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.reservations import kept_for, used_up
+from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 
@@ -60,6 +62,10 @@ class Scene:
         """Nodes on which a victim was taken or room was promised, one after the other."""
         self._owing: dict[str, Resource] = {}
         """What decisions in flight promise of a node, less the promises that placements use up."""
+        self._owing_devices: dict[str, list[int]] = {}
+        """How much of devices each of these decisions promises."""
+        self._served: dict[str, list[ReservationKey]] = {}
+        """Asks that placements on their way serve, by the node that was promised to them."""
         self._deciding: dict[str, int] = {}
         """How many of them there are about a node."""
         self._cleared: dict[str, None] = {}
@@ -108,6 +114,7 @@ class Scene:
                 self._cleared[id_] = None
                 self._deciding[id_] = self._deciding.get(id_, 0) + 1
                 charge(self._owing.setdefault(id_, {}), flight.resource)
+                self._owing_devices.setdefault(id_, []).append(amount_of(flight.resource))
         for ref in flight.victims:
             app = self.state.applications.get(ref.application_id)
             victim = None if app is None else app.allocations.get(ref.uuid)
@@ -125,6 +132,7 @@ class Scene:
             self.usage.take(ask.app.leaf.queue, earmark)
             discharge(self._owing.setdefault(kept, {}), earmark)
             discharge(self._promised_to[ask.app], earmark)
+            self._served.setdefault(kept, []).append((ask.app.app.id, ask.ask.spec.key))
 
     def room_on(self, node: Node) -> Resource | None:
         """Return the room that is free or comes free and is not promised; None if it is closed."""
@@ -134,13 +142,16 @@ class Scene:
             # Another ask is about to have the node kept, or given up: what is free there is not
             # known.
             if view.keeping <= self._deciding.get(node.id, 0):
-                room = room_on(node, view.free, self.taken)
+                room = room_on(node, self.free_on(node), self.taken, self._served.get(node.id, ()))
                 discharge(room, self._owing.get(node.id, {}))
+                for amount in self._owing_devices.get(node.id, ()):
+                    keep(room, amount)
             self._rooms[node.id] = room
         return self._rooms[node.id]
 
     def free_on(self, node: Node) -> Resource:
-        return self._model.nodes.views[node.id].free
+        view = self._model.nodes.views[node.id]
+        return with_parts(view.free, view.parts)
 
     def is_opening(self, node: Node) -> bool:
         """Whether all asks with a reservation here are about to be placed: then the node opens."""
@@ -164,13 +175,14 @@ class Scene:
             self._rooms[node.id] = None
         elif room is not None:
             discharge(room, amount)
+            keep(room, amount_of(amount))
         self.changed.append(node.id)
 
     def take(self, victim: Allocation) -> None:
         self.taken[victim.uuid] = None
         room = self._rooms.get(victim.node_id)
         if room is not None:
-            charge(room, victim.resource)
+            charge(room, freed(victim))
         self.changed.append(victim.node_id)
 
     def would_exceed_limit(self, app: AppView, wanted: Resource) -> bool:

@@ -5,7 +5,9 @@ planner finds victims with this, and Context checks with it what the planner fou
 """
 
 from collections.abc import Container, Iterator, Sequence
+from itertools import islice
 
+from yunikorn_actors.planning.preemption.device_room import fits, freed, keep
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.victim_rules import (
     Reach,
@@ -22,15 +24,16 @@ from yunikorn_actors.planning.preemption.victim_rules import (
     share_a_guarantee,
 )
 from yunikorn_actors.planning.preemption.victim_units import Part, Units
-from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Reservation
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Reservation, ReservationKey
 from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.devices import could_hold, promised_devices
 from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import Limit, limits_of
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.reservations import kept_for
-from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in, match_any
+from yunikorn_actors.values.resource import Resource, charge, discharge, match_any
 
 Lack = tuple[Queue, str]
 Order = tuple[bool, bool, Part, int, int, int, str]
@@ -64,12 +67,13 @@ class Victim:
     def on(self, node_id: str) -> Resource:
         """Return what comes free on a node when it goes."""
         if len(self.allocations) == 1:
-            return self.resource if self.allocations[0].node_id == node_id else {}
-        freed: Resource = {}
+            first = self.allocations[0]
+            return freed(first) if first.node_id == node_id else {}
+        room: Resource = {}
         for allocation in self.allocations:
             if allocation.node_id == node_id:
-                charge(freed, allocation.resource)
-        return freed
+                charge(room, freed(allocation))
+        return room
 
     @property
     def is_whole(self) -> bool:
@@ -249,14 +253,27 @@ def in_order(victim: Victim) -> Order:
     return victim.order
 
 
-def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
-    """Return the room of a node when all that was asked back is gone, less what is promised."""
+def room_on(
+    node: Node,
+    free: Resource,
+    taken: Container[str] = (),
+    served: Sequence[ReservationKey] = (),
+) -> Resource:
+    """Return the room of a node when all that was asked back is gone, less what is promised.
+
+    What is free tells devices apart as types of their own, if the node does. `served` are asks of
+    which a repeat has its devices already.
+    """
     room = dict(free)
     for allocation in node.allocations.values():
         # What was not asked back stays, unless it was just taken: so it is with nearly all.
         if allocation.uuid in taken or (allocation.releasing is not None and allocation.frees_node):
-            charge(room, allocation.resource)
+            charge(room, freed(allocation))
     discharge(room, node.promised)
+    for holder, kept in node.reservations.items():
+        if kept.earmark is not None:
+            for amount in islice(promised_devices(kept), served.count(holder), None):
+                keep(room, amount)
     return room
 
 
@@ -265,7 +282,7 @@ def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
 
     A reservation that only waits gives way; that of an ask that requires the node does not.
     """
-    if not node.is_schedulable or not fits_in(asking.resource, node.capacity):
+    if not node.is_schedulable or not could_hold(node, asking):
         return False
     return is_promised(node) or all(
         _is_own(kept, asking) or _gives_way(state, kept, asking.priority)
@@ -287,7 +304,7 @@ def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
 
 def has_only_to_wait(node: Node, free: Resource, wanted: Resource) -> bool:
     """Whether the ask could be placed here without an earmark: then room is not what it lacks."""
-    return not is_promised(node) and fits_in(wanted, free)
+    return not is_promised(node) and fits(wanted, free)
 
 
 def _is_own(kept: Reservation, asking: AskSpec) -> bool:

@@ -8,11 +8,13 @@ in a swap.
 from collections.abc import Iterator
 from operator import itemgetter
 
+from yunikorn_actors.planning.preemption.device_room import freed, keep, targets
 from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted
 from yunikorn_actors.planning.preemption.victim_units import Part, Units, is_set_to_go_as_one
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.devices import has_devices, promised_devices
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import has_victims_going
@@ -37,18 +39,31 @@ def victims_on(
     """Return the victims; empty if the ask only has to wait, None if nothing helps."""
     if is_dying_for(node, beneficiary_of(state, spec)):
         return ()
-    room = room_left_for(state, node, spec, free)
-    picked: list[Unit] = []
-    for unit in _units(state, node, spec):
-        if fits_in(spec.resource, room):
-            break
-        freed = _on(unit, node)
-        if _helps(freed, spec.resource, room):
-            picked.append(unit)
-            charge(room, freed)
-    if not fits_in(spec.resource, room):
+    if not has_devices(node, spec):
         return None
-    return tuple(it for unit in _without_needless(picked, node, spec, room) for it in unit)
+    room, units = room_left_for(state, node, spec, free), list(_units(state, node, spec))
+    here = [it for unit in units for it in unit if it.node_id == node.id]
+    choices = [
+        _victims({**spec.resource, **devices}, node, units, dict(room))
+        for devices in targets(room, spec.resource, here)
+    ]
+    return min((found for found in choices if found is not None), key=len, default=None)
+
+
+def _victims(
+    wanted: Resource, node: Node, units: list[Unit], room: Resource
+) -> tuple[Allocation, ...] | None:
+    picked: list[Unit] = []
+    for unit in units:
+        if fits_in(wanted, room):
+            break
+        comes_free = _on(unit, node)
+        if _helps(comes_free, wanted, room):
+            picked.append(unit)
+            charge(room, comes_free)
+    if not fits_in(wanted, room):
+        return None
+    return tuple(it for unit in _without_needless(picked, node, wanted, room) for it in unit)
 
 
 def is_dying_for(node: Node, beneficiary: Beneficiary) -> bool:
@@ -68,12 +83,13 @@ def would_end_itself(app: Application, spec: AskSpec) -> bool:
 def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resource) -> Resource:
     """Return the room that the ask can count on without victims of its own.
 
-    Room that other asks here have preempted, or are about to have, is theirs.
+    Room that other asks here have preempted, or are about to have, is theirs. What is free tells
+    devices apart as types of their own, if the node does.
     """
     room = dict(free)
     for allocation in node.allocations.values():
         if allocation.frees_node:
-            charge(room, allocation.resource)
+            charge(room, freed(allocation))
     for kept in node.reservations.values():
         app = state.applications[kept.application_id]
         other = app.asks[kept.key].spec
@@ -83,6 +99,8 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
             discharge(room, other.resource)
         else:
             discharge(room, kept.secured)
+        for amount in promised_devices(kept):
+            keep(room, amount)
     return room
 
 
@@ -112,11 +130,11 @@ def _units(state: PartitionState, node: Node, spec: AskSpec) -> Iterator[Unit]:
 
 
 def _on(unit: Unit, node: Node) -> Resource:
-    freed: Resource = {}
+    comes_free: Resource = {}
     for allocation in unit:
         if allocation.node_id == node.id:
-            charge(freed, allocation.resource)
-    return freed
+            charge(comes_free, freed(allocation))
+    return comes_free
 
 
 def _order(app: Application, allocation: Allocation, part: Part, spec: AskSpec) -> Order:
@@ -141,19 +159,22 @@ def _order(app: Application, allocation: Allocation, part: Part, spec: AskSpec) 
     )
 
 
-def _helps(freed: Resource, wanted: Resource, room: Resource) -> bool:
+def _helps(comes_free: Resource, wanted: Resource, room: Resource) -> bool:
     return any(
-        quantity > room.get(kind, 0) and freed.get(kind, 0) > 0 for kind, quantity in wanted.items()
+        quantity > room.get(kind, 0) and comes_free.get(kind, 0) > 0
+        for kind, quantity in wanted.items()
     )
 
 
-def _without_needless(picked: list[Unit], node: Node, spec: AskSpec, room: Resource) -> list[Unit]:
+def _without_needless(
+    picked: list[Unit], node: Node, wanted: Resource, room: Resource
+) -> list[Unit]:
     kept = list(picked)
     for unit in reversed(picked):
-        freed = _on(unit, node)
-        discharge(room, freed)
-        if fits_in(spec.resource, room):
+        comes_free = _on(unit, node)
+        discharge(room, comes_free)
+        if fits_in(wanted, room):
             kept.remove(unit)
         else:
-            charge(room, freed)
+            charge(room, comes_free)
     return kept

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView
+from yunikorn_actors.planning.preemption.device_room import fits, targets
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.gang_choice import Choice, chosen_of
 from yunikorn_actors.planning.preemption.outlook import Scene
@@ -32,7 +33,7 @@ from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.values.resource import Resource, charge, fits_in
+from yunikorn_actors.values.resource import Resource, charge
 
 RETRACTIONS_MAX = 100
 """The most choices that are taken back on one node."""
@@ -168,7 +169,7 @@ class Search:
     def _has_only_to_wait(self, node: Node) -> bool:
         """Whether the room is free already, so that the ask only waits for the node to open."""
         free, wanted = self._scene.free_on(node), self._claimant.wanted
-        opens = self._scene.is_opening(node) and fits_in(wanted, free)
+        opens = self._scene.is_opening(node) and fits(wanted, free)
         return opens or has_only_to_wait(node, free, wanted)
 
     # -- nodes
@@ -202,7 +203,7 @@ class Search:
         """
         assert self._heap is not None
         room = self._scene.room_on(self._state.nodes[node_id])
-        needs_one = room is not None and not fits_in(self._claimant.wanted, room)
+        needs_one = room is not None and not fits(self._claimant.wanted, room)
         heappush(self._heap, ((False, False, int(needs_one), node_id), node_id))
 
     def _look_at_all(self) -> None:
@@ -220,11 +221,30 @@ class Search:
         if room is None or not (opens or is_usable(self._state, node, self._spec)):
             self.is_blocked = self.is_blocked or room is None or bool(node.reservations)
             return None
-        short = {
-            kind: quantity - room.get(kind, 0)
-            for kind, quantity in self._claimant.wanted.items()
-            if quantity > 0 and quantity > room.get(kind, 0)
-        }
+        found = [*self._solutions(node_id, room)]
+        is_kept = not (opens or self._scene.is_cleared(node))
+        is_kept = is_kept and is_kept_for_another(node, self._spec)
+        found = [victims for victims in found if victims or not is_kept]
+        if not found:
+            self.is_blocked = self.is_blocked or bool(node.reservations)
+            return None
+        return min(found, key=lambda victims: _score(node_id, victims))
+
+    def _solutions(self, node_id: str, room: Resource) -> Iterator[list[Victim]]:
+        """Yield the fewest victims in order, for each choice of devices that are to be free."""
+        wanted, candidates = self._claimant.wanted, self._candidates_on(node_id)
+        here = [it for one in candidates for it in one.allocations if it.node_id == node_id]
+        for devices in targets(room, wanted, here):
+            short = {
+                kind: quantity - room.get(kind, 0)
+                for kind, quantity in (*wanted.items(), *devices.items())
+                if quantity > 0 and quantity > room.get(kind, 0)
+            }
+            victims = self._victims(node_id, short)
+            if victims is not None:
+                yield victims
+
+    def _victims(self, node_id: str, short: Resource) -> list[Victim] | None:
         picked: list[Victim] = []
         found = not short or self._pick(node_id, short, picked)
         # Preempting must not take the asking side above its own guarantee, whatever it frees.
@@ -232,12 +252,7 @@ class Search:
         # So far they were only tried; `_settle_on` takes those of the best node for good.
         for victim in picked:
             self._claimant.give_back(victim)
-        is_kept = not (opens or self._scene.is_cleared(node))
-        is_kept = is_kept and is_kept_for_another(node, self._spec)
-        if not found or (not picked and is_kept):
-            self.is_blocked = self.is_blocked or bool(node.reservations)
-            return None
-        return self._without_needless(node_id, picked, short)
+        return self._without_needless(node_id, picked, short) if found else None
 
     def _pick(self, node_id: str, short: Resource, picked: list[Victim]) -> bool:
         """Take them in order until nothing is short.
@@ -366,7 +381,7 @@ class Search:
         room = dict(self._scene.room_on(node) or {})
         for victim in victims:
             charge(room, victim.on(node.id))
-        return fits_in(self._claimant.wanted, room)
+        return fits(self._claimant.wanted, room)
 
 
 def is_barred(shape: Shape, node_id: str) -> bool:

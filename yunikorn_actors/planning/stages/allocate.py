@@ -20,6 +20,7 @@ from yunikorn_actors.state.facts import AllocationCommitted, AllocationsCommitte
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Allocate, Proposal
 from yunikorn_actors.state.reservations import own_earmark
+from yunikorn_actors.values.devices import Devices
 
 
 class Placer:
@@ -209,7 +210,12 @@ class Placer:
         # All that the decision takes leaves the view now: until Context has answered no other
         # decision, of this plan or a later one, may count on it.
         proposal_id = self._desk.next_id(self)
-        self._in_flight[proposal_id] = InFlight(ask, node, resource, app.limits, is_placeholder)
+        devices: Devices = ()
+        if ask.shape.devices:
+            devices = model.take_devices(ask, node)
+        self._in_flight[proposal_id] = InFlight(
+            ask, node, resource, app.limits, is_placeholder, devices
+        )
         ask.inflight += 1
         if record.reserved:
             model.flights.serve(ask, node)
@@ -236,6 +242,7 @@ class Placer:
             key=spec.key,
             sequence=record.sequence,
             node_id=node.id,
+            devices=devices,
         )
 
     # -- what becomes of it
@@ -276,6 +283,8 @@ class Placer:
         model, ask = self._model, flight.ask
         app = ask.app
         ask.inflight -= 1
+        if flight.devices:
+            model.nodes.give_devices_back(flight.node, flight.devices, flight.resource)
         if ask.is_placeholder:
             app.placing -= 1
         flights = model.flights

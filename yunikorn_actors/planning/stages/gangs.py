@@ -19,6 +19,7 @@ from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.devices import has_devices
 from yunikorn_actors.state.gangs import (
     Committed,
     commit_room,
@@ -31,6 +32,7 @@ from yunikorn_actors.state.gangs import (
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.resource import Resource, charge, fits_in
 
 
@@ -195,13 +197,21 @@ class Swapper:
         for placeholder in group.values():
             if fits_in(ask.resource, placeholder.resource):
                 large_enough = True
-                if _may_stay(ask, placeholder.node_id):
+                if self._may_stay(ask, placeholder.node_id):
                     return [self._replace(ask, placeholder, None)]
         # A member that is larger than every placeholder cannot swap: it is scheduled like any other
         # ask, and the placeholders make room for that (R-002).
         if not large_enough:
             return [self._cancel(ask, item) for item in tuple(group.values())[:limit]]
         return self._swap_elsewhere(ask, group)
+
+    def _may_stay(self, ask: AskView, node_id: str) -> bool:
+        spec = ask.ask.spec
+        if not spec.may_run_on(node_id) or ask.shape.is_refused(node_id, Use.KEEPING):
+            return False
+        if not ask.shape.devices:
+            return True
+        return has_devices(self._model.state.nodes[node_id], spec)
 
     def _swap_elsewhere(self, ask: AskView, group: dict[str, Allocation]) -> list[Proposal]:
         """Take the first placeholder that does not stand on the node where there is room."""
@@ -219,7 +229,7 @@ class Swapper:
 
     def _replace(self, ask: AskView, placeholder: Allocation, node: NodeView | None) -> Replace:
         proposal_id = self._take(ask, placeholder, node, is_swap=True)
-        spec = ask.ask.spec
+        spec, devices = ask.ask.spec, self._in_flight[proposal_id].devices
         return Replace(
             proposal_id=proposal_id,
             application_id=spec.application_id,
@@ -228,6 +238,7 @@ class Swapper:
             placeholder=placeholder.uuid,
             node_id=placeholder.node_id if node is None else node.id,
             crosses=node is not None,
+            devices=devices,
         )
 
     def _cancel(self, ask: AskView, placeholder: Allocation) -> CancelPlaceholder:
@@ -250,7 +261,12 @@ class Swapper:
         is_swap: bool,
     ) -> int:
         proposal_id = self._desk.next_id(self)
-        self._in_flight[proposal_id] = SwapInFlight(ask, placeholder, node, ask.resource, is_swap)
+        devices: Devices = ()
+        if node is not None and ask.shape.devices:
+            devices = self._model.take_devices(ask, node)
+        self._in_flight[proposal_id] = SwapInFlight(
+            ask, placeholder, node, ask.resource, is_swap, devices
+        )
         # At once, so that no second member takes the same placeholder (G10).
         self._model.gangs.withdraw(ask.app, placeholder.uuid)
         if is_swap:
@@ -274,6 +290,8 @@ class Swapper:
         if flight.is_swap:
             flight.ask.inflight -= 1
         if flight.node is not None:
+            if flight.devices:
+                self._model.nodes.give_devices_back(flight.node, flight.devices, flight.resource)
             self._model.amounts.free_node(flight.node, flight.resource)
         return flight
 
@@ -368,9 +386,3 @@ def _is_member(ask: AskView) -> bool:
     if spec.placeholder or ask.ask.remaining <= ask.inflight:
         return False
     return waits_for_swap(ask.app.app, spec)
-
-
-def _may_stay(ask: AskView, node_id: str) -> bool:
-    if not ask.ask.spec.may_run_on(node_id):
-        return False
-    return not ask.shape.is_refused(node_id, Use.KEEPING)

@@ -16,6 +16,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
+from yunikorn_actors.planning.preemption.device_room import freed, with_parts
 from yunikorn_actors.planning.preemption.outlook import Flight, Scene
 from yunikorn_actors.planning.preemption.preemptor_ask import earmarks_of, is_limited_by_promises
 from yunikorn_actors.planning.preemption.quota import Enforcement
@@ -204,10 +205,10 @@ class Preemptor:
             return
         if is_barred(ask.shape, node.id):
             return
-        free = dict(node.free)
+        free = dict(with_parts(node.free, node.parts))
         for swap in self._model.flights.swaps.values():
             if swap.is_leaving and swap.placeholder.node_id == node.id:
-                charge(free, swap.placeholder.resource)
+                charge(free, freed(swap.placeholder))
         victims = victims_on(self._model.state, node.node, ask.ask.spec, free)
         if victims is None:
             # Context records that there is no victim, but not again within the pause.

@@ -26,6 +26,7 @@ from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, Q
 from yunikorn_actors.planning.model.waiting_asks import place_of, rank_of, waiting_below
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
 from yunikorn_actors.state.allocations import Ask, Reservation
+from yunikorn_actors.state.devices import could_hold
 from yunikorn_actors.state.eligibility import check_use
 from yunikorn_actors.state.proposals import Proposal, Reserve, Unreserve
 from yunikorn_actors.state.reservations import (
@@ -35,7 +36,6 @@ from yunikorn_actors.state.reservations import (
     reservations_max,
     used_up,
 )
-from yunikorn_actors.values.resource import fits_in
 
 
 class Keeping(Struct):
@@ -183,7 +183,7 @@ class Reserver:
         """Reserve its one node, unless that is reserved for it already or too small."""
         if node.id in ask.ask.reserved or ask.keeping:
             return None
-        if not fits_in(ask.resource, node.node.capacity):
+        if not could_hold(node.node, ask.ask.spec):
             return None
         return self._reserve(ask, node)
 

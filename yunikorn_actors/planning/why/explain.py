@@ -48,6 +48,7 @@ from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.preemption import room_for
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.reservations import own_earmark
+from yunikorn_actors.values.devices import WHOLE, number_of
 from yunikorn_actors.values.quantity import compared, readable
 from yunikorn_actors.values.resource import Resource, add, describe, sub
 
@@ -450,6 +451,28 @@ def _kept(case: Case) -> Iterator[Obstacle]:
                 text=f"{node_id} is reserved for it and is {short}",
                 remedy="release that much on the node",
             )
+        elif shape.devices and case.planner.model.devices_for(case.ask, node) is None:
+            yield Obstacle(
+                cause=Cause.NODE_KEPT,
+                where=node_id,
+                wanted=dict(shape.wanted),
+                text=f"{node_id} is reserved for it and has {_no_device(shape.devices)}",
+                remedy="release work on its devices",
+            )
+
+
+def _no_device(amount: int) -> str:
+    """Say what no device, or too few of them, have left; whatever the sum of all is."""
+    if amount < WHOLE:
+        return f"no device with {_in_devices(amount)} of one left"
+    number = number_of(amount)
+    if not number:
+        return "no share of several devices: ask for less than one, or for whole ones"
+    return "no idle device" if number == 1 else f"less than {number} idle devices"
+
+
+def _in_devices(amount: int) -> str:
+    return f"{amount / WHOLE:g}"
 
 
 def _rest(case: Case) -> Iterator[Obstacle]:
@@ -777,6 +800,10 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
         text, remedy = _counted(case.words, found), _node_remedy(found, required)
         if near is not None:
             text += f"; {near.node_id} is nearest, {_short_of(case.words, near)}"
+    if found.split:
+        where = "that node has" if required else "there is"
+        text += f"; {_in_devices(found.split)} GPUs are free, but {where} "
+        text += _no_device(case.ask.shape.devices)
     return Obstacle(
         cause=Cause.NO_NODE,
         where=required,
@@ -818,6 +845,7 @@ _REMEDIES: Final[dict[str, str]] = {
     NodeCheck.NO_WORK: "let nodes take work that are drained or not ready ({count} would do)",
     NodeCheck.KEPT: "withdraw what nodes are reserved for ({count} would do)",
     NodeCheck.FULL: "release that much on the node",
+    NodeCheck.SPLIT: "release work on the devices of a node ({count} would do)",
 }
 
 
@@ -847,8 +875,10 @@ def _refused(case: Case, found: Survey) -> Obstacle:
 _WORDS: Final[dict[str, str]] = {
     NodeCheck.NO_WORK: "taking no work",
     NodeCheck.KEPT: "reserved for others",
+    NodeCheck.DEVICES: "without such devices",
     NodeCheck.TOO_SMALL: "too small",
     NodeCheck.FULL: "too full",
+    NodeCheck.SPLIT: "with too little left of each device",
 }
 
 

@@ -11,13 +11,17 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.why.reasons import NearMiss, NodeCheck
+from yunikorn_actors.state.devices import are_such, parts_for
 from yunikorn_actors.state.eligibility import check_open, is_kept_from
 from yunikorn_actors.state.gates import shortfall
 from yunikorn_actors.state.preemption import room_for
 from yunikorn_actors.state.proposals import Refusal
+from yunikorn_actors.values.devices import pick
 from yunikorn_actors.values.resource import Resource, fits_in
+from yunikorn_actors.values.tags import GPU
 
 _OF_SIZE = frozenset({NodeCheck.TOO_SMALL, NodeCheck.FULL})
+_EVEN_EMPTY = frozenset({NodeCheck.TOO_SMALL, NodeCheck.DEVICES})
 Checks = tuple[NodeCheck, ...]
 NAMED_MAX = 10
 
@@ -36,12 +40,14 @@ class Survey(NamedTuple):
     kept_for: dict[str, str]
     """For some of the nodes that are reserved for others, for whom."""
     refusals: dict[str, int]
+    split: int
+    """What is free of devices on nodes where only that stands against it, that it is in parts."""
     is_hopeless: bool
     """No node could hold the ask, even when empty."""
 
 
 def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
-    total = too_small = 0
+    total = too_small = split = 0
     first: Counter[str] = Counter()
     without: Counter[str] = Counter()
     exhausted: Counter[str] = Counter()
@@ -57,8 +63,10 @@ def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
         first[check] += 1
         if len(failing) == 1:
             without[check] += 1
-        if NodeCheck.TOO_SMALL in failing:
+        if not _EVEN_EMPTY.isdisjoint(failing):
             too_small += 1
+        if failing == (NodeCheck.SPLIT,):
+            split += node.free[GPU]
         if check is NodeCheck.KEPT and len(kept_for) < NAMED_MAX:
             kept_for.update((node.id, f"{key} of {app}") for app, key in node.node.reservations)
         if check in _OF_SIZE:
@@ -75,6 +83,7 @@ def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
         near_miss=nearest.found,
         kept_for=kept_for,
         refusals=dict(sorted(refusals.items())),
+        split=split,
         is_hopeless=0 < total == too_small,
     )
 
@@ -110,9 +119,13 @@ def _failing(ask: AskView, node: NodeView) -> Checks:
     """Return the checks that the node fails, in their order."""
     closed = _closed(ask, node)
     shape = ask.shape
-    if not node.fits(shape.wanted):
+    if shape.devices and not are_such(node.node, shape.devices, shape.gpu_model):
+        closed = (*closed, NodeCheck.DEVICES)
+    elif not node.fits(shape.wanted):
         is_small = not fits_in(ask.resource, node.node.capacity)
         closed = (*closed, NodeCheck.TOO_SMALL if is_small else NodeCheck.FULL)
+    elif shape.devices and node.devices_for(shape) is None:
+        closed = (*closed, NodeCheck.SPLIT)
     if shape.denial is not None and shape.is_refused(node.id, Use.PLACING):
         closed = (*closed, NodeCheck.REFUSED)
     return closed
@@ -128,6 +141,8 @@ def _closed(ask: AskView, node: NodeView) -> Checks:
         ask.resource, room_for(node.node, spec, node.free)
     ):
         return (NodeCheck.KEPT,)
+    if _is_kept_on_devices(ask, node):
+        return (NodeCheck.KEPT,)
     refusal = check_open(node.node, spec)
     if refusal is None and not node.keeping:
         return ()
@@ -135,3 +150,11 @@ def _closed(ask: AskView, node: NodeView) -> Checks:
     is_coming = node.keeping and not spec.required_node and node.id not in ask.ask.reserved
     is_kept = is_coming or (refusal is not None and is_kept_from(node.node, spec))
     return (NodeCheck.NO_WORK,) * is_drained + (NodeCheck.KEPT,) * bool(is_kept)
+
+
+def _is_kept_on_devices(ask: AskView, node: NodeView) -> bool:
+    """Whether devices that would do are free, and victims of other asks left them."""
+    free, amount = node.parts, ask.shape.devices
+    if free is None or not node.node.reservations or pick(free, amount) is None:
+        return False
+    return pick(parts_for(node.node, ask.ask.spec, free), amount) is None

@@ -205,6 +205,7 @@ def _made(
         resource=spec.resource,
         allocated_ns=fact.at_ns,
         instance_type=state.nodes[node_id].instance_type,
+        devices=fact.devices,
     )
 
 
@@ -217,7 +218,10 @@ def put_on(state: PartitionState, app: Application, ask: Ask, allocation: Alloca
 def _enter(state: PartitionState, app: Application, ask: Ask, allocation: Allocation) -> None:
     uuid = allocation.uuid
     ask.gain(uuid)
-    app.allocations[uuid] = state.nodes[allocation.node_id].allocations[uuid] = allocation
+    node = state.nodes[allocation.node_id]
+    app.allocations[uuid] = node.allocations[uuid] = allocation
+    if allocation.devices:
+        node.take_devices(allocation.devices, allocation.resource)
     state.owners[uuid] = app.spec.application_id
 
 
@@ -305,7 +309,9 @@ def allocation_resized(state: PartitionState, fact: f.AllocationResized) -> None
     discharge(node.allocated, allocation.resource)
     charge(node.available, allocation.resource)
     freed = sub(allocation.resource, fact.resource)
-    allocation.resource = fact.resource
+    node.give_devices_back(allocation.devices, allocation.resource)
+    allocation.resource, allocation.devices = fact.resource, fact.devices
+    node.take_devices(allocation.devices, allocation.resource)
     write(books, fact.resource)
     charge(node.allocated, fact.resource)
     discharge(node.available, fact.resource)
@@ -373,7 +379,10 @@ def _leave(state: PartitionState, app: Application, uuid: str, at_ns: int) -> Al
     """Forget an allocation, and the ask with the last of it; only the books still count it."""
     allocation = app.allocations.pop(uuid)
     app.history.charge(allocation, at_ns)
-    del state.owners[uuid], state.nodes[allocation.node_id].allocations[uuid]
+    node = state.nodes[allocation.node_id]
+    del state.owners[uuid], node.allocations[uuid]
+    if allocation.devices:
+        node.give_devices_back(allocation.devices, allocation.resource)
     state.unconfirmed.pop(uuid, None)
     if leaving := leaving_books(app, allocation):
         strike(leaving, allocation.resource)

@@ -1,5 +1,7 @@
 """How facts about gangs and swaps change a partition."""
 
+from msgspec.structs import replace
+
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.applications import Application
@@ -9,7 +11,7 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import leaving_books
 from yunikorn_actors.state.swap import Incoming, Swap
-from yunikorn_actors.values.resource import Resource, charge, discharge
+from yunikorn_actors.values.resource import charge, discharge
 
 
 def gang_admitted(state: PartitionState, fact: f.GangAdmitted) -> None:
@@ -56,7 +58,8 @@ def ask_parked(state: PartitionState, fact: f.AskParked) -> None:
         placeholder=fact.placeholder, key=fact.key, node_id=fact.node_id, crosses=fact.crosses
     )
     if fact.crosses:
-        take_in(state.nodes[fact.node_id], app, fact.placeholder, fact.resource)
+        incoming = Incoming(application_id=app.id, resource=fact.resource, devices=fact.devices)
+        take_in(state.nodes[fact.node_id], fact.placeholder, incoming)
         app.allocations[fact.placeholder].is_moving = True
 
 
@@ -98,17 +101,22 @@ def resize_incoming(state: PartitionState, app: Application, spec: AskSpec) -> N
     for swap in app.swaps.values():
         if swap.key == spec.key and swap.crosses:
             node = state.nodes[swap.node_id]
+            incoming = node.incoming[swap.placeholder]
             let_out(node, swap.placeholder)
-            take_in(node, app, swap.placeholder, spec.resource)
+            take_in(node, swap.placeholder, replace(incoming, resource=spec.resource))
 
 
-def take_in(node: Node, app: Application, placeholder: str, resource: Resource) -> None:
-    node.incoming[placeholder] = Incoming(application_id=app.id, resource=resource)
-    charge(node.allocated, resource)
-    discharge(node.available, resource)
+def take_in(node: Node, placeholder: str, incoming: Incoming) -> None:
+    node.incoming[placeholder] = incoming
+    charge(node.allocated, incoming.resource)
+    discharge(node.available, incoming.resource)
+    if incoming.devices:
+        node.take_devices(incoming.devices, incoming.resource)
 
 
 def let_out(node: Node, placeholder: str) -> None:
     incoming = node.incoming.pop(placeholder)
     discharge(node.allocated, incoming.resource)
     charge(node.available, incoming.resource)
+    if incoming.devices:
+        node.give_devices_back(incoming.devices, incoming.resource)

@@ -8,6 +8,7 @@ from yunikorn_actors.state.allocations import AskSpec, WaitingState
 from yunikorn_actors.state.facts.fact import Base
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import Resource
 
@@ -111,6 +112,8 @@ class AllocationCommitted(Base, frozen=True, kw_only=True):
     at_ns: int
     proposal_id: int = NO_PROPOSAL
     group: str = ""
+    devices: Devices = ()
+    """The numbers of the devices of its node that it gets."""
 
 
 class Charged(Struct, frozen=True, kw_only=True, gc=False):
@@ -172,6 +175,7 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
     sequence: int
     at_ns: int
     group: str = ""
+    devices: Devices = ()
 
 
 class ReservationMade(Base, frozen=True, kw_only=True):
@@ -208,6 +212,8 @@ class AllocationResized(Base, frozen=True, kw_only=True):
     resource: Resource
     at_ns: int
     group: str = ""
+    devices: Devices = ()
+    """Those that it has from now on."""
 
 
 class ReleaseRequested(Base, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from yunikorn_actors.state.facts.fact import Base
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import Resource
 
@@ -46,6 +47,8 @@ class AskParked(Base, frozen=True, kw_only=True):
     crosses: bool
     at_ns: int
     proposal_id: int = NO_PROPOSAL
+    devices: Devices = ()
+    """Those that it holds on another node; on its placeholder's it gets that one's."""
 
 
 class AskUnparked(Base, frozen=True, kw_only=True):
@@ -95,6 +98,7 @@ class SwapCompleted(Base, frozen=True, kw_only=True):
     """How the placeholder ended: the state of the core, not this type, made it a swap."""
     at_ns: int
     group: str = ""
+    devices: Devices = ()
 
     @property
     def is_even(self) -> bool:

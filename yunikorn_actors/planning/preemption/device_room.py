@@ -1,0 +1,87 @@
+"""Rooms that tell devices apart: a search for victims counts each device as a type of its own.
+
+So it needs no rules for devices: what is short, what a victim frees and what is promised are
+amounts, and the devices of a node are among them. Which devices are to become free is tried out.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice
+from typing import Final
+
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.values.devices import Parts, amount_of, number_of, pick, take
+from yunikorn_actors.values.resource import Resource, fits_in
+
+TARGETS_MAX: Final = 64
+"""So many choices of devices are tried on one node."""
+_PREFIX: Final = "gpu#"
+
+
+def with_parts(free: Resource, parts: Parts | None) -> Resource:
+    """Return what is free with the devices in it, in their order."""
+    if parts is None:
+        return free
+    return {**free, **{f"{_PREFIX}{device}": part for device, part in enumerate(parts)}}
+
+
+def freed(allocation: Allocation) -> Resource:
+    """Return what its node has more when an allocation is gone."""
+    devices, resource = allocation.devices, allocation.resource
+    if not devices:
+        return resource
+    each = amount_of(resource) // len(devices)
+    return {**resource, **{f"{_PREFIX}{device}": each for device in devices}}
+
+
+def fits(wanted: Resource, room: Resource) -> bool:
+    if not fits_in(wanted, room):
+        return False
+    amount, parts = amount_of(wanted), _parts_in(room)
+    return amount <= 0 or not parts or pick(parts, amount) is not None
+
+
+def fitting(wanted: Resource, room: Resource, most: int) -> int:
+    """Count the asks of one size, of so many, for which a room has devices."""
+    parts, amount, count = _parts_in(room), amount_of(wanted), 0
+    while parts and count < most and (devices := pick(parts, amount)) is not None:
+        take(parts, devices, amount)
+        count += 1
+    return count if parts else most
+
+
+def keep(room: Resource, amount: int) -> None:
+    """Take devices out of a room for so much, if it has them."""
+    parts = _parts_in(room)
+    for device in (pick(parts, amount) or ()) if amount > 0 else ():
+        room[f"{_PREFIX}{device}"] -= amount // number_of(amount)
+
+
+def targets(
+    room: Resource, wanted: Resource, candidates: Sequence[Allocation]
+) -> Iterator[Resource]:
+    """Yield what a node is to have free of its devices, for each choice worth a try.
+
+    Nothing of them if the devices do already, or are not told apart. Devices that lack least
+    come first; what nobody could free is not tried.
+    """
+    amount, parts = amount_of(wanted), _parts_in(room)
+    if amount <= 0 or not parts or pick(parts, amount) is not None:
+        yield {}
+        return
+    number = number_of(amount)
+    if not number:
+        return
+    each = amount // number
+    on_offer = dict.fromkeys(range(len(parts)), 0)
+    for item in candidates:
+        for device in item.devices:
+            if device in on_offer:
+                on_offer[device] += amount_of(item.resource) // len(item.devices)
+    able = [device for device in on_offer if parts[device] + on_offer[device] >= each]
+    able.sort(key=lambda device: (max(0, each - parts[device]), device))
+    for devices in islice(combinations(able, number), TARGETS_MAX):
+        yield {f"{_PREFIX}{device}": each for device in devices}
+
+
+def _parts_in(room: Resource) -> list[int]:
+    return [part for kind, part in room.items() if kind.startswith(_PREFIX)]
