@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import yaml
 
+from yunikorn_actors import si
 from yunikorn_actors.workload.jobs import WorkloadError
 
 ORDER: Final = "application.sort.policy"
@@ -40,6 +41,24 @@ def configured(text: str, policy: str) -> str:
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise WorkloadError(f"the configuration cannot be read: {error!r:.200}") from error
     return yaml.safe_dump(document, sort_keys=False)
+
+
+def guaranteed_shares(text: str, kind: str, total: int) -> dict[str, float]:
+    """Return the share of a resource of the cluster that each queue is guaranteed, by full name."""
+    found: dict[str, float] = {}
+    for partition in (yaml.safe_load(text) or {}).get("partitions", ()) if text else ():
+        for path, queue in _paths(partition.get("queues"), ""):
+            amount = ((queue.get("resources") or {}).get("guaranteed") or {}).get(kind)
+            if amount is not None and total:
+                found[path] = si.Resource.parse({kind: amount}).amounts()[kind] / total
+    return found
+
+
+def _paths(queues: Any, above: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - any YAML
+    for queue in queues or ():
+        path = f"{above}{queue['name']}"
+        yield path, queue
+        yield from _paths(queue.get("queues"), f"{path}.")
 
 
 def _queues(queues: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any YAML

@@ -76,7 +76,7 @@ class Table:
         """`scale` is what one unit of the main resource is in base units."""
         self.run = run
         self.series = Series()
-        self._scale = scale
+        self.scale = scale
         self._ids: dict[int, str] = {}
         """Of jobs whose id is not their number."""
         self._numbers, self._submits = array("q"), array("d")
@@ -103,7 +103,7 @@ class Table:
         self._starts.append(-1.0)
         self._ends.append(-1.0)
         self._declared.append(job.declared_s)
-        self._sizes.append(job.size.get(self.run.main, 0) * job.tasks / self._scale)
+        self._sizes.append(job.size.get(self.run.main, 0) * job.tasks / self.scale)
         self._tasks.append(job.tasks)
         self._preemptions.append(0)
         self._restarts.append(0)
@@ -168,6 +168,19 @@ class Table:
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows, as `pandas.DataFrame` takes them."""
         return list(self)
+
+    def waits(self) -> Iterator[float]:
+        """Yield how long each job waited that is done."""
+        return (start - submit for submit, start, _, _ in self._done())
+
+    def slowdowns(self) -> Iterator[tuple[float, float]]:
+        """Yield the size and the slowdown of each job that is done."""
+        for submit, start, end, size in self._done():
+            yield size, slowdown(start - submit, end - start)
+
+    def _done(self) -> Iterator[tuple[float, float, float, float]]:
+        columns = zip(self._submits, self._starts, self._ends, self._sizes, strict=True)
+        return (it for it in columns if it[2] >= 0)
 
     # -- summary
 

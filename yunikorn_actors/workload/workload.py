@@ -6,11 +6,13 @@ memory.
 """
 
 import gzip
+import heapq
 import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Final, TextIO
 
 from msgspec.structs import replace
@@ -87,6 +89,22 @@ class Workload:
         return Workload(
             self.name, lambda: map(change, self._jobs()), replace(self.survey), self.findings
         )
+
+    def shaken(self, seconds: float, seed: int) -> "Workload":
+        """Return the same jobs, each submitted up to so many seconds later, by the seed."""
+
+        def jobs() -> Iterator[Job]:
+            random = Random(f"{seed}, submits")  # noqa: S311 - a repeatable draw, no secret
+            later: list[tuple[tuple[float, int], Job]] = []
+            for job in self._jobs():
+                while later and later[0][0][0] <= job.submit_s:
+                    yield heapq.heappop(later)[1]
+                moved = replace(job, submit_s=job.submit_s + random.random() * seconds)
+                heapq.heappush(later, (moved.order, moved))
+            while later:
+                yield heapq.heappop(later)[1]
+
+        return Workload(self.name, jobs, self.survey, self.findings)
 
     def scaled(self, factor: float) -> "Workload":
         """Return the same jobs with submits that many times as far apart."""

@@ -1,0 +1,180 @@
+"""Variants are compared job by job, and it is said how sure the difference is."""
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.workload import Options, WorkloadError
+from yunikorn_actors.workload.campaign import RunJob, run, run_all
+from yunikorn_actors.workload.cluster_config import guaranteed_shares
+from yunikorn_actors.workload.compare import Comparison, compare, fails
+from yunikorn_actors.workload.page import page
+
+SWF = "sample:cluster.swf"
+OPEN = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"
+NARROW = OPEN.replace("{name: default}]", "{name: default, resources: {max: {vcore: 48}}}]")
+SERIAL = partial(run_all, executor="serial")
+
+
+def compared(*, draws: int = 0, other: str = NARROW, limit: int = 80) -> Comparison:
+    variants = {
+        name: RunJob(log=SWF, config=config, limit=limit)
+        for name, config in (("open", OPEN), ("other", other))
+    }
+    return compare(variants, draws=draws, run_all=SERIAL)
+
+
+def test_the_one_with_less_room_loses() -> None:
+    found = compared(draws=3)
+    (difference,) = found.differences
+    assert difference.first < difference.other
+    assert difference.more
+    assert difference.more + difference.fewer <= 80
+    assert difference.shaken is not None
+    low, high = difference.shaken
+    assert 0 < low <= high
+    assert difference.resampled[0] <= difference.change <= difference.resampled[1]
+    kinds = [kind for kind, *_ in difference.groups]
+    assert ["user", "queue", "size", "hour"] == list(dict.fromkeys(kinds))
+
+
+def test_equal_ones_are_not_told_apart() -> None:
+    found = compared(other=OPEN + "\n")
+    assert found.verdict.startswith("no difference between other and open can be told")
+
+
+def test_the_sums_of_the_groups_are_the_whole() -> None:
+    (difference,) = compared().differences
+    of_queues = [it for it in difference.groups if it[0] == "queue"]
+    assert pytest.approx(difference.other) == of_queues[0][4]
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("mean wait > 1.0x", True),
+        ("mean wait < 1.0x", False),
+        ("max wait of root.default > 5", True),
+        ("p95 slowdown of u1 > 1000x", False),
+    ],
+)
+def test_a_condition_for_scripts(condition: str, holds: bool) -> None:
+    assert holds == bool(fails(condition, compared()))
+
+
+@pytest.mark.parametrize("condition", ["wait > 2", "mean wait of nobody > 1x", "mean wait = 3"])
+def test_a_condition_that_means_nothing(condition: str) -> None:
+    with pytest.raises(WorkloadError):
+        fails(condition, compared())
+
+
+def test_the_page_holds_everything_and_loads_nothing() -> None:
+    text = compared().page()
+    assert 4 <= text.count("<svg")
+    assert not re.search(r"(?:src|href)=|url\(|https?://(?!www\.w3\.org)", text)
+    for title in ("Utilisation", "Waits", "Slowdown by size", "Who wins with other"):
+        assert title in text
+    assert not re.search(r"\$[a-z]+", text)
+
+
+def test_names_from_outside_are_text() -> None:
+    found = compared()
+    markup = "<img src=x onerror=alert(1)>"
+    assert markup not in page({markup: next(iter(found.tables.values()))}, verdict=markup)
+
+
+def test_what_queues_are_guaranteed() -> None:
+    text = NARROW.replace("max: {vcore: 48}", "guaranteed: {vcore: 16}")
+    assert {"root.default": 0.25} == guaranteed_shares(text, "vcore", 64_000)
+    assert {} == guaranteed_shares("", "vcore", 64_000)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (("one", OPEN), ("two", NARROW)):
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    given = [str(tmp_path / "one.yaml"), str(tmp_path / "two.yaml"), SWF]
+    command = [
+        "workload",
+        "compare",
+        *given,
+        "--limit",
+        "60",
+        "--draws",
+        "1",
+        "--executor",
+        "serial",
+    ]
+    target = tmp_path / "page.html"
+    assert 1 == main([*command, "-o", str(target), "--fail-if", "max wait > 1.01x"])
+    out = capsys.readouterr().out
+    assert "with two jobs wait more than with one" in out
+    assert "failed: two: max wait > 1.01x" in out
+    assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert 0 == main([*command, "--json", "--fail-if", "max wait > 100x"])
+    assert {"one", "two"} == json.loads(capsys.readouterr().out)["summaries"].keys()
+    assert 2 == main(["workload", "compare", given[0], SWF])
+
+
+# -- many runs
+
+JOBS = [RunJob(log=SWF, limit=30, shake_s=60, options=Options(seed=seed)) for seed in range(4)]
+
+
+def test_a_run_is_a_function_of_its_job() -> None:
+    assert run(JOBS[1]) == run(JOBS[1])
+    assert run(JOBS[1])["digest"] != run(JOBS[2])["digest"]
+
+
+@pytest.mark.timeout(200)
+def test_every_executor_has_the_same_results() -> None:
+    assert SERIAL(JOBS) == run_all(JOBS, executor="processes", workers=2)
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    def interrupt(done: int, _: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        SERIAL(JOBS, cache=tmp_path, tell=interrupt)
+    kept = sorted(tmp_path.iterdir())
+    assert 2 == len(kept)
+    kept[0].write_text(kept[0].read_text().replace('"seed": ', '"kept": 1, "seed": '))
+    results = SERIAL(JOBS, cache=tmp_path)
+    assert 1 == sum("kept" in it for it in results)
+    assert 4 == len([*tmp_path.iterdir()])
+
+
+def test_another_log_has_other_results(tmp_path: Path) -> None:
+    log = tmp_path / "a.swf"
+    for run_s in (60, 70):
+        log.write_text(f"1 0 -1 {run_s} 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1", encoding="utf-8")
+        (result,) = SERIAL([RunJob(log=str(log), nodes="1")], cache=tmp_path / "kept")
+        assert run_s == result["makespan_s"]
+
+
+def test_an_executor_that_is_none() -> None:
+    with pytest.raises(WorkloadError, match="write serial, processes or dask"):
+        run_all(JOBS, executor="threads")
+
+
+def test_the_command_of_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "campaign.yaml"
+    file.write_text(
+        f"{{log: '{SWF}', nodes: ['64', 4x16], limit: 20, seed: [1, 2], faults: 0.1}}",
+        encoding="utf-8",
+    )
+    report = tmp_path / "report.csv"
+    given = ["workload", "campaign", str(file), "-o", str(report), "--executor", "serial"]
+    assert 0 == main(given)
+    assert "4 runs" in capsys.readouterr().out
+    lines = report.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("log,nodes,limit,seed,faults,done,wait mean")
+    assert 5 == len(lines)
+    file.write_text(f"{{log: '{SWF}', color: red}}", encoding="utf-8")
+    assert 2 == main(given)
+    assert "color" in capsys.readouterr().err

@@ -1,0 +1,237 @@
+"""Compares configurations and policies on one log: paired for each job, with honest intervals.
+
+A run is deterministic, so what varies is the input. Two questions are answered apart: what if the
+submits had come some seconds later (every variant is played again on the same shaken submits), and
+what if the log had had other weeks (blocks of the log are drawn again, without another run).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.workload.campaign import Result, RunJob
+from yunikorn_actors.workload.cluster_config import guaranteed_shares
+from yunikorn_actors.workload.figures import percentile, slowdown, spread
+from yunikorn_actors.workload.jobs import WorkloadError
+from yunikorn_actors.workload.nodes import read_nodes
+from yunikorn_actors.workload.page import page, section_table
+from yunikorn_actors.workload.player import play
+from yunikorn_actors.workload.summary import duration
+from yunikorn_actors.workload.table import Table
+
+WEEK_S: Final = 7 * 86_400
+BLOCKS_MIN: Final = 4
+"""A log with fewer weeks is drawn in that many parts."""
+RESAMPLES: Final = 1_000
+SHAKE_S: Final = 60.0
+_CONDITION: Final = re.compile(
+    r"\s*(mean|median|p95|p99|max) (wait|slowdown)(?: of (\S+))? *(<|>) *([0-9.]+)(x?)\s*"
+)
+
+Interval = tuple[float, float]
+Row = dict[str, Any]
+
+
+class Difference(Struct, kw_only=True):
+    """What a variant does to the waits of the first one."""
+
+    name: str
+    first: float
+    """The mean wait of the first variant, of the jobs that both have done."""
+    other: float
+    shaken: Interval | None
+    """Of the difference of means, over runs with shaken submits: from the least to the most."""
+    resampled: Interval
+    """95 % of the difference of means, over blocks of the log drawn again."""
+    fewer: int
+    """So many jobs wait less than with the first."""
+    more: int
+    groups: list[tuple[str, str, int, float, float]]
+    """Kind, name, jobs, and both mean waits, of users, queues, sizes and hours."""
+
+    @property
+    def change(self) -> float:
+        return self.other - self.first
+
+    def verdict(self, first: str) -> str:
+        """Say in one sentence who wins; a difference that may be none is called that."""
+        low = min(it[0] for it in (self.shaken, self.resampled) if it is not None)
+        high = max(it[1] for it in (self.shaken, self.resampled) if it is not None)
+        means = f"{duration(self.other)} in place of {duration(self.first)}"
+        counts = f"{self.fewer:,} jobs wait less and {self.more:,} more"
+        if low <= 0 <= high:
+            return f"no difference between {self.name} and {first} can be told: {means}; {counts}"
+        word = "less" if self.change < 0 else "more"
+        span = f"{duration_signed(low)} to {duration_signed(high)}"
+        return f"with {self.name} jobs wait {word} than with {first}: {means} ({span}); {counts}"
+
+
+def duration_signed(seconds: float) -> str:
+    return ("-" if seconds < 0 else "+") + duration(abs(seconds))
+
+
+class Comparison(Struct, kw_only=True):
+    tables: dict[str, Table]
+    differences: list[Difference]
+    guaranteed: dict[str, float]
+
+    @property
+    def verdict(self) -> str:
+        first = next(iter(self.tables))
+        return "; ".join(it.verdict(first) for it in self.differences)
+
+    def page(self) -> str:
+        head = ("kind", "name", "jobs", next(iter(self.tables)), "then", "change")
+        added = "".join(
+            section_table(
+                f"Who wins with {it.name}, and who loses",
+                head,
+                [
+                    (kind, name, f"{jobs:,}", duration(first), duration(other),
+                     duration_signed(other - first))
+                    for kind, name, jobs, first, other in it.groups
+                ],
+                "mean waits of the jobs that both have done; the largest sum of changes first",
+            )
+            for it in self.differences
+        )  # fmt: skip
+        return page(self.tables, verdict=self.verdict, guaranteed=self.guaranteed, added=added)
+
+
+def compare(
+    variants: dict[str, RunJob],
+    *,
+    draws: int = 0,
+    shake_s: float = SHAKE_S,
+    run_all: Callable[[Sequence[RunJob]], list[Result]],
+) -> Comparison:
+    """Play each variant, the first one being what others are measured against."""
+    tables = {}
+    for name, job in variants.items():
+        workload = job.workload()
+        nodes = read_nodes(job.nodes, workload)
+        tables[name] = play(workload, nodes, job.config, policy=job.policy, options=job.options)
+    drawn = [
+        replace(job, shake_s=shake_s, options=replace(job.options, seed=1 + draw))
+        for draw in range(draws)
+        for job in variants.values()
+    ]
+    means = [result["wait_s"]["mean"] for result in run_all(drawn)]
+    names, width = list(variants), len(variants)
+    first = tables[names[0]]
+    differences = []
+    for at, name in enumerate(names[1:], 1):
+        changes = [means[draw + at] - means[draw] for draw in range(0, len(means), width)]
+        shaken = (min(changes), max(changes)) if changes else None
+        differences.append(_difference(name, first, tables[name], shaken))
+    capacity = first.run.capacity.get(first.run.main, 0)
+    config = variants[names[-1]].config
+    shares = guaranteed_shares(config, first.run.main, capacity)
+    return Comparison(tables=tables, differences=differences, guaranteed=shares)
+
+
+def _difference(name: str, first: Table, other: Table, shaken: Interval | None) -> Difference:
+    pairs = [
+        (one, two)
+        for one, two in zip(first, other, strict=True)
+        if one["state"] == two["state"] == "done"
+    ]
+    changes = [two["wait"] - one["wait"] for one, two in pairs]
+    return Difference(
+        name=name,
+        first=_mean([one["wait"] for one, _ in pairs]),
+        other=_mean([two["wait"] for _, two in pairs]),
+        shaken=shaken,
+        resampled=_resampled([one["submit"] for one, _ in pairs], changes),
+        fewer=sum(it < 0 for it in changes),
+        more=sum(it > 0 for it in changes),
+        groups=_groups(pairs),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _resampled(submits: Sequence[float], changes: Sequence[float]) -> Interval:
+    """Return 95 % of the mean change over blocks drawn with replacement, by a fixed seed."""
+    if not changes:
+        return 0.0, 0.0
+    begin, span = submits[0], submits[-1] - submits[0]
+    width = min(float(WEEK_S), span / BLOCKS_MIN) or 1.0
+    blocks: dict[int, list[float]] = {}
+    for submit, change in zip(submits, changes, strict=True):
+        total = blocks.setdefault(int((submit - begin) / width), [0.0, 0.0])
+        total[0] += change
+        total[1] += 1
+    random, listed = Random(1), list(blocks.values())  # noqa: S311 - a repeatable draw, no secret
+    means = []
+    for _ in range(RESAMPLES):
+        some = random.choices(listed, k=len(listed))
+        means.append(sum(it[0] for it in some) / sum(it[1] for it in some))
+    means.sort()
+    return percentile(means, 2.5), percentile(means, 97.5)
+
+
+def _groups(pairs: Sequence[tuple[Row, Row]]) -> list[tuple[str, str, int, float, float]]:
+    """Return whose waits changed most: the sum of changes of each user, queue, size and hour."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    for one, two in pairs:
+        for key in _keys(one):
+            each = sums.setdefault(key, [0.0, 0.0, 0.0])
+            each[0] += 1
+            each[1] += one["wait"]
+            each[2] += two["wait"]
+    order = sorted(sums.items(), key=lambda it: (-abs(it[1][2] - it[1][1]), it[0]))
+    found = []
+    for kind in ("user", "queue", "size", "hour"):
+        some = [(key, it) for key, it in order if key[0] == kind][:8]
+        found += [(*key, int(n), a / n, b / n) for key, (n, a, b) in some]
+    return found
+
+
+def _keys(row: Row) -> Iterator[tuple[str, str]]:
+    yield "user", row["user"]
+    yield "queue", row["queue"]
+    yield "size", f"up to {1 << max(0, int(row['size'] - 1e-9).bit_length())}"
+    yield "hour", f"{int(row['submit'] // 3600) % 24:02} h"
+
+
+def fails(condition: str, comparison: Comparison) -> list[str]:
+    """Return for which variants a condition holds, such as `p95 wait of root.ml > 1.1x`.
+
+    With `x` the figure is measured against the first variant, else by itself.
+    """
+    found = _CONDITION.fullmatch(condition)
+    if found is None:
+        raise WorkloadError(
+            f"condition {condition!r}: write it like 'p95 wait of root.ml > 1.1x': mean, median, "
+            "p95, p99 or max, of wait or slowdown, of a queue or a user, < or >, a number"
+        )
+    statistic, figure, whose, sign, bound, is_multiple = found.groups()
+    first, *others = [
+        (name, _figure(table, statistic, figure, whose))
+        for name, table in comparison.tables.items()
+    ]
+    told = []
+    for name, value in others:
+        limit = float(bound) * (first[1] if is_multiple else 1)
+        if value > limit if sign == ">" else value < limit:
+            told.append(printable(f"{name}: {condition.strip()}: {value:,.2f} {sign} {limit:,.2f}"))
+    return told
+
+
+def _figure(table: Table, statistic: str, figure: str, whose: str | None) -> float:
+    rows = [row for row in table if row["state"] == "done"]
+    if whose is not None:
+        rows = [row for row in rows if whose in {row["queue"], row["user"]}]
+        if not rows:
+            raise WorkloadError(f"no job of {whose} is done: it is no queue and no user of the log")
+    if figure == "wait":
+        return spread([row["wait"] for row in rows])[statistic]
+    return spread([slowdown(row["wait"], row["run"]) for row in rows])[statistic]
