@@ -129,7 +129,7 @@ CALLS = [
         "unregister_resource_manager",
         "update_allocation",
     ),
-    *("update_application", "update_configuration", "update_node"),
+    *("update_application", "update_configuration", "update_node", "waiting"),
 ]
 
 

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         Lease,
         Running,
     )
+    from yunikorn_actors.front.node import Node
     from yunikorn_actors.front.past import AskStatus
     from yunikorn_actors.front.scheduler import Scheduler
     from yunikorn_actors.front.workers import DaskClient, current_lease
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
         NodeCheck,
         Obstacle,
         Preempting,
+        WaitingSum,
         Why,
     )
     from yunikorn_actors.recording.logs import enable_logs
@@ -175,6 +177,7 @@ __all__ = [
     "LeasedExecutor",
     "NearMiss",
     "NoReply",
+    "Node",
     "NodeChanged",
     "NodeCheck",
     "NodeRejected",
@@ -205,6 +208,7 @@ __all__ = [
     "UnknownName",
     "UnknownResourceManager",
     "VirtualCore",
+    "WaitingSum",
     "WantedBack",
     "Why",
     "WouldBlock",
@@ -267,6 +271,7 @@ _HOMES = {
     ),
     "front.executor": ("LeasedExecutor",),
     "front.lease": ("Lease", "Running"),
+    "front.node": ("Node",),
     "front.past": ("AskStatus",),
     "front.scheduler": ("Scheduler",),
     "front.workers": ("DaskClient", "current_lease"),
@@ -279,6 +284,7 @@ _HOMES = {
         "NodeCheck",
         "Obstacle",
         "Preempting",
+        "WaitingSum",
         "Why",
     ),
     "recording.logs": ("enable_logs",),

@@ -81,8 +81,11 @@ class Duplicate(CoreError, ValueError):  # noqa: N818
     """There is a node, an application or an ask of this name already."""
 
 
-class UnknownName(CoreError, LookupError):  # noqa: N818
+class UnknownName(CoreError, KeyError):  # noqa: N818
     """There is no node, application or ask of this name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class NodeRejected(CoreError, ValueError):  # noqa: N818

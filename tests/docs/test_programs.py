@@ -10,13 +10,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 from probes import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PROGRAMS = ("job_runner.py", "http_service.py", "gang_recovery.py")
+PROGRAMS = ("job_runner.py", "http_service.py", "gang_recovery.py", "autoscaler.py")
 LINES_MAX = 40
 PATIENCE_S = 60.0
 
@@ -161,3 +162,19 @@ def test_a_gang_goes_on_after_a_crash() -> None:
     assert ["worker-1", "worker-2"] == sorted(line.split()[0] for line in lines[3:5])
     assert all(line.endswith("already") for line in lines[3:5])
     assert [True, True] == [lines[5].startswith("worker-3 starts"), lines[6] == "all are done"]
+
+
+# -- the autoscaler
+
+
+def test_nodes_come_and_go_with_the_work() -> None:
+    done = run("autoscaler.py", "20")
+    assert (0, "") == (done.returncode, done.stderr)
+    *lines, last = done.stdout.splitlines()
+    assert "20 jobs are done" == last
+    came = [line.split()[1] for line in lines if line.startswith("+")]
+    went = [line.split()[1] for line in lines if line.startswith("-")]
+    assert sorted(came) == sorted(went)
+    there = list(accumulate(1 if line.startswith("+") else -1 for line in lines))
+    assert 3 == max(there)
+    assert 0 == there[-1]

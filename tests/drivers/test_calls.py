@@ -113,6 +113,7 @@ def test_what_a_callback_answers_reaches_who_asked(lab: Lab) -> None:
 WAITING: dict[str, Callable[[Lab], object]] = {
     "state_dump": lambda lab: lab.core.state_dump(),
     "explain": lambda lab: lab.core.explain(APP, "k"),
+    "waiting": lambda lab: lab.core.waiting(),
     "events": lambda lab: lab.core.events(),
     "register_resource_manager": lambda lab: register(lab.core, Recorder(), "rm-2"),
     "update_configuration": lambda lab: lab.core.update_configuration(
@@ -265,6 +266,7 @@ CALLS: dict[str, Callable[[SchedulerCore], object]] = {
     "unregister_resource_manager": lambda core: core.unregister_resource_manager(RM),
     "state_dump": lambda core: core.state_dump(),
     "explain": lambda core: core.explain(APP, "k"),
+    "waiting": lambda core: core.waiting(),
     "events": lambda core: core.events(),
 }
 

@@ -46,7 +46,7 @@ async def test_an_ask_gets_a_lease() -> None:
         assert "released" == lease.state
         leases = await asyncio.gather(*app.ask("u", vcore=1, count=3))
         assert ["u-1", "u-2", "u-3"] == [it.key for it in leases]
-        assert ["n1"] == s.nodes
+        assert ["n1"] == list(s.nodes)
         dump = await s.core.state_dump()
         assert 3_000 == dump["partitions"]["[rm-1]default"]["nodes"]["n1"]["allocated"]["vcore"]
 
@@ -110,7 +110,7 @@ async def test_a_call_that_is_cancelled_has_taken_nothing() -> None:
             task.cancel()
             await asyncio.wait([task])
             assert task.cancelled()
-        assert [] == s.nodes
+        assert [] == list(s.nodes)
         go_on.set()
         await s.add_node("n1", vcore=4)
         assert "n1" == (await placed((await a_job(s)).ask("t", vcore=1))).node_id
@@ -280,4 +280,4 @@ async def test_a_rejected_node_says_why() -> None:
     async with AsyncScheduler(QUEUES, partition="nowhere") as s:
         with pytest.raises(NodeRejected, match="nowhere"):
             await s.add_node("n1", vcore=4)
-        assert [] == s.nodes
+        assert [] == list(s.nodes)

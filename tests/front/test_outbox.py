@@ -422,7 +422,7 @@ def test_what_runs_with_a_wrong_form_is_refused_at_the_call(
         item = Running(**(runs | {"resources": {"vcore": 1}} | wrong))
         call = lambda: s.add_node("n", vcore=4, running=[item])  # noqa: E731
         assert told in raised(call, InvalidRequest)
-        assert [] == s.nodes
+        assert [] == list(s.nodes)
         assert [] == s.add_node("n", vcore=4)
 
 

@@ -363,7 +363,7 @@ def test_a_lease_is_lost_with_its_node() -> None:
         assert lease.wanted_back.wait(PATIENCE_S)
         assert ("lost", "Node n1 Removed") == (lease.state, lease.reason)
         assert lease.lost
-        assert [] == s.nodes
+        assert [] == list(s.nodes)
         s.add_node("n1", vcore=4)
         assert "held" == app.ask("t", vcore=1).result(PATIENCE_S).state
 

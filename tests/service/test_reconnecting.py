@@ -334,7 +334,7 @@ def test_a_node_that_is_being_added_is_added(place: Place, s: Scheduler) -> None
     broken(place, s)
     adding.join(PATIENCE_S)
     assert [[]] == leases
-    assert ["n1"] == s.nodes
+    assert ["n1"] == list(s.nodes)
 
 
 def test_what_is_wanted_back_still_is(tmp_path: Path) -> None:

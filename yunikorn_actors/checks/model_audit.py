@@ -14,7 +14,7 @@ from yunikorn_actors.checks.touched import Touched
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.priorities import NO_PRIORITY
-from yunikorn_actors.planning.model.views import AppView, Lane, QueueView, Rank, order_of
+from yunikorn_actors.planning.model.views import AppView, Kind, Lane, QueueView, Rank, order_of
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.gangs import waits_for_gang
@@ -246,6 +246,7 @@ def _asks(model: Model, apps: Apps) -> Iterator[str]:
     for app in apps:
         if app.placing != placing[app]:
             yield f"{app.app.id} places {app.placing} placeholders, should be {placing[app]}"
+        yield from _counts(app)
         for key, ask in app.app.asks.items():
             view = app.asks.get(key)
             inflight = 0 if view is None else view.inflight
@@ -255,6 +256,16 @@ def _asks(model: Model, apps: Apps) -> Iterator[str]:
                 wanted = 0
             if kept != wanted:
                 yield f"ask {key}: {kept} may be tried, {ask.remaining} wait, {inflight} in flight"
+
+
+def _counts(app: AppView) -> Iterator[str]:
+    waits, opens = Counter[Kind](), Counter[Kind]()
+    for ask in app.asks.values():
+        waits[ask.shape, ask.is_placeholder] += ask.waiting
+        opens[ask.shape, ask.is_placeholder] += ask.open
+    for name, kept, counted in (("wait", app.waits, waits), ("are open", app.opens, opens)):
+        if kept != +counted:
+            yield f"of {app.app.id} {[*kept.values()]} {name}, should be {[*counted.values()]}"
 
 
 def _waits_for_gang(app: AppView, ask: Ask) -> bool:

@@ -8,7 +8,7 @@ simulator, are behind it; each defines how a message is posted and how an answer
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -79,6 +79,7 @@ from yunikorn_actors.planning.why.reasons import (
     WaitingAnswer,
     WaitingAsk,
     WaitingQuestion,
+    WaitingSum,
     Why,
 )
 from yunikorn_actors.si.form import check_counts, check_names
@@ -400,6 +401,23 @@ class Gateway(ABC):
                 "came"
             )
         return answer.waiting[0]
+
+    def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
+        """Return what waits, added up by cause, queue and size, with the largest sums first.
+
+        The planner keeps these sums, so this is quick however much waits. A queue or a limit that
+        refuses stands before the size of the cluster: what waits for NO_NODE or CLUSTER_FULL, and
+        requires no node, would run on more nodes. The partition, by its full name such as
+        `[rm-1]default`, need only be named where there are several.
+        """
+        check_names("waiting", optional=("partition",), partition=partition)
+        found: dict[Hashable, WaitingSum] = {}
+        for _, part in self._parts(partition, WaitingQuestion(sums=True)):
+            for one in part.sums:
+                name = (one.cause, one.queue, one.required_node, *one.size.items())
+                before = found[name].count if name in found else 0
+                found[name] = replace(one, count=one.count + before)
+        return tuple(sorted(found.values(), key=lambda it: -it.count))
 
     def _waiting(self, partition: str) -> dict[str, Any]:
         """Explain all waiting asks, and the asks that were rejected last.

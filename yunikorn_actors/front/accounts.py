@@ -42,6 +42,11 @@ class Accounts(Generic[L]):
         self._new: Unanswered[Account[L]] = Unanswered()
         self._early = Early()
 
+    @property
+    def ids(self) -> list[str]:
+        """Of those that the program has been given."""
+        return [name for name, it in self._by_id.items() if it.handle is not None]
+
     def find(self, application_id: str) -> Account[L] | None:
         return self._by_id.get(application_id)
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import InvalidRequest, NoReply, SchedulerClosed, WouldBlock
+from yunikorn_actors.errors import InvalidRequest, NoReply, SchedulerClosed, UnknownName, WouldBlock
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import BaseApplication, Made
 from yunikorn_actors.front.books import Account, Fits, nothing
@@ -24,9 +24,11 @@ from yunikorn_actors.front.door import undone
 from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
 from yunikorn_actors.front.futures import NoLease, Pending
 from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.node import Named, Node
 from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
+from yunikorn_actors.planning.why.reasons import WaitingSum
 from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
 from yunikorn_actors.runtime.arguments import read_timeout
 from yunikorn_actors.runtime.async_callback import (
@@ -273,9 +275,9 @@ class AsyncScheduler:
         self._broker.remove_node(node_id)
 
     @property
-    def nodes(self) -> list[str]:
-        """The ids of the nodes, those that drain included."""
-        return self._broker.node_ids()
+    def nodes(self) -> Mapping[str, Node[AsyncLease]]:
+        """The nodes by id, those that drain included."""
+        return Named("node", self._broker.node_ids, partial(Node, self._broker))
 
     # -- applications
 
@@ -313,7 +315,20 @@ class AsyncScheduler:
         account = requests.add_application(self._broker, submission, accepted)
         with undone(partial(self._broker.close_application, account)):
             await self._answer(accepted.future, "application")
-        return AsyncApplication(self._broker, account, user, self._make)
+        made = account.handle = AsyncApplication(self._broker, account, user, self._make)
+        return made
+
+    @property
+    def applications(self) -> Mapping[str, AsyncApplication]:
+        """Those that were made and have not ended, by id."""
+        return Named("application", self._broker.application_ids, self._application)
+
+    def _application(self, application_id: str) -> AsyncApplication:
+        account = self._broker.application(application_id)
+        if account is None or account.handle is None:
+            raise UnknownName(f"application {application_id!r} has just ended")
+        handle: AsyncApplication = account.handle
+        return handle
 
     def _make(self) -> "Made[asyncio.Future[AsyncLease], AsyncLease]":
         promise: _LoopPromise[AsyncLease] = self._promise()
@@ -335,6 +350,11 @@ class AsyncScheduler:
     async def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
         return await asyncio.to_thread(self._broker.inquiry.explain, application_id, key)
+
+    async def waiting(self) -> tuple[WaitingSum, ...]:
+        """Return what waits, added up by cause, queue and size, as `Scheduler` does."""
+        self._broker.door.check()
+        return await self.core.waiting(partition=self._terms.full_partition)
 
     async def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""

@@ -53,6 +53,8 @@ class Account(Generic[L]):
     """Of its asks, those of groups excepted."""
     request: si.AddApplicationRequest | None = None
     """What the core was asked to take."""
+    handle: Any = None
+    """The application, as its program holds it, once it was accepted."""
     queue: str = ""
     """Where the core has put it; the one that it asked for if an older core does not say."""
     is_known: bool = False

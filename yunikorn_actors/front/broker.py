@@ -8,7 +8,7 @@ to a core that comes back.
 """
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
@@ -16,7 +16,14 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 from msgspec import structs
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, StillWaiting, anew
+from yunikorn_actors.errors import (
+    CoreError,
+    CoreFailed,
+    CoreStopped,
+    InvalidRequest,
+    StillWaiting,
+    anew,
+)
 from yunikorn_actors.front import inquiry
 from yunikorn_actors.front.accounts import Accounts
 from yunikorn_actors.front.books import Account, Asked, Deal, DealStage, Fits, Promise
@@ -30,12 +37,12 @@ from yunikorn_actors.front.hearing import Hearing
 from yunikorn_actors.front.inquiry import Inquiry
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
-from yunikorn_actors.front.nodes import Nodes, existing_allocation
+from yunikorn_actors.front.nodes import Look, Nodes, existing_allocation
 from yunikorn_actors.front.outbox import Ending, Outbox
 from yunikorn_actors.front.recovery import report
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.watch import Watch
-from yunikorn_actors.front.written import check_arguments
+from yunikorn_actors.front.written import check_arguments, read_amounts
 from yunikorn_actors.runtime.core_api import Core
 
 L = TypeVar("L", bound=BaseLease)
@@ -164,6 +171,32 @@ class Broker(Generic[L]):
         with self.door:
             self._nodes.remove(node_id)
 
+    def resize_node(
+        self,
+        node_id: str,
+        vcore: si.Amount | None,
+        memory: si.Amount | None,
+        resources: Mapping[str, si.Amount] | None,
+    ) -> None:
+        written = read_amounts("resize", vcore, memory, resources)
+        if not written:
+            raise InvalidRequest("resize: say how large it is: vcore=, memory=, or resources=")
+        size = si.Resource.parse(written)
+        info = si.NodeInfo(
+            node_id=node_id, action=si.ActionFromRM.UPDATE, schedulable_resource=size
+        )
+        check_arguments("resize", si.NodeRequest(rm_id=self.terms.rm_id, nodes=(info,)))
+        with self.door:
+            self._nodes.resize(node_id, size)
+
+    def look_at(self, node_id: str) -> Look:
+        with self.door.lock:
+            return self._nodes.look_at(node_id)
+
+    def leases_on(self, node_id: str) -> list[L]:
+        with self.door.lock:
+            return self._nodes.leases_on(node_id)
+
     def node_ids(self) -> list[str]:
         with self.door.lock:
             return self._nodes.ids
@@ -186,6 +219,14 @@ class Broker(Generic[L]):
 
     def close_application(self, account: Account[L]) -> None:
         self.door.unless_closed(partial(self._accounts.close, account))
+
+    def application_ids(self) -> list[str]:
+        with self.door.lock:
+            return self._accounts.ids
+
+    def application(self, application_id: str) -> Account[L] | None:
+        with self.door.lock:
+            return self._accounts.find(application_id)
 
     def leases(self, account: Account[L]) -> list[L]:
         with self.door.lock:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -45,6 +46,10 @@ class Deals(Generic[L]):
     def __init__(self, door: Door, links: Links[L], make_lease: LeaseMaker[L]) -> None:
         self.keys: Final[Keys[L]] = Keys()
         self.past: Final = Past()
+        self.there: Final[dict[str, dict[Deal[L], None]]] = {}
+        """What is placed, by node; nodes without any have none."""
+        self.idle_since: Final[dict[str, float]] = {}
+        """Since when each node that is there has been without work, unless it has some."""
         self._door = door
         self._links = links
         self._make_lease = make_lease
@@ -93,6 +98,7 @@ class Deals(Generic[L]):
         if deal.account.ended is not None:
             return None
         deal.stage = DealStage.HELD
+        self.there.setdefault(deal.running.node_id, {})[deal] = None
         if deal.is_placeholder:
             return None
         lease = self.lease_of(deal)
@@ -251,6 +257,12 @@ class Deals(Generic[L]):
     def drop(self, deal: Deal[L]) -> None:
         """Let go of it, and say nothing."""
         deal.stage = DealStage.OVER
+        node_id = deal.running.node_id
+        there = self.there.get(node_id)
+        if there is not None and there.pop(deal, True) is None and not there:
+            del self.there[node_id]
+            if node_id in self.idle_since:
+                self.idle_since[node_id] = time.monotonic()
         self.keys.leave(deal)
 
 

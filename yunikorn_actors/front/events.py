@@ -85,11 +85,11 @@ class ApplicationChanged:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeChanged:
-    """A node was accepted, rejected, or is draining, resumed or removed."""
+    """A node was accepted, rejected, or is draining, resumed, resized or removed."""
 
     node_id: str
     """Id of the node."""
-    state: Literal["accepted", "rejected", "draining", "resumed", "removed"]
+    state: Literal["accepted", "rejected", "draining", "resumed", "resized", "removed"]
     """What it is now."""
     message: str = ""
     """Why, if it was rejected."""

@@ -1,8 +1,10 @@
 """The nodes of a front, and what ran on them before."""
 
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -30,6 +32,16 @@ class _Node(Generic[L]):
     is_known: bool = False
     """The core has accepted it."""
     is_drained: bool = False
+
+
+class Look(NamedTuple):
+    """A node at one moment."""
+
+    capacity: dict[str, int]
+    used: dict[str, int]
+    attributes: Mapping[str, str]
+    is_drained: bool
+    idle_since: float | None
 
 
 class Nodes(Generic[L]):
@@ -69,6 +81,7 @@ class Nodes(Generic[L]):
         for deal in deals:
             self._deals.keys.enter(deal)
         node = self._by_id[name] = _Node(info=info, accepted=accepted, recovered=deals)
+        self._deals.idle_since[name] = time.monotonic()
         self._new.asked(name, node)
         existing = tuple(
             replace(it, allocation_key=deal.core_key)
@@ -118,6 +131,35 @@ class Nodes(Generic[L]):
             preemption_policy=ask.preemption_policy,
         )
 
+    def resize(self, node_id: str, size: si.Resource) -> None:
+        """Types that are not named stay."""
+        node = self._find(node_id)
+        whole = si.Resource.of({**_capacity(node), **size.amounts()})
+        node.info = replace(node.info, schedulable_resource=whole)
+        self._links.outbox.put(
+            si.NodeInfo(node_id=node_id, action=si.ActionFromRM.UPDATE, schedulable_resource=whole)
+        )
+        self._links.readers.tell(NodeChanged(node_id=node_id, state="resized"))
+
+    def look_at(self, node_id: str) -> Look:
+        node = self._find(node_id)
+        used: Counter[str] = Counter()
+        deals = self._deals.there.get(node_id, ())
+        for deal in deals:
+            used.update(_size(deal).amounts())
+        return Look(
+            capacity=_capacity(node),
+            used={kind: quantity for kind, quantity in used.items() if quantity},
+            attributes=node.info.attributes,
+            is_drained=node.is_drained,
+            idle_since=None if deals else self._deals.idle_since[node_id],
+        )
+
+    def leases_on(self, node_id: str) -> list[L]:
+        self._find(node_id)
+        deals = self._deals.there.get(node_id, ())
+        return [self._deals.lease_of(it) for it in deals if it.lease is not None]
+
     def change(
         self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
     ) -> None:
@@ -128,13 +170,16 @@ class Nodes(Generic[L]):
     def remove(self, node_id: str) -> None:
         """Its leases are lost when the core says so."""
         node = self._find(node_id)
-        del self._by_id[node_id]
+        self._forget(node_id)
         node.accepted.fail(NodeRejected(f"node {node_id!r} was removed before it was there"))
         for deal in node.recovered:
             self._deals.drop(deal)
         action = si.ActionFromRM.DECOMISSION
         self._links.outbox.put(si.NodeInfo(node_id=node_id, action=action))
         self._links.readers.tell(NodeChanged(node_id=node_id, state="removed"))
+
+    def _forget(self, node_id: str) -> None:
+        del self._by_id[node_id], self._deals.idle_since[node_id]
 
     def _find(self, node_id: str) -> _Node[L]:
         if not isinstance(node_id, str) or node_id not in self._by_id:
@@ -197,7 +242,7 @@ class Nodes(Generic[L]):
         node = self._answered(said.node_id)
         if node is None:
             return
-        del self._by_id[said.node_id]
+        self._forget(said.node_id)
         for deal in node.recovered:
             self._deals.drop(deal)
         reason = " ".join(said.reason.split())
@@ -229,3 +274,14 @@ def existing_allocation(partition: str, item: Running) -> si.Allocation:
         priority=item.priority,
         preemption_policy=si.PreemptionPolicy(allow_preempt_self=item.preemptible),
     )
+
+
+def _capacity(node: _Node[Any]) -> dict[str, int]:
+    size = node.info.schedulable_resource
+    return {} if size is None else dict(size.amounts())
+
+
+def _size(deal: Deal[Any]) -> si.Resource:
+    if deal.ask is not None and deal.ask.resource_ask is not None:
+        return deal.ask.resource_ask
+    return si.Resource.parse(deal.running.resources)

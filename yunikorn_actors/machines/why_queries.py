@@ -11,6 +11,8 @@ def explanation(
     planner: Planner, epoch: int, message: ExplainRequested, now_ns: int
 ) -> Explanation:
     if message.waiting is not None:
+        question = message.waiting
+        sums = planner.waiting_sums
         return Explanation(
             partition=planner.state.name,
             epoch=epoch,
@@ -18,7 +20,9 @@ def explanation(
             as_of=planner.state.revision,
             waiting=(),
             is_complete=True,
-            counted=count_waiting(planner, message.waiting, now_ns),
+            counted=(
+                sums.part(question) if question.sums else count_waiting(planner, question, now_ns)
+            ),
         )
     found = _found(planner, message, now_ns)
     return Explanation(

@@ -186,6 +186,7 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
     view = model.apps.get(fact.serial)
     if view is None:
         return
+    model.wakes.recounts[view] = None
     participants = model.participants
     # Let go of what blocked it first: by its new state it may need no place, or never one again.
     participants.let_go(view)

@@ -23,6 +23,7 @@ from yunikorn_actors.planning.stages.reporting import Explainer
 from yunikorn_actors.planning.stages.reserve import Reserver
 from yunikorn_actors.planning.stages.stage import Desk
 from yunikorn_actors.planning.unschedulable import Findings
+from yunikorn_actors.planning.why.waiting_sums import WaitingSums
 from yunikorn_actors.state.facts import Fact, MachineReplaced
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import (
@@ -76,6 +77,7 @@ class Planner:
             backoff=self.backoff,
             reserver=self.reserver,
         )
+        self.waiting_sums = WaitingSums(model)
         self.explainer = Explainer(model, desk, self.placer)
         self._planned_ns = 0
 

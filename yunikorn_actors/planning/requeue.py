@@ -93,6 +93,8 @@ class Wakes:
         self.passes: dict[AppView, None] = {}
         """In leaves with a back-off: the pass over their asks may end in another way now."""
         self.explaining = ExplainingMarks(reports)
+        self.recounts: dict[AppView, None] = {}
+        """Applications of which something else waits than at the last question, or otherwise."""
 
     # -- nodes
 

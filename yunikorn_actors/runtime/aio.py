@@ -18,7 +18,7 @@ from yunikorn_actors.errors import CoreError, CoreFailed
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.arguments import CoreDriver, check_forms
 from yunikorn_actors.runtime.async_callback import AnyCallback
@@ -140,6 +140,10 @@ class AsyncCore(Generic[_Core]):
         return await self._call(
             None, lambda: self._core.explain(application_id, key, partition=partition)
         )
+
+    async def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
+        """Return what waits, added up by cause, queue and size; see `SchedulerCore`."""
+        return await self._call(None, lambda: self._core.waiting(partition=partition))
 
     async def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""

@@ -7,7 +7,7 @@ from yunikorn_actors import si
 from yunikorn_actors.core.entry import Update
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import EventStream, Feed
 
 
@@ -66,6 +66,10 @@ class Core(Protocol):
 
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
         """Say why an ask waits, or what has become of it."""
+        ...
+
+    def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
+        """Return what waits, added up by cause, queue and size."""
         ...
 
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:

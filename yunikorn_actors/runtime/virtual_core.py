@@ -34,7 +34,7 @@ from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import RMApplicationUpdate
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.arguments import check_forms
 from yunikorn_actors.runtime.config_source import read_config
@@ -259,6 +259,11 @@ class VirtualCore:
         """Say why an ask waits, or what has become of it."""
         with self._call():
             return self._simulator.explain(application_id, key, partition=partition)
+
+    def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
+        """Return what waits, added up by cause, queue and size."""
+        with self._call():
+            return self._simulator.waiting(partition=partition)
 
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""

@@ -24,7 +24,7 @@ from yunikorn_actors.errors import (
     anew,
 )
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
@@ -302,6 +302,12 @@ class RemoteCore:
             application_id=application_id, allocation_key=key, partition=partition
         )
         return msgspec.json.decode(self._ask("Explain", question, m.Explanation).json, type=Why)
+
+    def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
+        """Return what waits, added up by cause, queue and size; see `SchedulerCore`."""
+        check_names("waiting", optional=("partition",), partition=partition)
+        answer = self._ask("Explain", m.Question(partition=partition), m.Explanation)
+        return msgspec.json.decode(answer.json, type=tuple[WaitingSum, ...])
 
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""

@@ -9,7 +9,7 @@ from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreFailed
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import Feed
 
 
@@ -65,6 +65,8 @@ class ServedCore(Protocol):
     # -- questions
 
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why: ...
+
+    def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]: ...
 
     def state_dump(self) -> dict[str, Any]: ...
 

@@ -35,6 +35,9 @@ class Asks:
             if not (is_bound and self._is_barred(view)):
                 self._open(view, ask.remaining)
         if shape is not None:
+            kind = (shape, view.is_placeholder)
+            app.waits[kind] = app.waits.get(kind, 0) + repeats
+            self._wakes.recounts[app] = None
             total = repeats * shape.total
             for level in app.leaf.lineage:
                 level.waiting += total
@@ -92,13 +95,23 @@ class Asks:
     def wait(self, ask: AskView, repeats: int) -> None:
         """Count so many more (or fewer) waiting repeats, whether their gang holds them or not."""
         ask.waiting += repeats
+        app, kind = ask.app, (ask.shape, ask.is_placeholder)
+        waits = app.waits.get(kind, 0) + repeats
+        if waits:
+            app.waits[kind] = waits
+        else:
+            del app.waits[kind]
+        self._wakes.recounts[app] = None
         total = repeats * ask.shape.total
-        for level in ask.app.leaf.lineage:
+        for level in app.leaf.lineage:
             level.waiting += total
 
     def _open(self, ask: AskView, repeats: int) -> None:
         was_open = ask.open > 0
         ask.open += repeats
+        opens, kind = ask.app.opens, (ask.shape, ask.is_placeholder)
+        opens[kind] = opens.get(kind, 0) + repeats
+        self._wakes.recounts[ask.app] = None
         if was_open:
             return
         leaf, wakes = ask.app.leaf, self._wakes
@@ -115,6 +128,11 @@ class Asks:
 
     def shut(self, ask: AskView, repeats: int) -> None:
         ask.open -= repeats
+        opens, kind = ask.app.opens, (ask.shape, ask.is_placeholder)
+        opens[kind] -= repeats
+        if not opens[kind]:
+            del opens[kind]
+        self._wakes.recounts[ask.app] = None
         if not ask.open:
             self._tree.drop_ask(ask)
 

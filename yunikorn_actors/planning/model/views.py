@@ -165,6 +165,8 @@ class AskView(Struct, eq=False):
 
 
 Rank = tuple[tuple[object, ...], AskOrder]
+Kind = tuple[Shape, bool]
+"""The shape of asks, and whether they are placeholders."""
 
 
 class AppView:
@@ -187,6 +189,7 @@ class AppView:
         "leaf",
         "limits",
         "node_order",
+        "opens",
         "owner",
         "piles",
         "placing",
@@ -197,6 +200,7 @@ class AppView:
         "turn",
         "usable",
         "used",
+        "waits",
     )
 
     def __init__(self, app: Application, leaf: "QueueView") -> None:
@@ -205,6 +209,9 @@ class AppView:
         self.asks: dict[str, AskView] = {}
         self.piles: dict[Shape, Pile[AskView]] = {}
         """Its asks that may be tried, by shape; in order."""
+        self.waits: dict[Kind, int] = {}
+        """How many repeats of its asks wait, and of these are open, by shape."""
+        self.opens: dict[Kind, int] = {}
         self.heads: dict[int, int] = {}
         """How many piles have an ask of which priority on top."""
         self.used: Resource = dict(app.allocated)

@@ -227,6 +227,10 @@ class Placer:
         model.nodes.take(node, resource)
         model.amounts.use(app, resource, is_placeholder=is_placeholder, waited=ask.shape.total)
         ask.waiting -= 1
+        kind = (ask.shape, is_placeholder)
+        app.waits[kind] -= 1
+        if not app.waits[kind]:
+            del app.waits[kind]
         model.asks.shut(ask, 1)
         if is_placeholder:
             app.placing += 1

@@ -281,6 +281,8 @@ class WaitingQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """So many of them are explained, each as by itself."""
     looks: int = 0
     """So many nodes may be looked at for that; then what is explained goes without that look."""
+    sums: bool = False
+    """Nothing of the above: they are added up by cause, queue and size."""
 
 
 class WaitingAsk(Struct, frozen=True, kw_only=True):
@@ -290,6 +292,26 @@ class WaitingAsk(Struct, frozen=True, kw_only=True):
     key: str
     cause: Cause
     text: str
+
+
+class WaitingSum(Struct, frozen=True, kw_only=True):
+    """What waits in one queue for one reason, all of one size."""
+
+    cause: Cause
+    """Why it waits, as the planner found it last."""
+    queue: str
+    """Path of the queue."""
+    size: Resource
+    """How much each of them needs, in base units: thousandths of a cpu, bytes."""
+    count: int
+    """How many there are."""
+    required_node: str = ""
+    """The only node that will do, if they name one."""
+
+    @property
+    def resources(self) -> Resource:
+        """How much all of them need together."""
+        return {kind: quantity * self.count for kind, quantity in self.size.items()}
 
 
 class WaitingAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -307,6 +329,7 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     explained: tuple[Why, ...] = ()
     looks: int = 0
     """How many nodes were looked at."""
+    sums: tuple[WaitingSum, ...] = ()
 
 
 def decisive(obstacles: Iterable[Obstacle]) -> Obstacle:

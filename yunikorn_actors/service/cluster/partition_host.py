@@ -23,7 +23,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.rm_events import RequestsHandled
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.service.cluster.channel import Entry, Tray
 from yunikorn_actors.service.cluster.split import Request
@@ -350,6 +350,9 @@ class Host:
     async def explain(self, application_id: str, key: str, partition: str) -> Why:
         explain = partial(self._core.explain, application_id, key, partition=partition)
         return await asyncio.to_thread(explain)
+
+    async def waiting(self, partition: str) -> tuple[WaitingSum, ...]:
+        return await asyncio.to_thread(partial(self._core.waiting, partition=partition))
 
     async def state_dump(self) -> dict[str, Any]:
         return await asyncio.to_thread(self._core.state_dump)

@@ -28,7 +28,7 @@ from yunikorn_actors.errors import (
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import Feed
 from yunikorn_actors.service.cluster.cluster_follower import Following
 from yunikorn_actors.service.cluster.manager_channel import Envoy, Far, reach
@@ -276,6 +276,14 @@ class ClusterCore:
                 else:
                     return why
         raise unknown
+
+    def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
+        """Return what waits in a partition, added up; unnamed it is the first."""
+        name = short_partition_name(partition) if partition else next(iter(self._partitions), "")
+        if name not in self._hosts:
+            return ()
+        sums: tuple[WaitingSum, ...] = self._hosts[name].call("waiting", partition)
+        return sums
 
     def state_dump(self) -> dict[str, Any]:
         """Return everything that the cores know, each at a moment of its own."""

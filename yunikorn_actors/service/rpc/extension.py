@@ -151,6 +151,8 @@ class Extension:
 
     async def _explain(self, data: bytes) -> bytes:
         asked = await self._decode(m.Question, data)
+        if not asked.application_id and not asked.allocation_key:
+            return await self._waiting(asked.partition)
         why = await self._managers.call(
             partial(
                 self._managers.core.explain,
@@ -161,6 +163,13 @@ class Extension:
         )
         written = msgspec.json.encode(why).decode()
         return codec(m.Explanation).encode(m.Explanation(text=str(why), json=written))
+
+    async def _waiting(self, partition: str) -> bytes:
+        """A question that names no ask is about all that wait."""
+        core = self._managers.core
+        sums = await self._managers.call(lambda: core.waiting(partition=partition))
+        written = msgspec.json.encode(sums).decode()
+        return codec(m.Explanation).encode(m.Explanation(json=written))
 
     async def _events(self, data: bytes) -> bytes:
         asked = await self._decode(m.EventsRequest, data)
