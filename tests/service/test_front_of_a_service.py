@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("grpc")
 from probes import PATIENCE_S, wait_until
 
-from yunikorn_actors import DeadlinePassed, StillWaiting, WouldBlock, connect, connect_async
+from yunikorn_actors import Cause, DeadlinePassed, StillWaiting, WouldBlock, connect, connect_async
 from yunikorn_actors.service.service import Serving
 
 assert hosting
@@ -42,6 +42,18 @@ def test_on_threads(serve: Callable[..., Serving]) -> None:
             future.result(0.01)
         with pytest.raises(DeadlinePassed, match="all nodes together are smaller"):
             batch.ask("late", vcore=5, deadline=0.05).result(PATIENCE_S)
+        wait_until(
+            lambda: (
+                [(Cause.CLUSTER_FULL, "root.batch", {"vcore": 5_000}, 1)]
+                == [(it.cause, it.queue, it.size, it.count) for it in s.waiting()]
+            )
+        )
+        assert ({"vcore": 4_000}, None) == (s.nodes["n1"].used, s.nodes["n1"].idle_since)
+        assert s.applications["g"] is web
+        s.nodes["n1"].resize(vcore=9)
+        assert "big" == future.result(PATIENCE_S).key
+        assert () == s.waiting()
+        future = batch.ask("larger", vcore=50)
         blocked: list[bool] = []
 
         def fits(_: str) -> bool:
@@ -65,5 +77,13 @@ def test_on_a_loop(serve: Callable[..., Serving]) -> None:
             assert [3, 3] == [it.running.priority for it in members]
             with pytest.raises(DeadlinePassed, match="all nodes together are smaller"):
                 await app.ask("late", vcore=5, deadline=0.05)
+            asked = app.ask("waits", vcore=5)
+            sums = await s.waiting()
+            while not sums:
+                await asyncio.sleep(0.001)
+                sums = await s.waiting()
+            assert [(Cause.CLUSTER_FULL, 1)] == [(it.cause, it.count) for it in sums]
+            s.nodes["n1"].resize(vcore=9)
+            assert "waits" == (await asked).key
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))

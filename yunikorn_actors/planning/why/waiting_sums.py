@@ -132,7 +132,10 @@ def _kinds(app: AppView) -> Iterator[tuple[_Key, int]]:
 
 
 def _cause_of(model: Model, lane: Lane) -> Cause:
-    ask, shape = lane.first, lane.shape
+    shape = lane.shape
+    # What a node is kept for may use what was promised to it; few are, and the others are asked.
+    plain = (it for _, app in lane.apps for it in app.piles[shape] if not it.ask.reserved)
+    ask = next(plain, lane.first)
     gate = gate_of(model.state, ask)
     if gate is not None and not isinstance(gate, QueueView):
         return Cause.USER_LIMIT
