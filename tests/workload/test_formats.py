@@ -126,7 +126,9 @@ def test_batsim_with_every_trap() -> None:
 
 
 def test_a_log_of_no_known_format(tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match="of no format that is known here: batsim, openb, swf"):
+    with pytest.raises(
+        WorkloadError, match="of no format that is known here: jobs, batsim, openb, swf"
+    ):
         read(tmp_path, "<html>")
 
 

@@ -97,14 +97,31 @@ def test_a_queue_that_is_not_there_is_said() -> None:
     assert "root.b" in next(row["reason"] for row in table if row["job"] == "2")
 
 
+GPUS = [
+    Node(id=name, resources={"vcore": 4_000, "gpu": 2_000}, model=name, devices=2)
+    for name in ("P100", "T4")
+]
+
+
 def test_a_job_runs_only_on_models_that_will_do() -> None:
-    nodes = [
-        Node(id=name, resources={"vcore": 1_000, "gpu": 1_000}, model=name)
-        for name in ("T4", "P100")
+    size = {"vcore": 1_000, "gpu": 2_000}
+    jobs = [
+        Job(id=str(it), number=it, submit_s=it, run_s=100, size=size, models=("T4",))
+        for it in (1, 2)
     ]
-    jobs = [job(it, it, 100, 1, models=("P100",)) for it in (1, 2)]
-    table = play(Workload.of(jobs), nodes)
-    assert [("P100", 1), ("P100", 101)] == [(row["node"], row["start"]) for row in table]
+    table = play(Workload.of(jobs), GPUS)
+    assert [("T4", 1), ("T4", 101)] == [(row["node"], row["start"]) for row in table]
+
+
+def test_shares_of_a_device_do_not_make_a_whole_one() -> None:
+    """Two shares of 600 are on two devices, so 800 are free and none for a third of 600."""
+    size = {"vcore": 1_000, "gpu": 600}
+    jobs = [
+        Job(id=str(it), number=it, submit_s=it, run_s=100, size=size, models=("T4",))
+        for it in (1, 2, 3)
+    ]
+    starts_ = [row["start"] for row in play(Workload.of(jobs), GPUS, options=Options(checked=True))]
+    assert [1, 2, 101] == starts_
 
 
 def test_preempted_work_begins_again() -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.runtime.config_source import read_file
+from yunikorn_actors.trace.read import TraceError
 from yunikorn_actors.workload import (
     Mapping,
     Node,
@@ -28,8 +29,10 @@ from yunikorn_actors.workload.campaign import RunJob, campaign_jobs, run_all
 from yunikorn_actors.workload.cluster_config import guaranteed_shares
 from yunikorn_actors.workload.compare import SHAKE_S, Comparison, compare, duration_signed, fails
 from yunikorn_actors.workload.figures import spread
+from yunikorn_actors.workload.formats.own import write_jobs
 from yunikorn_actors.workload.page import page
 from yunikorn_actors.workload.player import Estimates, Jobs, never_fitting
+from yunikorn_actors.workload.recorded import Recorded
 from yunikorn_actors.workload.summary import summary_lines
 from yunikorn_actors.workload.table import Table
 
@@ -70,6 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compare_.add_argument("-o", "--output", type=Path, metavar="PAGE", help="write the page there")
     _add_options(compare_)
     _add_executor(compare_)
+    trace = actions.add_parser("from-trace", help="make a workload of a recording or a journal")
+    trace.add_argument("recording", type=Path, metavar="FILE_OR_FOLDER")
+    trace.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
     campaign = actions.add_parser("campaign", help="make many runs")
     campaign.add_argument("campaign", type=Path, metavar="FILE", help="lists, all combined: YAML")
     campaign.add_argument("-o", "--output", type=Path, required=True, metavar="REPORT")
@@ -115,7 +121,7 @@ def _add_executor(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     try:
         return _ACTIONS[options.action](options)
-    except (WorkloadError, ConfigError) as error:
+    except (WorkloadError, ConfigError, TraceError) as error:
         print(printable(f"yunikorn-actors workload {options.action}: {error}"), file=sys.stderr)
         return UNREADABLE
 
@@ -250,6 +256,23 @@ def _campaign(options: argparse.Namespace) -> int:
     return 0
 
 
+# -- from elsewhere
+
+
+def _from_trace(options: argparse.Namespace) -> int:
+    recorded = Recorded.read(options.recording)
+    folder = options.output
+    folder.mkdir(parents=True, exist_ok=True)
+    count = write_jobs(recorded.jobs, folder / "jobs.jsonl")
+    (folder / "nodes.yaml").write_text("\n".join(recorded.nodes_yaml()) + "\n", encoding="utf-8")
+    if recorded.config:
+        (folder / "queues.yaml").write_text(recorded.config, encoding="utf-8")
+    print(f"{count:,} jobs, {len(recorded.nodes):,} nodes: {folder}")
+    for why, number in recorded.left_out.items():
+        print(f"{number:,}: {why}")
+    return 0
+
+
 def _all_runs(options: argparse.Namespace) -> Callable[[Sequence[RunJob]], list[dict[str, Any]]]:
     def tell(done: int, of: int) -> None:
         if of and sys.stderr.isatty():
@@ -261,4 +284,9 @@ def _all_runs(options: argparse.Namespace) -> Callable[[Sequence[RunJob]], list[
     )
 
 
-_ACTIONS: Final = {"run": _run, "compare": _compare, "campaign": _campaign}
+_ACTIONS: Final = {
+    "run": _run,
+    "compare": _compare,
+    "campaign": _campaign,
+    "from-trace": _from_trace,
+}

@@ -15,7 +15,7 @@ from yunikorn_actors.workload.jobs import CPU, GPU, MEMORY, VCORE, Job, Node, Wo
 from yunikorn_actors.workload.workload import Workload, open_text
 
 _POOL: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?")
-_NODE_KEYS: Final = frozenset({"id", "count", "resources", "model"})
+_NODE_KEYS: Final = frozenset({"id", "count", "resources", "base", "model", "devices"})
 
 
 def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node]:
@@ -68,10 +68,15 @@ def _of_yaml(text: str) -> Iterator[Node]:
     for item in document:
         if not isinstance(item, dict) or not item.keys() <= _NODE_KEYS:
             raise ValueError(f"a node has {', '.join(sorted(_NODE_KEYS))}")
-        count, resources = int(item.get("count", 1)), si.Resource.parse(item["resources"]).amounts()
+        count, base = int(item.get("count", 1)), item.get("base")
+        # Amounts as people write them, or plain ones in base units.
+        resources = base or si.Resource.parse(item["resources"]).amounts()
+        devices = int(item.get("devices", resources.get(GPU, 0) // DEVICE))
         for number in range(count):
             id_ = f"{item['id']}-{number}" if "count" in item else str(item["id"])
-            yield Node(id=id_, resources=resources, model=str(item.get("model", "")))
+            yield Node(
+                id=id_, resources=resources, model=str(item.get("model", "")), devices=devices
+            )
 
 
 class Capacity:

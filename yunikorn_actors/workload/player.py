@@ -114,7 +114,6 @@ class _Player(si.ResourceManagerCallback):
         options: Options,
     ) -> None:
         self._workload, self._nodes, self._options = workload, list(nodes), options
-        self._models = {node.id: node.model for node in nodes}
         self._config = configured(config, policy)
         capacity = Capacity(nodes)
         self._capacity = capacity
@@ -287,8 +286,8 @@ class _Player(si.ResourceManagerCallback):
     def _ask(self, alive: _Alive, *, placeholder: bool) -> si.AllocationAsk:
         job, is_gang = alive.job, self._options.jobs == "gang"
         words = {RUNTIME: f"{_declared(job, self._options.estimates):.9g}"}
-        if not job.models:
-            words[tags.TAG_PREDICATES] = "false"
+        if job.models:
+            words[tags.GPU_MODEL] = "|".join(job.models)
         return si.AllocationAsk(
             application_id=alive.application,
             allocation_key=f"{alive.key}{'.placeholder' if placeholder else ''}",
@@ -371,14 +370,6 @@ class _Player(si.ResourceManagerCallback):
         alive = self._alive.get(request.application_id)
         if alive is not None and request.reason:
             self.table.waits_for(alive.row, request.reason)
-
-    def predicates(self, args: si.PredicatesArgs) -> str | None:
-        for alive in (self._alive.get(args.allocation_key.split(".")[0]),):
-            if alive is not None and alive.job.models:
-                model = self._models[args.node_id]
-                if model not in alive.job.models:
-                    return f"the node has {model or 'no GPU'}"
-        return None
 
     def _begin(self, alive: _Alive, node: str, now_ns: int) -> None:
         alive.is_running = True
@@ -557,8 +548,12 @@ def _declared(job: Job, estimates: Estimates) -> float:
 
 
 def _node_info(node: Node) -> si.NodeInfo:
+    attributes = {tags.GPU_MODEL: node.model} if node.model else {}
+    if node.devices:
+        attributes[tags.GPU_DEVICES] = str(node.devices)
     return si.NodeInfo(
         node_id=node.id,
+        attributes=attributes,
         action=si.ActionFromRM.CREATE,
         schedulable_resource=si.Resource.of(node.resources),
     )

@@ -4,11 +4,12 @@ from typing import Final
 
 from yunikorn_actors.workload.formats.batsim import Batsim
 from yunikorn_actors.workload.formats.openb import Openb
+from yunikorn_actors.workload.formats.own import Own
 from yunikorn_actors.workload.formats.reader import Reader
 from yunikorn_actors.workload.formats.swf import Swf
 from yunikorn_actors.workload.jobs import WorkloadError
 
-READERS: Final[tuple[Reader, ...]] = (Batsim(), Openb(), Swf())
+READERS: Final[tuple[Reader, ...]] = (Own(), Batsim(), Openb(), Swf())
 
 
 def reader_of(head: str, name: str) -> Reader:

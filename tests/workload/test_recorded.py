@@ -1,0 +1,115 @@
+"""What a core did becomes a workload: from its recording, and from its journal."""
+
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+from probes import PATIENCE_S
+from support import APP, CONFIG, QUEUE, RM
+
+from yunikorn_actors import SchedulerCore, StandingClock, VirtualCore, si
+from yunikorn_actors.cli import main
+from yunikorn_actors.workload import Node, Workload, WorkloadError, play, read_nodes
+from yunikorn_actors.workload.recorded import Recorded
+
+SECOND = 1_000_000_000
+
+
+class Cluster(si.ResourceManagerCallback):
+    def __init__(self) -> None:
+        self.uuids: dict[str, str] = {}
+        self.placed: SimpleQueue[str] = SimpleQueue()
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self.uuids.update({it.allocation_key: it.uuid for it in response.new})
+        for it in response.new:
+            self.placed.put(it.uuid)
+
+
+def release(core: VirtualCore | SchedulerCore, uuid: str) -> None:
+    ended = si.AllocationRelease(application_id=APP, uuid=uuid)
+    releases = si.AllocationReleasesRequest(allocations_to_release=(ended,))
+    core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
+
+
+def submit(core: VirtualCore | SchedulerCore, *keys: str) -> None:
+    room = si.Resource.of({"vcore": 1_000})
+    asks = tuple(
+        si.AllocationAsk(application_id=APP, allocation_key=it, resource_ask=room) for it in keys
+    )
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=asks))
+
+
+def begin(core: VirtualCore | SchedulerCore, cluster: Cluster) -> None:
+    core.register_resource_manager(
+        si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG), cluster
+    )
+    node = si.NodeInfo(
+        node_id="n", action=si.ActionFromRM.CREATE,
+        schedulable_resource=si.Resource.of({"vcore": 2_000}),
+    )  # fmt: skip
+    core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+    ugi = si.UserGroupInformation(user="ann", groups=("staff",))
+    app = si.AddApplicationRequest(application_id=APP, queue_name=QUEUE, ugi=ugi)
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """Three asks on a node that has room for two; the third waits seven seconds."""
+    path = tmp_path / "run.trace"
+    with VirtualCore(trace=path) as core:
+        cluster = Cluster()
+        begin(core, cluster)
+        submit(core, "a", "b", "c", "too-late")
+        core.run_until_idle()
+        for after_s, key in ((7, "a"), (9, "c")):
+            core.advance_to(core.now_ns + after_s * SECOND)
+            release(core, cluster.uuids[key])
+            core.run_until_idle()
+    return path
+
+
+def test_a_recording_becomes_a_workload(recording: Path) -> None:
+    recorded = Recorded.read(recording)
+    jobs = {it.id.partition("#")[0]: it for it in recorded.jobs}
+    assert [7, 16, 9] == [jobs[f"{APP}/{it}"].run_s for it in ("a", "b", "c")]
+    assert [0, 0, 7] == [jobs[f"{APP}/{it}"].waited_s for it in ("a", "b", "c")]
+    assert {("ann", "staff", QUEUE)} == {(it.user, it.group, it.queue) for it in recorded.jobs}
+    assert {"n": Node(id="n", resources={"vcore": 2_000})} == recorded.nodes
+    assert CONFIG == recorded.config
+    assert 2 == recorded.left_out["still ran at the end, taken as ending there"]
+
+
+def test_the_replay_waits_as_the_recording_did(recording: Path, tmp_path: Path) -> None:
+    out = tmp_path / "workload"
+    assert 0 == main(["workload", "from-trace", str(recording), "-o", str(out)])
+    workload = Workload.read(out / "jobs.jsonl")
+    assert "jobs" == workload.survey.format
+    nodes = read_nodes(str(out / "nodes.yaml"))
+    table = play(workload, nodes, (out / "queues.yaml").read_text(encoding="utf-8"))
+    recorded = {it.id: it.waited_s for it in workload.jobs()}
+    assert recorded == {row["job"]: row["wait"] for row in table}
+
+
+def test_a_journal_becomes_the_same_workload(tmp_path: Path) -> None:
+    clock = StandingClock(1_767_225_600 * SECOND)
+    with SchedulerCore(journal=tmp_path / "journal", clock=clock, driver="direct") as core:
+        cluster = Cluster()
+        begin(core, cluster)
+        submit(core, "a")
+        uuid = cluster.placed.get(timeout=PATIENCE_S)
+        clock.move_to(clock.now_ns() + 5 * SECOND)
+        release(core, uuid)
+    recorded = Recorded.read(tmp_path / "journal")
+    assert [(5, 0)] == [(it.run_s, it.waited_s) for it in recorded.jobs]
+    assert ["n"] == [*recorded.nodes]
+
+
+def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "text"
+    file.write_text("no recording", encoding="utf-8")
+    assert 2 == main(["workload", "from-trace", str(file), "-o", str(tmp_path / "out")])
+    assert "text" in capsys.readouterr().err
+    with pytest.raises(WorkloadError, match="no journal"):
+        Recorded.read(tmp_path)
