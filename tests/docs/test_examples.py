@@ -40,5 +40,6 @@ root.spark uses {}"""
 def test_each_example_is_run() -> None:
     """Here, or in `test_programs`."""
     programs = ["autoscaler.py", "gang_recovery.py", "http_service.py", "job_runner.py"]
+    programs.append("spread.py")
     run = ["embedding.py", "gang_spark.py", *programs]
     assert sorted(run) == sorted(path.name for path in EXAMPLES.glob("*.py"))

@@ -17,7 +17,7 @@ import pytest
 from probes import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PROGRAMS = ("job_runner.py", "http_service.py", "gang_recovery.py", "autoscaler.py")
+PROGRAMS = ("job_runner.py", "http_service.py", "gang_recovery.py", "autoscaler.py", "spread.py")
 LINES_MAX = 40
 PATIENCE_S = 60.0
 
@@ -115,6 +115,17 @@ def test_ctrl_c_ends_the_processes(tmp_path: Path) -> None:
     assert (130, "") == (code, err)
     assert 2 == out.count("the scheduler was closed")
     assert not any(is_there(int(pid)) for pid in pids.read_text().split())
+
+
+# -- replicas over zones
+
+
+def test_replicas_stay_spread_when_a_node_is_lost() -> None:
+    done = run("spread.py")
+    assert (0, "") == (done.returncode, done.stderr)
+    first, last = done.stdout.splitlines()
+    assert "at first: east 2 north 2 south 2" == first
+    assert re.fullmatch("after the loss of a node with [12]: east 2 north 2 south 2", last), last
 
 
 # -- the service

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
-from yunikorn_actors.front.books import Account, Asked, Fits, Promise
+from yunikorn_actors.front.books import Account, Asked, Fits, Promise, Rule
 from yunikorn_actors.front.broker import Broker, PendingAsk
 from yunikorn_actors.front.futures import Pending
 from yunikorn_actors.front.gang import with_required_node
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
 from yunikorn_actors.front.past import AskStatus
+from yunikorn_actors.front.placement import Apart, Where, read_rule
 from yunikorn_actors.front.written import (
     changed_policy,
     read_amounts,
@@ -87,6 +88,9 @@ class BaseApplication(Generic[F, L]):
         priority: int | None = None,
         required_node: str | None = None,
         fits: Fits | None = None,
+        where: Where | None = None,
+        spread: str = "",
+        apart_from: Apart = "",
         count: None = None,
         deadline: str | float | None = None,
         tags: Mapping[str, str] | None = None,
@@ -109,6 +113,9 @@ class BaseApplication(Generic[F, L]):
         priority: int | None = None,
         required_node: str | None = None,
         fits: Fits | None = None,
+        where: Where | None = None,
+        spread: str = "",
+        apart_from: Apart = "",
         count: int,
         deadline: str | float | None = None,
         tags: Mapping[str, str] | None = None,
@@ -130,6 +137,9 @@ class BaseApplication(Generic[F, L]):
         priority: int | None = None,
         required_node: str | None = None,
         fits: Fits | None = None,
+        where: Where | None = None,
+        spread: str = "",
+        apart_from: Apart = "",
         count: int | None = None,
         deadline: str | float | None = None,
         tags: Mapping[str, str] | None = None,
@@ -142,40 +152,35 @@ class BaseApplication(Generic[F, L]):
         The future raises `AskRejected` or `AskWithdrawn` with the core's reason, or
         `ApplicationEnded`, or what ended the scheduler. Cancel it to withdraw the ask.
 
-        - `vcore`, `memory`, `resources`: how much, in the units of the configuration: `vcore=2` is
-          two cpus, `vcore="500m"` half of one, `memory="2Gi"`; other types go into `resources`.
+        - `vcore`, `memory`, `resources`: as in the configuration: `vcore="500m"` is half a cpu.
         - `gpu`, `gpu_model`: a share of one (0.5) or whole ones (2); which will do, as `"A|B"`.
         - `group`: of a gang, the one that this is a member of; without amounts it is of its size.
         - `priority`: more important asks go first. `required_node`: the only node that will do.
-        - `fits`: called with a node's id before the ask is placed there; false means another node.
-          It runs on the core's delivery thread, so it must be quick, and what waits for the core
-          raises `WouldBlock` in it. With `AsyncScheduler` it runs on the loop and may be `async`.
-        - `may_preempt`: whether others may lose their leases for it, as far as its queue has a
-          guarantee. `preemptible`: false means that it loses its own after all others.
-        - `tags`, `originator`: as in `si.AllocationAsk`.
-        - `priority`, `required_node`, `may_preempt`, `preemptible`, `gpu_model` and `tags` that are
-          not given are those of its group, or else of its application.
-        - `count`: ask for so many alike, with the keys `key-1`, `key-2` and so on. The answer is a
-          list of futures, as each is placed, cancelled, rejected and lost by itself.
+        - `fits`: called with a node's id before it is placed there; false means another node. It
+          must be quick, and may not wait for the core. With `AsyncScheduler` it may be `async`.
+        - `where={"zone": "a"}`: only nodes with this attribute; `spread="zone"`: as many in each;
+          `apart_from="db"`: no two of this name on one node. If need be it waits.
+        - `may_preempt`: others may lose leases for it. `preemptible`: false means after all others.
+        - `tags`, `originator`: as in `si.AllocationAsk`. Of `priority`, `required_node`,
+          `gpu_model`, `may_preempt`, `preemptible`, `tags` its group or application has the rest.
+        - `count`: so many alike, with the keys `key-1`, `key-2` and so on; returns their futures.
         - `deadline`: withdrawn after so long (seconds, or `"10m"`), with `DeadlinePassed`.
         """
+        has_rule = where or spread or apart_from
+        rule = read_rule(where, spread, apart_from, group) if has_rule else None
         written = self._amounts(read_amounts("ask", vcore, memory, resources, gpu), group)
         treatment = (self._account.groups[group] if group else self._account).treatment
         policy = treatment.policy
         if preemptible is not None or may_preempt is not None:
             policy = changed_policy(policy, preemptible, may_preempt)
         ask = si.AllocationAsk(
-            allocation_key=key,
-            application_id=self.id,
-            partition_name=self._broker.terms.partition,
-            resource_ask=si.Resource.parse(written),
+            allocation_key=key, application_id=self.id, originator=originator,
+            partition_name=self._broker.terms.partition, task_group_name=group,
+            resource_ask=si.Resource.parse(written), preemption_policy=policy,
             priority=treatment.priority if priority is None else priority,
-            task_group_name=group,
-            tags=self._tags(tags, required_node, gpu_model, fits, treatment.tags),
-            preemption_policy=policy,
-            originator=originator,
-        )
-        futures = self._ask(ask, written, fits, count, deadline)
+            tags=self._tags(tags, required_node, gpu_model, fits, treatment.tags, rule),
+        )  # fmt: skip
+        futures = self._ask(ask, written, fits, rule, count, deadline)
         return futures[0] if count is None else futures
 
     @staticmethod
@@ -191,6 +196,7 @@ class BaseApplication(Generic[F, L]):
         gpu_model: str | None,
         fits: Fits | None,
         otherwise: Mapping[str, str],
+        rule: Rule | None,
     ) -> dict[str, str]:
         given = dict(otherwise)
         if tags is not None:
@@ -201,7 +207,7 @@ class BaseApplication(Generic[F, L]):
             given = with_model("ask", given, gpu_model)
         if fits is not None:
             self._check_fits(fits)
-        else:
+        elif rule is None:
             given |= self._broker.tags_without_fits
         return given
 
@@ -221,6 +227,7 @@ class BaseApplication(Generic[F, L]):
         ask: si.AllocationAsk,
         written: Mapping[str, si.Amount],
         fits: Fits | None,
+        rule: Rule | None,
         count: int | None,
         deadline: str | float | None,
     ) -> list[F]:
@@ -235,10 +242,11 @@ class BaseApplication(Generic[F, L]):
         asked = [
             Asked(
                 replace(ask, allocation_key=key),
-                _running(key, ask, written),
+                _running(key, ask, written, rule),
                 fits,
                 it.promise,
                 late_s,
+                rule,
             )
             for key, it in zip(keys, made, strict=True)
         ]
@@ -289,7 +297,9 @@ class Application(BaseApplication[Future[Lease], Lease]):
         self.close()
 
 
-def _running(key: str, ask: si.AllocationAsk, written: Mapping[str, si.Amount]) -> Running:
+def _running(
+    key: str, ask: si.AllocationAsk, written: Mapping[str, si.Amount], rule: Rule | None
+) -> Running:
     policy = ask.preemption_policy
     return Running(
         application=ask.application_id,
@@ -299,4 +309,6 @@ def _running(key: str, ask: si.AllocationAsk, written: Mapping[str, si.Amount]) 
         group=ask.task_group_name,
         priority=ask.priority,
         preemptible=policy is None or policy.allow_preempt_self,
+        spread="" if rule is None else rule.spread,
+        apart_from={} if rule is None else dict(rule.apart),
     )

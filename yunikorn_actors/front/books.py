@@ -32,6 +32,17 @@ class Promise(Protocol[T_contra]):
     def fail(self, error: BaseException) -> None: ...
 
 
+class Rule(NamedTuple):
+    """Where an ask may go, by attributes of nodes."""
+
+    where: tuple[tuple[str, frozenset[str]], ...]
+    """Attributes, each with the values that will do."""
+    spread: str
+    """The attribute over whose values the asks of its application are spread; or empty."""
+    apart: tuple[tuple[str, str], ...]
+    """Attributes, each with a name: asks with that name have different values there."""
+
+
 class DealStage(Enum):
     """How far a deal has come; it never goes back."""
 
@@ -84,6 +95,7 @@ class Deal(Generic[L]):
     """As the core was asked; None for what ran before."""
     running: Running
     fits: Fits | None = None
+    rule: Rule | None = None
     number: int = 0
     """Of the request, in the order in which asks were made."""
     stage: DealStage = DealStage.WAITS
@@ -128,6 +140,7 @@ class Asked(NamedTuple, Generic[L]):
     fits: Fits | None
     promise: Promise[L]
     deadline_s: float
+    rule: Rule | None = None
 
 
 class Unanswered(Generic[T]):

@@ -25,7 +25,9 @@ from yunikorn_actors.front.events import LeaseOver, NotPlaced, Placed, WantedBac
 from yunikorn_actors.front.keys import Keys
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
+from yunikorn_actors.front.outbox import ASK_AGAIN
 from yunikorn_actors.front.past import Past
+from yunikorn_actors.front.placement import Whereabouts
 from yunikorn_actors.values.devices import devices_in
 from yunikorn_actors.values.tags import GPU_DEVICES
 
@@ -50,6 +52,7 @@ class Deals(Generic[L]):
         """What is placed, by node; nodes without any have none."""
         self.idle_since: Final[dict[str, float]] = {}
         """Since when each node that is there has been without work, unless it has some."""
+        self.whereabouts: Final[Whereabouts[L]] = Whereabouts()
         self._door = door
         self._links = links
         self._make_lease = make_lease
@@ -71,6 +74,7 @@ class Deals(Generic[L]):
             key=key,
             running=asked.running,
             fits=asked.fits,
+            rule=asked.rule,
             promise=asked.promise,
             deadline_s=asked.deadline_s,
         )
@@ -92,6 +96,8 @@ class Deals(Generic[L]):
         tags = new.allocation_tags
         devices = devices_in(tags) if GPU_DEVICES in tags else ()
         deal.running = dataclasses.replace(deal.running, node_id=new.node_id, devices=devices)
+        if deal.rule is not None and self.whereabouts.placed(deal, new.node_id):
+            self._links.outbox.put(ASK_AGAIN)
         self.hold(deal)
 
     def hold(self, deal: Deal[L]) -> L | None:
@@ -143,6 +149,8 @@ class Deals(Generic[L]):
 
     def _take_back(self, deal: Deal[L]) -> None:
         deal.stage = DealStage.OVER
+        if deal.rule is not None:
+            self.whereabouts.leave(deal)
         self.keys.withdraw(deal)
         self._links.outbox.put(
             si.AllocationAskRelease(
@@ -263,6 +271,8 @@ class Deals(Generic[L]):
             del self.there[node_id]
             if node_id in self.idle_since:
                 self.idle_since[node_id] = time.monotonic()
+        if deal.rule is not None:
+            self.whereabouts.leave(deal)
         self.keys.leave(deal)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from yunikorn_actors import si
 from yunikorn_actors.core.entry import StandIn
 from yunikorn_actors.front.accounts import Accounts, in_words
+from yunikorn_actors.front.books import Deal, DealStage
 from yunikorn_actors.front.deals import Deals
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.lease import BaseLease
@@ -103,6 +104,22 @@ class Hearing(StandIn, Generic[L]):
         deal = self._deals.keys.asked_about(args.allocation_key)
         if deal is None and not self.voice.answers("predicates"):
             return None
+        if deal is None or deal.rule is None:
+            return self._ask_program(deal, args)
+        with self._door.lock:
+            objection = self._deals.whereabouts.objection(deal, args.node_id)
+        if objection:
+            return objection
+        if deal.fits is None and not self.voice.answers("predicates"):
+            return None
+        said = self._ask_program(deal, args)
+        if said:
+            with self._door.lock:
+                if deal.stage is DealStage.WAITS:
+                    self._deals.whereabouts.leave(deal)
+        return said
+
+    def _ask_program(self, deal: Deal[L] | None, args: si.PredicatesArgs) -> str | None:
         watched = nullcontext() if deal is None else self._watch.over(deal, args.node_id)
         with watched:
             said: str | None = self.voice.ask("predicates", args, otherwise=CLOSED)

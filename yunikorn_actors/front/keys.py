@@ -38,7 +38,7 @@ class Keys(Generic[L]):
         self._entered += 1
         deal.number = self._entered
         account.by_core_key[deal.core_key] = deal
-        if deal.fits is not None:
+        if deal.fits is not None or deal.rule is not None:
             self._fits[deal.core_key] = deal
         self._live[deal.core_key] += 1
 
@@ -49,7 +49,7 @@ class Keys(Generic[L]):
             core_key in account.by_core_key
             or core_key in account.withdrawn
             or core_key in self._fits
-            or (deal.fits is not None and self._live[core_key])
+            or (self._live[core_key] and (deal.fits is not None or deal.rule is not None))
         ):
             number += 1
             core_key = f"{deal.key}~{number}"

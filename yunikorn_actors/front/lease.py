@@ -35,6 +35,10 @@ class Running:
     """Whether its room may be taken for others."""
     devices: Sequence[int] = ()
     """The numbers of its devices, if its node tells them apart."""
+    spread: str = ""
+    """As the ask's: others of its application are spread over the nodes with regard to it."""
+    apart_from: Mapping[str, str] = field(default_factory=dict)
+    """As the ask's: attributes of nodes, each with the name of those that are to be apart."""
 
 
 class BaseLease:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from yunikorn_actors.front.deals import Deals
 from yunikorn_actors.front.events import NodeChanged
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
+from yunikorn_actors.front.placement import Place, rule_of
 from yunikorn_actors.front.written import shown
 from yunikorn_actors.values.devices import written
 
@@ -56,6 +57,8 @@ class Nodes(Generic[L]):
         self._accounts = accounts
         self._deals = deals
         self._by_id: dict[str, _Node[L]] = {}
+        self.changes = 0
+        deals.whereabouts.places = self
         self._new: Unanswered[_Node[L]] = Unanswered()
 
     @property
@@ -75,7 +78,7 @@ class Nodes(Generic[L]):
             )
         accounts = self._accounts_of(name, running)
         deals = [
-            Deal(account=account, key=item.key, running=item)
+            Deal(account=account, key=item.key, running=item, rule=rule_of(item))
             for account, item in zip(accounts, running, strict=True)
         ]
         for deal in deals:
@@ -83,6 +86,10 @@ class Nodes(Generic[L]):
         node = self._by_id[name] = _Node(info=info, accepted=accepted, recovered=deals)
         self._deals.idle_since[name] = time.monotonic()
         self._new.asked(name, node)
+        self.changes += 1
+        for deal in deals:
+            if deal.rule is not None:
+                self._deals.whereabouts.enter(deal, name)
         existing = tuple(
             replace(it, allocation_key=deal.core_key)
             for it, deal in zip(info.existing_allocations, deals, strict=True)
@@ -164,6 +171,7 @@ class Nodes(Generic[L]):
         self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
     ) -> None:
         self._find(node_id).is_drained = state == "draining"
+        self.changes += 1
         self._links.outbox.put(si.NodeInfo(node_id=node_id, action=action))
         self._links.readers.tell(NodeChanged(node_id=node_id, state=state))
 
@@ -171,6 +179,7 @@ class Nodes(Generic[L]):
         """Its leases are lost when the core says so."""
         node = self._find(node_id)
         self._forget(node_id)
+        self.changes += 1
         node.accepted.fail(NodeRejected(f"node {node_id!r} was removed before it was there"))
         for deal in node.recovered:
             self._deals.drop(deal)
@@ -188,6 +197,17 @@ class Nodes(Generic[L]):
                 f"there is no node {shown(node_id)}; add_node it first (there: {some})"
             )
         return self._by_id[node_id]
+
+    def place(self, node_id: str) -> Place | None:
+        node = self._by_id.get(node_id)
+        return None if node is None else Place(node_id, node.info.attributes)
+
+    def open_places(self) -> Iterable[Place]:
+        return [
+            Place(name, it.info.attributes)
+            for name, it in self._by_id.items()
+            if it.is_known and not it.is_drained
+        ]
 
     def again(self) -> list[si.NodeInfo]:
         """Return all nodes as they are to be added, each with what runs there.
@@ -234,6 +254,7 @@ class Nodes(Generic[L]):
         leases = [lease for it in node.recovered if (lease := self._deals.hold(it)) is not None]
         node.recovered.clear()
         was_known, node.is_known = node.is_known, True
+        self.changes += 1
         if not was_known:
             self._links.readers.tell(NodeChanged(node_id=said.node_id, state="accepted"))
         node.accepted.keep(leases)
@@ -243,6 +264,7 @@ class Nodes(Generic[L]):
         if node is None:
             return
         self._forget(said.node_id)
+        self.changes += 1
         for deal in node.recovered:
             self._deals.drop(deal)
         reason = " ".join(said.reason.split())

@@ -34,8 +34,15 @@ AHEAD_MAX: Final = 2
 each other. Behind them a program does not wait for answers: what it writes is gathered, and left to
 the outbox's thread, because many items in one request cost a third of as many requests."""
 
+
+class AskAgain(NamedTuple):
+    """A request without content: no earlier no to a question of the core holds any longer."""
+
+
+ASK_AGAIN: Final = AskAgain()
 Item = (
-    si.NodeInfo
+    AskAgain
+    | si.NodeInfo
     | si.AddApplicationRequest
     | si.RemoveApplicationRequest
     | si.AllocationAsk
@@ -61,6 +68,7 @@ _PLACES: Final[dict[type, _Place]] = {
     si.AllocationAsk: _Place("allocation", 0),
     si.AllocationAskRelease: _Place("allocation", 1),
     si.AllocationRelease: _Place("allocation", 2),
+    AskAgain: _Place("allocation", 3),
 }
 
 
@@ -252,7 +260,7 @@ class Outbox:
 def _is_ending(item: Item) -> TypeGuard[Ending]:
     if isinstance(item, si.NodeInfo):
         return item.action is si.ActionFromRM.DECOMISSION
-    return not isinstance(item, si.AddApplicationRequest | si.AllocationAsk)
+    return not isinstance(item, si.AddApplicationRequest | si.AllocationAsk | AskAgain)
 
 
 def _may_follow(last: Item, item: Item) -> bool:
