@@ -7,7 +7,7 @@ import pytest
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Search
-from yunikorn_actors.lab.faults import FAULTS
+from yunikorn_actors.lab.faults import USUAL_FAULTS
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.shrink_document import minimal
 from yunikorn_actors.lab.tape import parse_tape
@@ -22,7 +22,7 @@ def found(file: str, seed: int, faults: tuple[str, ...] = ()) -> Finding:
 
 @pytest.mark.usefixtures("nodes_unchecked")
 @pytest.mark.parametrize("seed", range(1, 6))
-@pytest.mark.parametrize("faults", [(), tuple(FAULTS)])
+@pytest.mark.parametrize("faults", [(), USUAL_FAULTS])
 def test_a_race_is_made_small(small: str, seed: int, faults: tuple[str, ...]) -> None:
     finding = found(small, seed, faults)
     assert len(finding.tape.entries) <= 2

@@ -8,6 +8,7 @@ which of them may come together.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from yunikorn_actors.drivers.simulator.checkers import states_in
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import event_timer as e
 from yunikorn_actors.messages import predicates as p
@@ -156,6 +157,9 @@ class _Reading:
             for place, first in enumerate(kinds):
                 for second in kinds[place + 1 :]:
                     self.note(BATCHES, f"{first.__name__}, {second.__name__}")
+        self._note_flights()
+
+    def _note_flights(self) -> None:
         if any(self._is_full(steps) for steps in self._in_flight.values()):
             self.note(BOUNDS, "inflight_max")
 
@@ -170,6 +174,17 @@ class _Reading:
         return False
 
     # -- facts
+
+    def restored(self, _: Delivery, message: restart.CoreRestored) -> None:
+        """Another core begins with what is on the disk, which may be less than was published."""
+        self._note_flights()
+        for book in (self._in_flight, self._proposed, self._expiries, self._states):
+            book.clear()
+        for life, state in states_in(message).items():
+            for app in state.applications.values():
+                self._states[*life, app.serial] = app.state
+            for serial, ended in state.finished.items():
+                self._states[*life, serial] = ended.state
 
     def appended(self, delivery: Delivery, message: s.FactsAppended) -> None:
         if delivery.mailbox != EVENT_PUBLISHER:
@@ -259,6 +274,7 @@ class _Reading:
 
 
 _OF_MESSAGE: Final[dict[type, Callable[[_Reading, Delivery, Any], None]]] = {
+    restart.CoreRestored: _Reading.restored,
     s.FactsAppended: _Reading.appended,
     s.ProposeAllocations: _Reading.proposed,
     s.ProposalRejected: _Reading.rejected,

@@ -256,6 +256,16 @@ def _could_run_on(planner: Planner, ask: AskView, node_id: str) -> bool:
     return check(planner.state, proposal) is None
 
 
+def states_in(message: CoreRestored) -> dict[tuple[str, int], PartitionState]:
+    """Make the partitions that a core begins with, by their names and epochs."""
+    states: dict[tuple[str, int], PartitionState] = {}
+    for known in message.registered.managers:
+        for name, epoch in known.epochs.items():
+            state = states[name, epoch] = PartitionState(name)
+            restore(state, message.images[name])
+    return states
+
+
 class DecisionChecker:
     """Check that no decision is for a finished application or beyond a limit (G22, G23).
 
@@ -271,18 +281,12 @@ class DecisionChecker:
         if delivery.mailbox != CONTEXT:
             return
         if isinstance(delivery.message, CoreRestored):
-            self._begin_with(delivery.message)
+            self._replicas.update(states_in(delivery.message))
         for effect in simulator.effects:
             if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
                 told = effect.message
                 if isinstance(told, FactsAppended):
                     _fail(self._follow(told), delivery)
-
-    def _begin_with(self, message: CoreRestored) -> None:
-        for known in message.registered.managers:
-            for name, epoch in known.epochs.items():
-                replica = self._replicas[name, epoch] = PartitionState(name)
-                restore(replica, message.images[name])
 
     def _follow(self, message: FactsAppended) -> list[str]:
         life = (message.partition, message.epoch)

@@ -73,7 +73,7 @@ BOUNDS = (
         kind=Kind.BOUND,
         source="off by one",
         wrong="Where one decision may be in flight none is made.",
-        where=PlanningLoop.next_cycle,
+        where=PlanningLoop._next_cycle,
         old=">= self._settings.inflight_max",
         new=">= self._settings.inflight_max - 1",
     ),

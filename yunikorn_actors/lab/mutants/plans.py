@@ -38,8 +38,8 @@ PLANS = (
         source="a case left out",
         wrong="A gang whose commitment has lapsed never has its turn again.",
         where=Placer.plan,
-        old="(self._next(proposals) or self._admitter.offer_lapsed())",
-        new="self._next(proposals)",
+        old=" or (admitter.lapsed and admitter.offer_lapsed())",
+        new="",
     ),
     Mutant(
         id="M165",

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, Final
 
 from yunikorn_actors.config import ExtraConfig
+from yunikorn_actors.drivers.simulator.checkers import states_in
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.random_draw import Draw
@@ -52,7 +53,6 @@ from yunikorn_actors.state.facts import (
 )
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import ROOT
-from yunikorn_actors.state.snapshot import restore
 
 _FOREIGN: Final = (ForeignAllocationPut, ForeignAllocationRemoved)
 """Put again, it is reported as if it were another one, so it cannot be counted."""
@@ -312,12 +312,9 @@ class Told(Oracle):
     def _begin(self, message: CoreRestored) -> None:
         """Take up what is true then: of what another core told last, the disk may not have all."""
         self._readers.clear()
-        for known in message.registered.managers:
-            for name, epoch in known.epochs.items():
-                state = PartitionState(name)
-                restore(state, message.images[name])
-                reader = self._readers[name, epoch] = _Reader()
-                reader.begin_with(state)
+        for life, state in states_in(message).items():
+            reader = self._readers[life] = _Reader()
+            reader.begin_with(state)
 
     def at_rest(self, world: World) -> None:
         self._look(world, "at rest")
