@@ -305,7 +305,9 @@ def test_what_a_machine_wants_after_the_stop_is_not_done(ours: Callable[[], list
     ):
         core._inside.carry_out(actor, effect)
     for address in ("b", "reply:1"):
-        core._inside.send(actor, address, Do(label="lost"))
+        message = Do(label="lost")
+        assert not core._actors.tell(address, Envelope("a", message, *actor.at))
+        core._inside.send_elsewhere(actor, address, message)
     assert [] == notebook.notes
     assert [] == ours()
 

@@ -20,7 +20,7 @@ class DeferredInterrupt:
     def __enter__(self) -> Self:
         # As `signal` has them they make enumerations of what they are given: 15 times the cost, and
         # this is paid at every call of the main thread.
-        if is_main() and _signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if _signal.getsignal(signal.SIGINT) is signal.default_int_handler and is_main():
             self._is_deferred = True
             _signal.signal(signal.SIGINT, self._note)
         return self

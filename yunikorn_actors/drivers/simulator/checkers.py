@@ -178,7 +178,7 @@ class ViewChecker:
                 if scheduler.loop.has_token:
                     faults.extend(_resting_too_long(scheduler.planner, simulator.now_ns))
                 faults.extend(
-                    self._unresolved(address, scheduler.planner, plans=scheduler.loop.has_token)
+                    self._unresolved(address, scheduler.planner, plans=scheduler.loop.may_plan)
                 )
             if partition.schedulers and holders != 1:
                 faults.append(f"{holders} schedulers of {name} have the token at rest")

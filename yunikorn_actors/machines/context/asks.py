@@ -80,12 +80,13 @@ def take_item(turn: Turn, item: AskItem) -> None:
         return
     if _is_back(turn, item) or _is_rejected(turn, item):
         return
-    app = turn.state.applications[item.spec.application_id]
-    turn.partition.rejections.forget(app.id, item.spec.key)
+    spec = item.spec
+    app = turn.state.applications[spec.application_id]
+    turn.partition.rejections.forget(spec.application_id, spec.key)
     if item.node_id:
         _take_report(turn, app, item, announced=True)
     else:
-        _take_ask(turn, app, item.spec)
+        _take_ask(turn, app, spec)
 
 
 def recover(turn: Turn, node_id: str, item: AskItem) -> None:
@@ -100,7 +101,8 @@ def recover(turn: Turn, node_id: str, item: AskItem) -> None:
 
 def _is_back(turn: Turn, item: AskItem) -> bool:
     """Whether this is the report of work that the core knew before it was restarted."""
-    allocation = take_awaited(turn, item)
+    awaited = turn.partition.awaited
+    allocation = None if awaited is None else take_awaited(turn, awaited, item)
     if allocation is None:
         return False
     _resize(turn, turn.state.applications[item.spec.application_id], (allocation.uuid,), item.spec)

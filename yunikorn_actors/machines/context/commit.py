@@ -75,7 +75,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     refusal = check_node(state.nodes.get(proposal.node_id), ask.spec, proposal.devices)
     if refusal is not None:
         return refusal
-    own = own_earmark(state, ask, proposal.node_id)
+    own = own_earmark(state, ask, proposal.node_id) if ask.reserved else None
     refusal = check_quotas(state, app, ask.spec, own)
     return refusal or check_limits(app, ask.spec.resource)
 

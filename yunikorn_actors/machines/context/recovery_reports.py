@@ -7,6 +7,7 @@ is asked back has ended, so the ask waits again. This needs the node first: with
 nobody knows whether the placement arrived.
 """
 
+from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.endings import ask_back
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.unit_of_work import Turn
@@ -29,11 +30,9 @@ def is_application_back(turn: Turn, application_id: str) -> bool:
     return awaited is not None and app is not None and awaited.takes_application(app)
 
 
-def take_awaited(turn: Turn, item: AskItem) -> Allocation | None:
+def take_awaited(turn: Turn, awaited: Awaited, item: AskItem) -> Allocation | None:
     """Return the awaited allocation that is reported, if it is one; it is not awaited any more."""
-    awaited, spec = turn.partition.awaited, item.spec
-    if awaited is None:
-        return None
+    spec = item.spec
     app = turn.state.applications.get(spec.application_id)
     ask = None if app is None else app.asks.get(spec.key)
     if app is None or ask is None or not item.node_id:

@@ -387,9 +387,7 @@ class RmProxy:
         return self._answer(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
 
     def _on_send_events(self, message: rm.SendEvents) -> list[Effect]:
-        deliveries = self._deliveries.get(message.rm_id)
-        events = CallSendEvent(events=message.events)
-        return [] if deliveries is None else deliveries.deliver(events)
+        return self._call(message.rm_id, CallSendEvent(events=message.events))
 
     def _on_rm_part_ahead(self, message: rm.RMPartAhead) -> list[Effect]:
         if message.rm_id in self._deliveries:
@@ -407,6 +405,9 @@ class RmProxy:
                     return []
                 del self._parts[rm_id]
                 call = parts.together()
+        return self._call(rm_id, call)
+
+    def _call(self, rm_id: str, call: Message) -> list[Effect]:
         deliveries = self._deliveries.get(rm_id)
         return [] if deliveries is None else deliveries.deliver(call)
 

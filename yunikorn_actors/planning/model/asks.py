@@ -44,7 +44,8 @@ class Asks:
         self._wakes.amounts_changed(app.leaf)
 
     def unwatch(self, view: AskView) -> None:
-        self.withdraw(view)
+        if view.open or view.waiting:
+            self.withdraw(view)
         # A decision in flight still has this view: its owner must not let the ask wait again.
         view.gone = True
         self.set_aside.pop(view, None)

@@ -297,7 +297,8 @@ class Placer:
         for limit in flight.limits:
             limit.resolve(app, flight.resource)
             model.participants.wake(limit)
-        model.participants.started(app)
+        if app.starting:
+            model.participants.started(app)
 
     def _let_go(self, flight: InFlight) -> None:
         self._resolve(flight)
