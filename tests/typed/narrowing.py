@@ -1,12 +1,15 @@
 """What a type checker knows of a program; `.ci/types` has mypy and pyright read it, nobody runs it."""
 
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from typing import Literal, assert_never, assert_type
 
 from yunikorn_actors import (
     AllocationSaid,
+    Application,
     ApplicationChanged,
     ApplicationSaid,
+    AsyncApplication,
     AsyncEvent,
     AsyncLease,
     AsyncScheduler,
@@ -19,6 +22,7 @@ from yunikorn_actors import (
     EventStream,
     Lease,
     LeaseOver,
+    Node,
     NodeChanged,
     NodeSaid,
     NotPlaced,
@@ -27,6 +31,7 @@ from yunikorn_actors import (
     Responses,
     Scheduler,
     SchedulerCore,
+    WaitingSum,
     WantedBack,
     Why,
     si,
@@ -112,6 +117,14 @@ def front(scheduler: Scheduler) -> None:
             assert_type(event, Event)
             events(event)
             events_by_class(event)
+    app = scheduler.application("a", user="ann", gang={"w": {"count": 2, "priority": 3}})
+    assert_type(scheduler.applications["a"], Application)
+    assert_type(scheduler.nodes["n"], Node[Lease])
+    assert_type(scheduler.nodes["n"].idle_since, float | None)
+    assert_type(scheduler.waiting(), tuple[WaitingSum, ...])
+    assert_type(app.ask("t", vcore=1, deadline="10m"), Future[Lease])
+    assert_type(app.ask("u", vcore=1, count=2, deadline=5), list[Future[Lease]])
+    assert_type(app.explain("t").cause, Cause | None)
 
 
 async def front_on_a_loop(scheduler: AsyncScheduler) -> None:
@@ -120,6 +133,10 @@ async def front_on_a_loop(scheduler: AsyncScheduler) -> None:
             assert_type(event, AsyncEvent)
             if event.kind == "placed":
                 assert_type(event.lease, AsyncLease)
+    assert_type(scheduler.applications["a"], AsyncApplication)
+    assert_type(scheduler.nodes["n"].leases, list[AsyncLease])
+    assert_type(await scheduler.waiting(), tuple[WaitingSum, ...])
+    assert_type(await scheduler.applications["a"].ask("t", vcore=1, deadline=5), AsyncLease)
 
 
 def questions(core: SchedulerCore) -> None:

@@ -50,6 +50,13 @@ class Members(NamedTuple):
 
 _TREATED: Final = ("priority", "may_preempt", "preemptible", "required_node", "gpu_model", "tags")
 _WORDS: Final = ("count", *_TREATED)
+_ELSEWHERE: Final = {
+    "ask": frozenset({"deadline", "fits", "group", "key", "originator"}),
+    "application": frozenset(
+        {"fallback", "gang_style", "queue", "running", "stays", "timeout", "user"}
+    ),
+}
+"""Words of a call that would be resource types here."""
 _OTHER_NAMES: Final = dict.fromkeys(
     ("number", "size", "replicas", "members", "instances", "min_member", "minMember"), "count"
 )
@@ -70,8 +77,9 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
     what = f"gang: {name}"
     if not isinstance(written, Mapping):
         raise InvalidRequest(f"{what}: must be a mapping such as {{'count': 4, 'vcore': 2}}")
-    if "fits" in written:
-        raise InvalidRequest(f"{what}: fits is for ask(...); a group takes required_node")
+    for call, words in _ELSEWHERE.items():
+        for word in words & written.keys():
+            raise InvalidRequest(f"{what}: {word} is for {call}(...), not for a group")
     rest = dict(written)
     count = read_count(what, rest.pop("count", 1))
     said = {word: rest.pop(word) for word in _TREATED if word in rest}
