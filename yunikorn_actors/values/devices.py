@@ -95,6 +95,11 @@ def written(devices: Iterable[int]) -> str:
     return ",".join(map(str, devices))
 
 
+def with_devices(tags: Mapping[str, str], devices: Devices) -> dict[str, str]:
+    """Return the tags of an allocation as others are shown them."""
+    return {**tags, GPU_DEVICES: written(devices)} if devices else dict(tags)
+
+
 def devices_in(tags: Mapping[str, str]) -> Devices:
     """Read the devices of an allocation from its tags; empty if they name none."""
     text = tags.get(GPU_DEVICES)

@@ -12,7 +12,7 @@ from yunikorn_actors import si
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.applications import ApplicationSpec
-from yunikorn_actors.values.devices import Devices, written
+from yunikorn_actors.values.devices import Devices, with_devices
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.resource import Resource, shared
 
@@ -243,12 +243,9 @@ def _said(
     resource: si.Resource,
     devices: Devices,
 ) -> si.Allocation:
-    tags = dict(spec.tags)
-    if devices:
-        tags[si.constants.GPU_DEVICES] = written(devices)
     return si.Allocation(
         allocation_key=spec.key,
-        allocation_tags=tags,
+        allocation_tags=with_devices(spec.tags, devices) if devices else dict(spec.tags),
         uuid=uuid,
         resource_per_alloc=resource,
         priority=spec.priority,

@@ -20,6 +20,7 @@ from yunikorn_actors.state.applications import (
 from yunikorn_actors.state.resource_seconds import ResourceSeconds, UsageHistory
 from yunikorn_actors.state.swap import TaskGroup
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.devices import with_devices
 from yunikorn_actors.values.masking import masked
 
 ASKS_AT_ONCE: Final = 1_000
@@ -221,7 +222,7 @@ def allocation(it: Allocation, app: Application, notes: Notes) -> Value:
     return lean(
         {
             "allocationKey": spec.key,
-            "allocationTags": masked_texts(spec.tags),
+            "allocationTags": masked_texts(with_devices(spec.tags, it.devices)),
             "requestTime": requested_ns,
             "allocationTime": it.allocated_ns,
             "allocationDelay": it.allocated_ns - requested_ns,
