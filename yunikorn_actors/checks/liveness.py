@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from yunikorn_actors.checks.decision_rules import overfills
 from yunikorn_actors.checks.gang_decisions import committed, unplaced
 from yunikorn_actors.config import ApplicationSortPolicy, GangAdmission
-from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.applications import (
     SCHEDULABLE,
     Application,
@@ -21,7 +21,9 @@ from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.placement import is_tagged
+from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.resource import fits_in
+from yunikorn_actors.values.tags import GPU
 
 Refuses = Callable[[str, str], bool]
 """Whether the resource manager refuses this ask on this node."""
@@ -69,7 +71,7 @@ def _could_go_on(state: PartitionState, app: Application, ask: Ask, refuses: Ref
     else:
         group = _placeholders(app, spec.task_group)
         if group:
-            return any(_could_swap(ask, item, refuses) for item in group)
+            return any(_could_swap(state, ask, item, refuses) for item in group)
     if any(overfills(state, app, ask)):
         return False
     return any(
@@ -85,7 +87,7 @@ def _placeholders(app: Application, task_group: str) -> list[Allocation]:
     ]
 
 
-def _could_swap(ask: Ask, placeholder: Allocation, refuses: Refuses) -> bool:
+def _could_swap(state: PartitionState, ask: Ask, placeholder: Allocation, refuses: Refuses) -> bool:
     """In its place no other room is needed."""
     spec = ask.spec
     return (
@@ -93,6 +95,7 @@ def _could_swap(ask: Ask, placeholder: Allocation, refuses: Refuses) -> bool:
         and fits_in(spec.resource, placeholder.resource)
         and spec.may_run_on(placeholder.node_id)
         and not refuses(spec.key, placeholder.node_id)
+        and _are_such(state.nodes[placeholder.node_id], spec)
     )
 
 
@@ -126,4 +129,25 @@ def _has_room(node: Node, ask: Ask) -> bool:
     spec = ask.spec
     if node.reservations or not fits_in(spec.resource, node.available):
         return False
+    if not _has_devices(node, spec):
+        return False
     return spec.required_node == node.id if spec.required_node else node.is_schedulable
+
+
+def _are_such(node: Node, spec: AskSpec) -> bool:
+    """Whether devices of this node could be the ask's, were they free."""
+    amount = spec.resource.get(GPU, 0)
+    if amount <= 0:
+        return True
+    if spec.gpu_model and node.model not in spec.gpu_model.split("|"):
+        return False
+    return node.parts is None or amount < WHOLE or amount % WHOLE == 0
+
+
+def _has_devices(node: Node, spec: AskSpec) -> bool:
+    amount, parts = spec.resource.get(GPU, 0), node.parts
+    if amount <= 0 or parts is None or not _are_such(node, spec):
+        return _are_such(node, spec)
+    if amount < WHOLE:
+        return max(parts, default=0) >= amount
+    return sum(part >= WHOLE for part in parts) * WHOLE >= amount

@@ -16,8 +16,9 @@ from yunikorn_actors.messages.rm_events import NodeItem, RMUpdateNode
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.devices import DEVICES_MAX, WHOLE
 from yunikorn_actors.values.resource import Resource
-from yunikorn_actors.values.tags import NODE_PARTITION, NODE_READY_ATTRIBUTE
+from yunikorn_actors.values.tags import GPU, GPU_DEVICES, NODE_PARTITION, NODE_READY_ATTRIBUTE
 
 _READY: Final = {"true": True, "false": False}
 
@@ -66,14 +67,15 @@ def _after(known: _Nodes, items: Sequence[NodeItem]) -> _Nodes:
     for item in items:
         node = nodes.get(item.node_id)
         if item.action in {ActionFromRM.CREATE, ActionFromRM.CREATE_DRAIN}:
-            if node is None and _is_sound(item):
+            if node is None and _is_sound(item) and _agrees(_created(item)):
                 nodes[item.node_id] = _created(item)
         elif node is None:
             continue
         elif item.action is ActionFromRM.DECOMISSION:
             del nodes[item.node_id]
         elif item.action is ActionFromRM.UPDATE:
-            nodes[item.node_id] = _updated(node, item)
+            updated = _updated(node, item)
+            nodes[item.node_id] = updated if _agrees(updated) else node
         elif item.action is ActionFromRM.DRAIN_NODE:
             nodes[item.node_id] = node._replace(drained=True)
         elif item.action is ActionFromRM.DRAIN_TO_SCHEDULABLE:
@@ -84,6 +86,15 @@ def _after(known: _Nodes, items: Sequence[NodeItem]) -> _Nodes:
 def _is_sound(item: NodeItem) -> bool:
     amounts = (*(item.capacity or {}).values(), *(item.occupied or {}).values())
     return min(amounts, default=0) >= 0
+
+
+def _agrees(said: _Said) -> bool:
+    """Whether it has a thousand of its devices for each that it tells of, if it tells of any."""
+    text = said.attributes.get(GPU_DEVICES)
+    if text is None:
+        return True
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(DEVICES_MAX))
+    return is_number and said.capacity.get(GPU, 0) == int(text) * WHOLE
 
 
 def _amounts(resource: Resource | None) -> Resource:

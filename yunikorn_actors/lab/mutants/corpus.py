@@ -3,7 +3,8 @@
 M01 to M24 are bugs of schedulers that are widely known. Those from M100 on are slips of the kind
 that reviews miss; those from M200 on were planted when all notices were recorded, worlds were drawn
 and coverage was measured. Those from M300 on are of a set whose author had not read the
-laboratory: they had not been seen, and each stands for a class that is judged since.
+laboratory: they had not been seen, and each stands for a class that is judged since. Those from
+M401 on are about devices.
 """
 
 from typing import Final, NamedTuple
@@ -11,6 +12,7 @@ from typing import Final, NamedTuple
 from yunikorn_actors.lab.mutants.applications import APPLICATIONS
 from yunikorn_actors.lab.mutants.bounds_reached import BOUNDS
 from yunikorn_actors.lab.mutants.cluster_channels import CLUSTER
+from yunikorn_actors.lab.mutants.devices import DEVICES
 from yunikorn_actors.lab.mutants.event_records import EVENT_RECORDS
 from yunikorn_actors.lab.mutants.gangs import GANGS
 from yunikorn_actors.lab.mutants.gate_checks import GATES
@@ -39,6 +41,7 @@ _BY_KIND: Final = (
     *EVENT_RECORDS,
     *READ_SIDE,
     *CLUSTER,
+    *DEVICES,
 )
 CORPUS: Final = tuple(
     sorted((*_BY_PART, *_BY_KIND), key=lambda mutant: (len(mutant.id), mutant.id))

@@ -1,0 +1,92 @@
+"""Defects of devices: taken twice, not given back, shared though they are whole, of any model."""
+
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.preemption import device_room
+from yunikorn_actors.state import devices as of_nodes
+from yunikorn_actors.state.changes import allocations as work_changes
+from yunikorn_actors.state.changes import gangs as gang_changes
+from yunikorn_actors.values import devices
+
+DEVICES = (
+    Mutant(
+        id="M401",
+        kind=Kind.PLANNER,
+        source="devices of decisions in flight",
+        wrong="A plan counts what the replica has free, and not what its decisions have taken.",
+        where=NodeView.parts,
+        old="if parts is None or not self.coming:",
+        new="if True:",
+        held_by="tests/races/test_devices.py::test_devices_on_their_way_are_taken",
+        unseen="Context refuses what is taken twice, and the plan is made again.",
+    ),
+    Mutant(
+        id="M402",
+        source="a report crosses a decision",
+        wrong="Context commits the devices that were proposed, whoever has them by now.",
+        where=of_nodes.are_free,
+        old="and hold(free, devices, amount)",
+        new="and bool(devices)",
+        held_by="tests/races/test_devices.py::test_a_report_takes_the_device_that_was_decided_for_an_ask",
+        unseen="A report has to take a device while a decision for it is on its way.",
+    ),
+    Mutant(
+        id="M403",
+        source="devices that are not given back",
+        wrong="The devices of work that ends stay taken.",
+        where=work_changes._leave,
+        old="    if allocation.devices:\n",
+        new="    if allocation.devices and allocation.releasing is not None:\n",
+    ),
+    Mutant(
+        id="M404",
+        kind=Kind.GANG,
+        source="devices of a swap to another node",
+        wrong="A swap that is called off keeps the devices that it held on the other node.",
+        where=gang_changes.let_out,
+        old="    if incoming.devices:\n",
+        new="    if False:\n",
+        held_by="tests/races/test_devices.py::test_a_swap_that_is_called_off_gives_the_devices_back",
+        unseen="A member has to move to devices of another node, and to be called off.",
+    ),
+    Mutant(
+        id="M405",
+        kind=Kind.PLANNER,
+        source="a whole device that is shared",
+        wrong="A whole device is taken for idle as long as half of it is free.",
+        where=devices.pick,
+        old="if part >= WHOLE]",
+        new="if part >= WHOLE // 2]",
+    ),
+    Mutant(
+        id="M406",
+        kind=Kind.GUARANTEE,
+        source="victims in vain",
+        wrong="Victims go that free the amount, on several devices, and no device for the ask.",
+        where=device_room.targets,
+        old="if amount <= 0 or not parts or pick(parts, amount) is not None:",
+        new="if True:",
+        held_by="tests/races/test_devices.py::test_victims_make_room_on_one_device",
+        unseen="Victims that free no device have to be the first choice; Context refuses them.",
+    ),
+    Mutant(
+        id="M407",
+        kind=Kind.GANG,
+        source="devices of a placeholder",
+        wrong="A member that takes a placeholder's place has other devices than that had.",
+        where=of_nodes.taken_over,
+        old="placeholder.devices[",
+        new="tuple(device ^ 1 for device in placeholder.devices)[",
+        held_by="tests/races/test_devices.py::test_a_smaller_member_has_one_of_the_whole_devices",
+        unseen="Which devices a member has is its own affair, as far as the invariants go.",
+    ),
+    Mutant(
+        id="M408",
+        kind=Kind.PLANNER,
+        source="a model that nobody asked about",
+        wrong="A planner chooses devices of any model.",
+        where=NodeView.devices_for,
+        old="if not is_of_model(self.node.model, shape.gpu_model):",
+        new="if False:",
+    ),
+)
