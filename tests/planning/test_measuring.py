@@ -72,7 +72,7 @@ def test_a_queue_that_comes_meanwhile_is_measured_too() -> None:
     planner.plan(100, 1)
     new = planner.model.tree.queues.pop("root.q0")
     planner.model.tree.queues["root.q0"] = new
-    new.denominators = {"vcore": -1}
+    new.due = {"vcore": -1}
     planner.plan(100, 2)
     assert not marks.is_stale
-    assert new.denominators != {"vcore": -1}
+    assert new.due != {"vcore": -1}

@@ -38,6 +38,7 @@ STRINGS = {
     "APP_TAG_CREATION_TIME": "yunikorn.apache.org/creationTime",
     "APP_TAG_CREATE_FORCE": "application.create.force",
     "TAG_PREDICATES": "predicates",
+    "TAG_RUNTIME": "yunikorn-actors/runtime",
     "APP_TAG_QUEUE_FALLBACK": "application.queue.fallback",
     "APP_TAG_STATE_AWARE_DISABLE": "application.stateaware.disable",
     "APP_TAG_NAMESPACE_RESOURCE_QUOTA": "namespace.resourcequota",

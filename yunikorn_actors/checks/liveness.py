@@ -1,8 +1,8 @@
 """What must come about when everything has been handled: nothing waits that could go on (G29, G30).
 
 Derived from the smallest parts of the state and not from the checks that hold an ask back, as those
-may be what is wrong. It errs on the side of silence: where reservations, promises or an order of
-starting have a say, an ask that waits is left alone.
+may be what is wrong. It errs on the side of silence: where reservations, promises, a policy or an
+order of starting have a say, an ask that waits is left alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,6 +55,7 @@ def _may_go_on(app: Application) -> bool:
     properties = app.queue.properties
     return (
         properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE
+        and not properties.application_policy
         and not properties.backoff_count
         and not any(any(level.earmarked.values()) for level in app.queue.lineage)
     )

@@ -16,6 +16,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.priorities import NO_PRIORITY
 from yunikorn_actors.planning.model.views import AppView, Kind, Lane, QueueView, Rank, order_of
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.policies.folds import is_part_of_gang
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.gangs import waits_for_gang
 from yunikorn_actors.state.gates import has_room
@@ -254,6 +255,12 @@ def _asks(model: Model, apps: Apps) -> Iterator[str]:
             wanted = max(0, ask.remaining - inflight)
             if wanted and (_waits_for_gang(app, ask) or view in model.set_aside):
                 wanted = 0
+            if (
+                app.leaf.decider.gate
+                and view is not None
+                and not is_part_of_gang(app.app, ask.spec)
+            ):
+                wanted = min(wanted, int(view.is_let_in))
             if kept != wanted:
                 yield f"ask {key}: {kept} may be tried, {ask.remaining} wait, {inflight} in flight"
 

@@ -25,6 +25,7 @@ from yunikorn_actors.config.model import (
     SchedulerConfig,
     TemplateConfig,
 )
+from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.config.properties import (
     ApplicationSortPolicy,
     GangAdmission,
@@ -51,6 +52,7 @@ __all__ = [
     "LimitConfig",
     "NodeSortConfig",
     "PartitionConfig",
+    "PolicyNames",
     "PreemptionPolicy",
     "PreemptionUnit",
     "QueueConfig",
@@ -83,18 +85,18 @@ partitions:
 _CHECKSUM: Final = re.compile("checksum: [0-9A-Fa-f]{64}")
 
 
-def parse_config(text: str) -> SchedulerConfig:
+def parse_config(text: str, names: PolicyNames = SHIPPED_NAMES) -> SchedulerConfig:
     """Read and check a configuration; a blank text stands for the built-in default."""
-    return _read(text)[0]
+    return _read(text, names)[0]
 
 
-def warnings_in(text: str) -> tuple[Fault, ...]:
+def warnings_in(text: str, names: PolicyNames = SHIPPED_NAMES) -> tuple[Fault, ...]:
     """Read a configuration as `parse_config` does; tell what is legal and can hardly be meant."""
-    return _read(text)[1]
+    return _read(text, names)[1]
 
 
 @lru_cache(maxsize=4)
-def _read(text: str) -> tuple[SchedulerConfig, tuple[Fault, ...]]:
+def _read(text: str, names: PolicyNames) -> tuple[SchedulerConfig, tuple[Fault, ...]]:
     """Keep the last few: one text comes with every registration anew, the default with every core.
 
     The warnings belong to the text; the configuration that travels is without them.
@@ -103,11 +105,11 @@ def _read(text: str) -> tuple[SchedulerConfig, tuple[Fault, ...]]:
     from yunikorn_actors.config.schema import read_document  # noqa: PLC0415
 
     if not text.strip():
-        return _read(DEFAULT_TEXT)
+        return _read(DEFAULT_TEXT, names)
     written, faults = read_document(text)
     if faults:
-        refuse_any(chain(faults, value_faults(written)))
-    partitions = validated(written)
+        refuse_any(chain(faults, value_faults(written, names)))
+    partitions = validated(written, names)
     config = SchedulerConfig(
         partitions=tuple(partition_config(partition) for partition in partitions),
         checksum=checksum_of(text),

@@ -57,6 +57,8 @@ class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
     """The properties of one queue as the scheduler reads them."""
 
     application_sort_policy: ApplicationSortPolicy = ApplicationSortPolicy.FIFO
+    application_policy: str = ""
+    """What is written instead of one of these: the name of a policy, if there is such a one."""
     application_sort_priority: bool = True
     priority_fence: bool = False
     priority_offset: int = 0
@@ -71,14 +73,22 @@ class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
     quota_preemption_delay_ns: int = 0
     """0 is never."""
     queue_sort_policy: QueueSortPolicy = QueueSortPolicy.FAIR
+    queue_policy: str = ""
     gang_admission: GangAdmission = GangAdmission.HOLD
     reservation_max_nodes_percent: int = 5
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "QueueProperties":
         """Read effective properties."""
-        read = ((by.field, by.parse(properties.get(key, ""))) for key, by in READERS.items())
-        return convert({field: value for field, value in read if value is not None}, cls)
+        values: dict[str, object] = {}
+        for key, by in READERS.items():
+            text = properties.get(key, "")
+            value = by.parse(text)
+            if value is not None:
+                values[by.field] = value
+            elif text and key in POLICY_OF:
+                values[POLICY_OF[key]] = text
+        return convert(values, cls)
 
 
 def effective_properties(
@@ -202,9 +212,17 @@ def _choice(field: str, parse: Parser, *words: str) -> Reader:
 
 _DURATION_WORDS: Final = "a duration above 0 such as 30s or 1h30m"
 
+APPLICATION_SORT_POLICY: Final = "application.sort.policy"
+QUEUE_SORT_POLICY: Final = "queue.sort.policy"
+POLICY_OF: Final = {
+    APPLICATION_SORT_POLICY: "application_policy",
+    QUEUE_SORT_POLICY: "queue_policy",
+}
+"""The properties that may name a policy, and the field of the name."""
+
 # The sort policy of applications alone minds the case.
 READERS: Final[dict[str, Reader]] = {
-    "application.sort.policy": _choice(
+    APPLICATION_SORT_POLICY: _choice(
         "application_sort_policy", _one_of(ApplicationSortPolicy), *ApplicationSortPolicy
     ),
     "application.sort.priority": _choice(
@@ -230,7 +248,7 @@ READERS: Final[dict[str, Reader]] = {
     "quota.preemption.delay": Reader(
         "quota_preemption_delay_ns", _duration_or_never, "a duration such as 30s; 0 is never"
     ),
-    "queue.sort.policy": _choice(
+    QUEUE_SORT_POLICY: _choice(
         "queue_sort_policy", _ignoring_case(_one_of(QueueSortPolicy)), *QueueSortPolicy
     ),
     "gang.admission": _choice(

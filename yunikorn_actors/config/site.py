@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.config.fault import Fault
 from yunikorn_actors.config.names import ROOT
+from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.config.written import WrittenLimit, WrittenPartition, WrittenQueue
 from yunikorn_actors.values.ids import DEFAULT_PARTITION
 
@@ -45,6 +46,8 @@ class PartitionSite(Struct, frozen=True, kw_only=True):
     name: str
     written: WrittenPartition
     root: Site
+    names: PolicyNames
+    """The policies that it may name."""
 
     @property
     def path(self) -> str:
@@ -54,7 +57,7 @@ class PartitionSite(Struct, frozen=True, kw_only=True):
         return Fault(line=line, path=self.path, what=what, remedy=remedy)
 
 
-def site_of(partition: WrittenPartition) -> PartitionSite:
+def site_of(partition: WrittenPartition, names: PolicyNames) -> PartitionSite:
     """Put the queues of a partition below one root, which takes over the partition's limits."""
     root = _root(partition)
     if partition.limits and not root.limits:
@@ -64,6 +67,7 @@ def site_of(partition: WrittenPartition) -> PartitionSite:
         name=DEFAULT_PARTITION if is_default else partition.name,
         written=partition,
         root=_placed(root, ""),
+        names=names,
     )
 
 

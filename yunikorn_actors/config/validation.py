@@ -20,24 +20,27 @@ from yunikorn_actors.config.limits import (
 from yunikorn_actors.config.names import QUEUE_CHARACTERS, RECOVERY_QUEUE, is_queue_name
 from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.config.placement_rules import rule_faults
+from yunikorn_actors.config.policy_names import PolicyNames
+from yunikorn_actors.config.properties import POLICY_OF
 from yunikorn_actors.config.resources import quantity_faults, resource_faults
 from yunikorn_actors.config.site import PartitionSite, Site, meaning, site_of
+from yunikorn_actors.config.warnings import value_warnings
 from yunikorn_actors.config.written import WrittenConfig
 
 UNSERVED_RESOLVERS: Final = ("ldap", "test")
 """YuniKorn has them and this core does not: every application would be rejected."""
 
 
-def validated(config: WrittenConfig) -> tuple[PartitionSite, ...]:
+def validated(config: WrittenConfig, names: PolicyNames) -> tuple[PartitionSite, ...]:
     """Return the partitions of a configuration in which everything holds, or refuse it."""
-    partitions = tuple(site_of(partition) for partition in config.partitions)
+    partitions = tuple(site_of(partition, names) for partition in config.partitions)
     refuse_any(_faults(partitions))
     return partitions
 
 
-def value_faults(config: WrittenConfig) -> Iterator[Fault]:
+def value_faults(config: WrittenConfig, names: PolicyNames) -> Iterator[Fault]:
     """Yield the faults of single values; they show even where keys are misspelt or missing."""
-    for partition in map(site_of, config.partitions):
+    for partition in (site_of(it, names) for it in config.partitions):
         for site in partition.root.walk():
             yield from _acls_faults(site)
             for limit in site.written.limits:
@@ -127,14 +130,23 @@ def _child_name_faults(site: Site) -> Iterator[Fault]:
 
 def _node_sort_faults(partition: PartitionSite) -> Iterator[Fault]:
     written = partition.written.nodesortpolicy
-    if written.type not in ("", *NODE_ORDERS):
+    known = (*NODE_ORDERS, *partition.names.nodes)
+    if written.type not in ("", *known):
         what = f"undefined policy: {written.type}"
-        remedy = f"use {' or '.join(NODE_ORDERS)}, in lower case"
+        remedy = f"use {' or '.join(known)}, in lower case"
         yield partition.fault(written.line_of("type"), what, remedy)
     for weight in written.resourceweights:
         if weight.value < 0:
             what = f"negative weight {weight.value} of resource {weight.key!r}"
             yield partition.fault(weight.line, what, "use 0 or more")
+
+
+def _policy_faults(partition: PartitionSite) -> Iterator[Fault]:
+    """Whoever gives policies means one of them: another name is more than a warning."""
+    for site in partition.root.walk() if partition.names.is_closed else ():
+        for entry in (*site.written.properties, *site.written.childtemplate.properties):
+            if entry.key in POLICY_OF:
+                yield from value_warnings(site, entry, partition.names)
 
 
 def _resolver_faults(partition: PartitionSite) -> Iterator[Fault]:
@@ -173,6 +185,7 @@ CHECKS: Final[tuple[Callable[[PartitionSite], Iterator[Fault] | list[Fault]], ..
     resource_faults,
     rule_faults,
     _node_sort_faults,
+    _policy_faults,
     _resolver_faults,
     _application_faults,
     lambda partition: resource_hierarchy_faults(partition.root),

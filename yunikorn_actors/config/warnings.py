@@ -7,7 +7,8 @@ from typing import Final
 
 from yunikorn_actors.config.acl import Acl
 from yunikorn_actors.config.fault import Fault
-from yunikorn_actors.config.properties import READERS
+from yunikorn_actors.config.policy_names import PolicyNames
+from yunikorn_actors.config.properties import POLICY_OF, READERS
 from yunikorn_actors.config.site import PartitionSite, Site
 from yunikorn_actors.config.written import Entry
 from yunikorn_actors.values.quantity import meant_by
@@ -26,7 +27,7 @@ def warnings_of(partition: PartitionSite) -> Iterator[Fault]:
         )
     for site in partition.root.walk():
         for entry in (*site.written.properties, *site.written.childtemplate.properties):
-            yield from _property_warnings(site, entry)
+            yield from _property_warnings(site, entry, partition.names)
         yield from _type_warnings(site)
 
 
@@ -46,15 +47,26 @@ def _type_warnings(site: Site) -> Iterator[Fault]:
             yield site.fault(entry.line, what, f"did you mean {meant!r}?")
 
 
-def _property_warnings(site: Site, entry: Entry[str]) -> Iterator[Fault]:
-    key, text = entry.key, entry.value
+def _property_warnings(site: Site, entry: Entry[str], names: PolicyNames) -> Iterator[Fault]:
+    key = entry.key
     if key not in READERS:
         known = ", ".join(sorted(READERS))
         remedy = _meant(key, tuple(READERS)) or f"known properties: {known}"
         yield site.fault(entry.line, f"unknown property {key!r:.100} has no effect", remedy)
-    elif text and READERS[key].parse(text) is None:
-        words = READERS[key].words
-        remedy = _meant(text, words) or f"use {READERS[key].allowed}"
+    else:
+        yield from value_warnings(site, entry, names)
+
+
+def value_warnings(site: Site, entry: Entry[str], names: PolicyNames) -> Iterator[Fault]:
+    """Tell of a value that a known property cannot have."""
+    key, text = entry.key, entry.value
+    policies = names.of_property(key) if key in POLICY_OF else ()
+    if text and READERS[key].parse(text) is None and text not in policies:
+        words = (*READERS[key].words, *policies)
+        allowed = READERS[key].allowed
+        if policies:
+            allowed += f", or a policy: {', '.join(policies)}"
+        remedy = _meant(text, words) or f"use {allowed}"
         what = f"property {key}: {text!r:.100} is no value for it and counts as not set"
         yield site.fault(entry.line, what, remedy)
 

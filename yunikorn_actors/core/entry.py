@@ -82,6 +82,7 @@ from yunikorn_actors.planning.why.reasons import (
     WaitingSum,
     Why,
 )
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.state.dump import DUMP_FORMAT
 
@@ -151,7 +152,14 @@ def waiting_of(answer: Explanation) -> dict[str, Any]:
 class Gateway(ABC):
     """The calls of the scheduler interface, and questions about the state."""
 
-    def __init__(self, *, lookups: Mapping[str, Lookup], now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        *,
+        lookups: Mapping[str, Lookup],
+        now_ns: Callable[[], int],
+        policies: Policies = NO_POLICIES,
+    ) -> None:
+        self._policies = policies
         self._resolvers = Resolvers(lookups, now_ns)
         self._order = threading.RLock()
         """Held while the registered managers change and while RmProxy is sent their messages.
@@ -234,7 +242,7 @@ class Gateway(ABC):
                 "subclass it and override what you care about"
             )
         self._check_running()
-        config = _brought(request.config)
+        config = self._brought(request.config)
         extra = ExtraConfig.of(request.extra_config)
         address = callback_address(request.rm_id, next(self._registrations))
         self._check_former(request.rm_id)
@@ -270,7 +278,7 @@ class Gateway(ABC):
                 backlog = Backlog(extra.unhandled_max)
                 self._registered[request.rm_id] = _Registration(address, tells_state, backlog)
                 self._set_up(request.rm_id, extra)
-                self._warn(_complaints(request))
+                self._warn(self._complaints(request))
         return si.RegisterResourceManagerResponse()
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
@@ -299,7 +307,7 @@ class Gateway(ABC):
             self._administer(request.config)
             return
         self._registration(request.rm_id, si.UpdateConfigurationRequest.__name__)
-        config = _brought(request.config)
+        config = self._brought(request.config)
         extra = ExtraConfig.of(request.extra_config)
         self._await_acceptance(
             RM_PROXY,
@@ -315,7 +323,7 @@ class Gateway(ABC):
                 if marked := registration.backlog.bound(extra.unhandled_max):
                     self._mark(request.rm_id, registration.callback, marked)
                 self._set_up(request.rm_id, extra)
-                self._warn(_complaints(request))
+                self._warn(self._complaints(request))
 
     # -- the life of a resource manager
 
@@ -645,7 +653,7 @@ class Gateway(ABC):
 
     def _administer(self, text: str, by: str = "") -> None:
         try:
-            config = parse_config(text)
+            config = parse_config(text, self._policies.names_for(text))
         except ConfigError as error:
             self._tell_of_refusal(str(error))
             raise
@@ -655,7 +663,8 @@ class Gateway(ABC):
             "configuration",
         )
         self._resolvers.bring_admin(config)
-        self._warn(f"configuration of the administrator: {it}" for it in warnings_in(text))
+        warned = warnings_in(text, self._policies.names_for(text))
+        self._warn(f"configuration of the administrator: {it}" for it in warned)
 
     def _set_drained(self, partition: str, node_id: str, by: str, *, drained: bool) -> None:
         """Let a node take no new work, or take work again; raise Refused if it does so already."""
@@ -722,6 +731,19 @@ class Gateway(ABC):
             has_preemption_predicates=overrides(callback, "preemption_predicates"),
         )
 
+    def _complaints(
+        self, request: si.RegisterResourceManagerRequest | si.UpdateConfigurationRequest
+    ) -> Iterator[str]:
+        """Name what was taken and counts as if it were not there, or can hardly be meant."""
+        for fault in ExtraConfig.faults_of(request.extra_config):
+            yield f"extra configuration of {request.rm_id}: {fault}"
+        for warning in warnings_in(request.config, self._policies.names_for(request.config)):
+            yield f"configuration of {request.rm_id}: {warning}"
+
+    def _brought(self, text: str) -> SchedulerConfig | None:
+        """Parse a configuration; with a blank text the resource manager brings none of its own."""
+        return parse_config(text, self._policies.names_for(text)) if text.strip() else None
+
     def _name(self, call: str) -> str:
         return f"{call}-{next(self._calls)}"
 
@@ -753,18 +775,3 @@ def _check_accepted(answer: Message, call: str) -> None:
         raise Refused(answer.reason)
     if not isinstance(answer, Accepted):
         raise NoReply(f"the core answered {type(answer).__name__} to {call}")
-
-
-def _complaints(
-    request: si.RegisterResourceManagerRequest | si.UpdateConfigurationRequest,
-) -> Iterator[str]:
-    """Name what was taken and counts as if it were not there, or can hardly be meant."""
-    for fault in ExtraConfig.faults_of(request.extra_config):
-        yield f"extra configuration of {request.rm_id}: {fault}"
-    for warning in warnings_in(request.config):
-        yield f"configuration of {request.rm_id}: {warning}"
-
-
-def _brought(text: str) -> SchedulerConfig | None:
-    """Parse a configuration; with a blank text the resource manager brings none of its own."""
-    return parse_config(text) if text.strip() else None

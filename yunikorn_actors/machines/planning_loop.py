@@ -30,6 +30,7 @@ from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.stages.denials import Denied
 from yunikorn_actors.planning.stages.stage import NEVER_NS
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Proposal
 
@@ -50,6 +51,7 @@ class PlanningLoop:
         life: Life,
         address: str,
         settings: Settings,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         """Cycles and answers come to `address`."""
         self.planner = Planner(
@@ -59,6 +61,7 @@ class PlanningLoop:
             reports=life.capabilities.hears_states,
             reservation_delay_ns=settings.reservation_delay_ns,
             preemption_delay_ns=settings.preemption_delay_ns,
+            policies=policies,
         )
         self.predicate_gate: PredicateGate | None = None
         if life.capabilities.has_predicates or life.capabilities.has_preemption_predicates:

@@ -17,6 +17,8 @@ from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Message, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.changes import apply
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
@@ -25,16 +27,17 @@ from yunikorn_actors.state.snapshot import restore
 
 
 class Scheduler:
-    def __init__(self, *, life: Life, settings: Settings) -> None:
+    def __init__(self, *, life: Life, settings: Settings, policies: Policies = NO_POLICIES) -> None:
         self._partition = life.partition
         self._epoch = life.epoch
-        self.replica = PartitionState(life.partition)
+        self.replica = PartitionState(life.partition, Folds(policies))
         self.loop = PlanningLoop(
             self.replica,
             self._commit,
             life=life,
             address=scheduler_address(life.partition, life.epoch, life.number),
             settings=settings,
+            policies=policies,
         )
         self.planner = self.loop.planner
         self.rejections: dict[str, int] = {}

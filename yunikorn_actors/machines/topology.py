@@ -12,6 +12,7 @@ from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import InvalidTopology, Settings
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 
 TopologyName = Literal["proposing", "fused"]
 TOPOLOGIES: tuple[TopologyName, ...] = get_args(TopologyName)
@@ -38,10 +39,17 @@ class Topology:
     """Builds machines; `fused` has no Scheduler, its Context plans by itself."""
 
     def __init__(
-        self, name: TopologyName, *, settings: Settings, instance: str, schedulers: int = 1
+        self,
+        name: TopologyName,
+        *,
+        settings: Settings,
+        instance: str,
+        schedulers: int = 1,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         """`schedulers` is how many of them plan for each partition."""
         check_topology(name, schedulers)
+        self.policies = policies
         self.name = name
         self.schedulers = schedulers
         self.settings = settings
@@ -53,12 +61,15 @@ class Topology:
 
     def described(self) -> dict[str, Any]:
         """Return what a trace has to tell for the same machines to be built again."""
-        return {
+        described = {
             "topology": self.name,
             "schedulers": self.schedulers,
             "instance": self.instance,
             "settings": to_builtins(self.settings),
         }
+        if self.policies.digests:
+            described["policies"] = self.policies.digests
+        return described
 
     def first_machines(self) -> dict[str, Machine]:
         """Return those that exist from the start."""
@@ -68,6 +79,7 @@ class Topology:
                 settings=self.settings,
                 schedulers=0 if self.name == "fused" else self.schedulers,
                 instance=self.instance,
+                policies=self.policies,
             ),
             EVENT_PUBLISHER: self._event_publisher(),
         }
@@ -77,7 +89,7 @@ class Topology:
         return self._kinds[kind](**arguments)
 
     def _scheduler(self, **arguments: Any) -> Scheduler:  # noqa: ANN401 - as its own
-        return Scheduler(**arguments, settings=self.settings)
+        return Scheduler(**arguments, settings=self.settings, policies=self.policies)
 
     def _event_publisher(self, **arguments: Any) -> EventPublisher:  # noqa: ANN401 - as its own
         return EventPublisher(**arguments, settings=self.settings)

@@ -218,7 +218,6 @@ def _on_ask_added(model: Model, fact: f.AskAdded) -> None:
     app = model.state.applications[fact.spec.application_id]
     view = model.apps[app.serial]
     if view.submitted_ns != app.submitted_ns:
-        view.submitted_ns = app.submitted_ns
         model.applications.rekey(view)
     model.asks.watch(view, app.asks[fact.spec.key])
     if fact.spec.placeholder:
@@ -229,7 +228,6 @@ def _on_asks_added(model: Model, fact: f.AsksAdded) -> None:
     app = model.state.applications[fact.application_id]
     view = model.apps[app.serial]
     if view.submitted_ns != app.submitted_ns:
-        view.submitted_ns = app.submitted_ns
         model.applications.rekey(view)
     model.asks.watch_run(view, [app.asks[spec.key] for spec in fact.specs])
     if fact.specs[0].placeholder:

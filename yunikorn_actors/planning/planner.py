@@ -17,6 +17,7 @@ from yunikorn_actors.planning.stages.allocate import Placer
 from yunikorn_actors.planning.stages.backoff import Backoff
 from yunikorn_actors.planning.stages.denials import Denials, Denied
 from yunikorn_actors.planning.stages.gangs import Admitter, Swapper
+from yunikorn_actors.planning.stages.gating import Gatekeeper
 from yunikorn_actors.planning.stages.measuring import Measurer
 from yunikorn_actors.planning.stages.preempt import Preemptor
 from yunikorn_actors.planning.stages.reporting import Explainer
@@ -24,6 +25,7 @@ from yunikorn_actors.planning.stages.reserve import Reserver
 from yunikorn_actors.planning.stages.stage import Desk
 from yunikorn_actors.planning.unschedulable import Findings
 from yunikorn_actors.planning.why.waiting_sums import WaitingSums
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.facts import Fact, MachineReplaced
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import (
@@ -54,12 +56,13 @@ class Planner:
         reports: bool = False,
         reservation_delay_ns: int = 0,
         preemption_delay_ns: int = 0,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         """Shared is what the resource manager refuses, if there are several planners."""
         self.state = state
         self.wakes = Wakes(reports=reports)
         self.findings = Findings(reports=reports)
-        self.model = model = Model(state, self.wakes)
+        self.model = model = Model(state, self.wakes, policies)
         self.desk = desk = Desk(scheduler_number, self.findings)
         self._refusals = Refusals(model)
         self._is_shared = is_shared
@@ -68,6 +71,7 @@ class Planner:
         self.measurer = Measurer(model)
         self.swapper = Swapper(model, desk)
         self.admitter = Admitter(model, desk)
+        self.gatekeeper = Gatekeeper(model, desk, self.admitter)
         self.reserver = Reserver(model, desk, reservation_delay_ns)
         self.preemptor = Preemptor(model, desk, preemption_delay_ns)
         self.placer = Placer(
@@ -75,6 +79,7 @@ class Planner:
             desk,
             admitter=self.admitter,
             backoff=self.backoff,
+            gatekeeper=self.gatekeeper,
             reserver=self.reserver,
         )
         self.waiting_sums = WaitingSums(model)
@@ -113,6 +118,8 @@ class Planner:
         # entry.
         if gangs.room_has_changed or admitter.commitments is not None:
             yield admitter.plan
+        if model.deciders.gated:
+            yield self.gatekeeper.plan
         # Everything before has its room. What is left is for all, one after the other in order.
         root = model.tree.root
         if wakes.places or admitter.lapsed or (root is not None and root.children):
@@ -155,6 +162,7 @@ class Planner:
             or explaining.apps
             or self.explainer.left
             or self.preemptor.has_work
+            or self.gatekeeper.has_work
         )
         return bool(has_marks) and not self.state.is_held
 
@@ -162,7 +170,11 @@ class Planner:
     def due_ns(self) -> int:
         """The earliest moment at which a delay, a pause or a rest ends."""
         return min(
-            self.denials.due_ns, self.backoff.due_ns, self.reserver.due_ns, self.preemptor.due_ns
+            self.denials.due_ns,
+            self.backoff.due_ns,
+            self.gatekeeper.due_ns,
+            self.reserver.due_ns,
+            self.preemptor.due_ns,
         )
 
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
@@ -214,6 +226,7 @@ class Planner:
         # Only the part that made it knows what it took.
         self.desk.reject(proposal_id)
         self._refusals.gave_up()
+        self.gatekeeper.something_new()
 
     def send(self, proposals: list[Proposal]) -> list[Proposal]:
         """Return what Context gets now: an answer to a question may have taken long."""
@@ -236,6 +249,7 @@ class Planner:
     def answered(self) -> None:
         """The resource manager has answered, or made a request: what was refused may be allowed."""
         self._refusals.something_arrived()
+        self.gatekeeper.something_new()
 
     # -- several planners
 
@@ -255,6 +269,7 @@ class Planner:
         """A delay, a pause or a back-off has ended."""
         self._refusals.time_came(now_ns)
         self.wakes.time_came()
+        self.gatekeeper.time_came(now_ns)
 
     def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:
         """The resource manager refused: the ask waits again, and not for this node."""
@@ -274,13 +289,16 @@ class Planner:
     def adopt(self) -> None:
         """Begin with a whole state, from a snapshot; treat everything in it as new."""
         adopt(self.model)
+        self.gatekeeper.something_new()
 
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
         follow(self.model, self.desk, fact)
         # Behind the change: what was set aside is tried on the state as it is now.
-        if self._refusals.has_notes and type(fact) not in RECORDS:
-            self._refusals.something_arrived()
+        if type(fact) not in RECORDS:
+            self.gatekeeper.something_new()
+            if self._refusals.has_notes:
+                self._refusals.something_arrived()
         if self._is_shared and isinstance(fact, MachineReplaced):
             # It may be the one that would have learned what is allowed again.
             self.denials.forget_all()

@@ -85,6 +85,13 @@ class Findings:
                 if ask.remaining:
                     self._report(ask, WaitingState.SKIPPED, reason)
 
+    def note_held(self, subject: AskView | AppView, reason: str) -> None:
+        """The policy of its leaf holds the ask, or all placeholders of the gang."""
+        if self._reports and isinstance(subject, AskView):
+            self._report(subject.ask, WaitingState.SKIPPED, reason)
+        elif isinstance(subject, AppView):
+            self.note_gang(subject, reason)
+
     def note_stuck(self, ask: AskView) -> None:
         """A real ask may not run on the node of its placeholder, and no other node has room."""
         if self._reports:

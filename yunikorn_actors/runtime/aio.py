@@ -7,7 +7,7 @@ hold back a caller who is too far ahead of it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
@@ -19,6 +19,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.arguments import CoreDriver, check_forms
 from yunikorn_actors.runtime.async_callback import AnyCallback
@@ -208,6 +209,7 @@ class AsyncSchedulerCore(AsyncCore[SchedulerCore]):
         trace: str | Path | TraceSettings | None = None,
         journal: str | Path | None = None,
         config: str | Path | None = None,
+        policies: Mapping[str, Policy] | None = None,
         clock: Clock | None = None,
         on_failure: OnFailure | None = None,
         on_callback_error: OnCallbackError | None = None,
@@ -216,8 +218,8 @@ class AsyncSchedulerCore(AsyncCore[SchedulerCore]):
         check_forms(on_failure=on_failure, on_callback_error=on_callback_error)
         core = SchedulerCore(
             driver=driver, topology=topology, schedulers=schedulers, settings=settings,
-            instance=instance, trace=trace, journal=journal, config=config, clock=clock,
-            on_failure=self._on_loop(on_failure),
+            instance=instance, trace=trace, journal=journal, config=config, policies=policies,
+            clock=clock, on_failure=self._on_loop(on_failure),
             on_callback_error=self._on_loop(on_callback_error),
         )  # fmt: skip
         super().__init__(core)

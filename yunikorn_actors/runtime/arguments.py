@@ -1,6 +1,6 @@
 """What a program gives when it makes or stops a core: refused there at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isnan
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -28,6 +28,7 @@ _FORMS: Final[dict[str, tuple[Any, str]]] = {
     "key": (str | Path, "the name of a file"),
     "on_callback_error": (Callable, "a function"),
     "on_failure": (Callable, "a function"),
+    "policies": (Mapping, "a mapping of names to policies"),
     "settings": (Settings, "Settings"),
     "token": (str, "a text"),
     "trace": (str | Path | TraceSettings, "the name of a file, or TraceSettings"),

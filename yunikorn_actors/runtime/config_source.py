@@ -4,16 +4,17 @@ from pathlib import Path
 
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.config.fault import DOCUMENT, TEXT_BYTES_MAX, ConfigError, Fault
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 
 
-def read_config(config: str | Path) -> str:
+def read_config(config: str | Path, policies: Policies = NO_POLICIES) -> str:
     """Return the text, which has no fault.
 
     A text differs from the name of a file by a colon, which every text has that says anything.
     """
     is_text = isinstance(config, str) and (":" in config or not config.strip())
     text = str(config) if is_text else read_file(Path(config))
-    parse_config(text)
+    parse_config(text, policies.names_for(text))
     return text
 
 

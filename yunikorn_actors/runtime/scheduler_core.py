@@ -17,7 +17,7 @@ import time
 import traceback
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -67,6 +67,7 @@ from yunikorn_actors.messages.base import (
     manager_of,
 )
 from yunikorn_actors.messages.callbacks import method_of
+from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.logs import alarm, logger
 from yunikorn_actors.recording.meter import Meter
 from yunikorn_actors.recording.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
@@ -119,6 +120,7 @@ class SchedulerCore(Gateway):
         trace: str | Path | TraceSettings | None = None,
         journal: str | Path | None = None,
         config: str | Path | None = None,
+        policies: Mapping[str, Policy] | None = None,
         clock: Clock | None = None,
         on_failure: OnFailure | None = None,
         on_callback_error: OnCallbackError | None = None,
@@ -128,26 +130,34 @@ class SchedulerCore(Gateway):
         `journal` is a folder: what the core decides is kept there before anybody hears of it, and
         the next core with this folder goes on from it.
 
+        `policies` are your own, by the names that a configuration may use: classes, or whatever
+        makes a policy when it is called.
+
         `schedulers` is how many plan for each partition; only `proposing` has several. Hooks are
         called on threads of the core; without them failures are logged, else printed on stderr.
         """
         check_forms(
             driver=driver, settings=settings, instance=instance, trace=trace, journal=journal,
-            config=config, clock=clock, on_failure=on_failure, on_callback_error=on_callback_error,
+            config=config, policies=policies, clock=clock, on_failure=on_failure,
+            on_callback_error=on_callback_error,
         )  # fmt: skip
         self.clock = clock or RealClock()
-        super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
+        known = Policies(policies)
+        super().__init__(
+            lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns, policies=known
+        )
         self.failure: CoreFailed | None = None
         self._topology = Topology(
             topology,
             settings=_outside(settings or Settings(), self.clock.scale),
             instance=instance or os.urandom(4).hex(),
             schedulers=schedulers,
+            policies=known,
         )
         self._trace = TraceSettings(path=trace) if isinstance(trace, str | Path) else trace
         self._journal_path = journal
         self._journal: Journal | None = None
-        self._config = None if config is None else read_config(config)
+        self._config = None if config is None else read_config(config, known)
         self._hooks = Hooks(on_failure, on_callback_error)
         self._driver = driver
         self._set_up_actors()

@@ -8,6 +8,8 @@ Pending counts the repeats that still wait; allocated counts what is charged, pl
 (an application counts those apart).
 """
 
+from typing import Any, Protocol
+
 from yunikorn_actors.config import PartitionConfig
 from yunikorn_actors.state.allocations import (
     ForeignAllocation,
@@ -24,11 +26,25 @@ from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource
 
 
+class Followed(Protocol):
+    """What policies keep of their own: facts alone change it, so it belongs to the state."""
+
+    def observe(self, state: "PartitionState", fact: Any) -> None:  # noqa: ANN401 - any fact
+        """A fact was applied."""
+
+    def image(self) -> dict[str, Any]: ...
+
+    def restore(self, state: "PartitionState", image: dict[str, Any] | None) -> None:
+        """Begin with what an image has; with none as if all were new."""
+
+
 class PartitionState:
     """Truth in Context, a replica in Scheduler: a record, which facts alone write."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, folds: Followed | None = None) -> None:
         self.name = name
+        self.folds = folds
+        """None where nothing is planned by it."""
         self.revision = 0
         self.config: PartitionConfig | None = None
         self.queues: dict[str, Queue] = {}

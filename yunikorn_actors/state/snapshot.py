@@ -83,6 +83,8 @@ def image_of(state: PartitionState) -> Image:
     }
     if state.long_work is not None:
         image["long_work"] = state.long_work
+    if state.folds is not None and (folds := state.folds.image()):
+        image["folds"] = folds
     plain: Image = msgpack.decode(msgpack.encode(image))
     return plain
 
@@ -148,6 +150,8 @@ def restore(state: PartitionState, image: Image) -> None:
     state.long_work = convert(image.get("long_work"), LongWork | None)
     state.refused_node_actions = image["refused_node_actions"]
     state.revision = image["revision"]
+    if state.folds is not None:
+        state.folds.restore(state, image.get("folds"))
 
 
 def _restore_cluster(state: PartitionState, image: Image) -> None:

@@ -76,6 +76,9 @@ TAG_CREATION_TIME: Final = CREATION_TIME
 TAG_PREDICATES: Final = "predicates"
 """Of this core alone, ask: `false` if its resource manager has no predicates for it, so that it is
 placed without a question about the node."""
+TAG_RUNTIME: Final = "yunikorn-actors/runtime"
+"""Of this core alone, ask or application: how many seconds it will run, as far as is known.
+Policies see it; nothing ends by it."""
 TAG_FOREIGN: Final = "foreign"
 """Allocation: it belongs to no application of this core; its room on the node is not free."""
 FOREIGN_STATIC: Final = "static"

@@ -228,7 +228,7 @@ def could_run(planner: Planner) -> list[str]:
     """Return the asks that wait although Context would commit a proposal for them.
 
     Of equal asks of one application only the first is checked. Left out are nodes that the resource
-    manager refuses and applications that rest.
+    manager refuses, applications that rest, and what the policy of its leaf holds.
     """
     found: list[str] = []
     for app in planner.model.apps.values():
@@ -236,6 +236,8 @@ def could_run(planner: Planner) -> list[str]:
         for key, ask in app.asks.items():
             like = (ask.shape, ask.ask.spec.placeholder, ask.ask.spec.task_group, ask.ask.reserved)
             if not ask.ask.remaining or like in seen or app in planner.backoff.resting:
+                continue
+            if ask in app.leaf.holds or app in app.leaf.holds:
                 continue
             seen[like] = None
             if any(_could_run_on(planner, ask, node_id) for node_id in planner.state.nodes):

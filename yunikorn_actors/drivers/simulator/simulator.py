@@ -88,7 +88,9 @@ class Simulator(Gateway):
         before it is handled, so they also have the one that ends the run.
         """
         known = {} if accounts is None else accounts
-        super().__init__(lookups={"os": known.get}, now_ns=lambda: self.now_ns)
+        super().__init__(
+            lookups={"os": known.get}, now_ns=lambda: self.now_ns, policies=topology.policies
+        )
         self.now_ns = EPOCH_NS
         self.machines: dict[str, Machine] = topology.first_machines()
         self.callback_errors: list[Exception] = []

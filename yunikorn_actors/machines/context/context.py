@@ -52,6 +52,7 @@ from yunikorn_actors.messages.queries import (
     StateDump,
     StateDumpRequested,
 )
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.long_work import LongWorkKind
@@ -65,9 +66,18 @@ _Due = s.ApplicationTimerDue | s.HistoryExpiryDue | s.QueueCleaningDue | s.Confi
 class Context(Joining):
     """A handler for each message; what they decide is in the modules beside this one."""
 
-    def __init__(self, *, settings: Settings, schedulers: int, instance: str) -> None:
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        schedulers: int,
+        instance: str,
+        policies: Policies = NO_POLICIES,
+    ) -> None:
         """With so many schedulers in each partition; without any it plans by itself."""
-        self._partitions = Partitions(settings=settings, schedulers=schedulers, instance=instance)
+        self._partitions = Partitions(
+            settings=settings, schedulers=schedulers, instance=instance, policies=policies
+        )
 
     @property
     def partitions(self) -> dict[str, PartitionContext]:

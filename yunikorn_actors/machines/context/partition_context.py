@@ -17,6 +17,8 @@ from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.messages.scheduling import TokenPassed, TokenRevoked
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Proposal, Refusal
 from yunikorn_actors.state.snapshot import restore
@@ -65,6 +67,7 @@ class PartitionContext:
         commit: Callable[["PartitionContext", list[Proposal], int], list[Effect]],
         uuids: Uuids,
         settings: Settings,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         """Without schedulers Context plans by itself, and resolves its decisions with `commit`."""
         self.name = life.partition
@@ -79,7 +82,8 @@ class PartitionContext:
         """How often the token was handed on; what is about an earlier round changes nothing."""
         self._absent: dict[int, None] = {}
         """Those that had the token and did not decide; they do not get it before they are back."""
-        self.state = PartitionState(self.name)
+        self.state = PartitionState(self.name, Folds(policies))
+        self._policies = policies
         self.uuids = uuids
         """All partitions of the core share them."""
         self.loop: PlanningLoop | None = None
@@ -109,7 +113,12 @@ class PartitionContext:
         if not self.schedulers:
             commit = partial(self._commit, self)
             self.loop = PlanningLoop(
-                self.state, commit, life=life, address=CONTEXT, settings=self._settings
+                self.state,
+                commit,
+                life=life,
+                address=CONTEXT,
+                settings=self._settings,
+                policies=self._policies,
             )
             self.planner = self.loop.planner
 

@@ -57,6 +57,7 @@ from yunikorn_actors.messages.rm_events import (
     RMPartitionsRemove,
     RMRegistration,
 )
+from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.long_work import LongWork, LongWorkKind
@@ -74,8 +75,11 @@ class Partitions:
     all of them are put in order here.
     """
 
-    def __init__(self, *, settings: Settings, schedulers: int, instance: str) -> None:
+    def __init__(
+        self, *, settings: Settings, schedulers: int, instance: str, policies: Policies
+    ) -> None:
         self.settings = settings
+        self.policies = policies
         self.registry = Registry()
         self.by_name: dict[str, PartitionContext] = {}
         self.uuids = Uuids(instance)
@@ -482,6 +486,7 @@ class Partitions:
             commit=self._commit_own,
             uuids=self.uuids,
             settings=self.settings,
+            policies=self.policies,
         )
         return partition
 

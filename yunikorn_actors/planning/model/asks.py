@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.policies.folds import is_part_of_gang
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.gangs import waits_for_gang
 
@@ -22,18 +23,20 @@ class Asks:
     def watch_run(self, app: AppView, asks: Iterable[Ask]) -> None:
         """Watch asks of one size, which are new; the amounts that wait are written once."""
         shape: Shape | None = None
-        is_bound = bool(app.app.task_groups)
+        decider = app.leaf.decider
+        is_bound = bool(app.app.task_groups or decider.gate)
         repeats = 0
         for ask in asks:
             spec = ask.spec
             if shape is None:
                 shape = self._shapes.of(spec)
-            view = AskView(app, ask, shape, spec.resource, ask.order(), spec.placeholder)
+            order = decider.order_of(app.app, ask) if decider.orders_asks else ask.order()
+            view = AskView(app, ask, shape, spec.resource, order, spec.placeholder)
             app.asks[spec.key] = view
             view.waiting = ask.remaining
             repeats += ask.remaining
-            if not (is_bound and self._is_barred(view)):
-                self._open(view, ask.remaining)
+            if not is_bound or (allowed := self._allowed(view, ask.remaining)):
+                self._open(view, allowed if is_bound else ask.remaining)
         if shape is not None:
             kind = (shape, view.is_placeholder)
             app.waits[kind] = app.waits.get(kind, 0) + repeats
@@ -76,8 +79,8 @@ class Asks:
         # Counted though its gang holds it back: it is the pending amount of the queue all the same.
         if waiting != ask.waiting:
             self.wait(ask, waiting - ask.waiting)
-        if wanted and ask.app.app.task_groups and self._is_barred(ask):
-            wanted = 0
+        if wanted and (ask.app.app.task_groups or ask.app.leaf.decider.gate):
+            wanted = self._allowed(ask, wanted)
         if self.set_aside and ask in self.set_aside:
             wanted = 0
         repeats = wanted - ask.open
@@ -85,6 +88,13 @@ class Asks:
             self._open(ask, repeats)
         elif repeats < 0:
             self.shut(ask, -repeats)
+
+    def _allowed(self, ask: AskView, repeats: int) -> int:
+        """Of so many repeats, those that neither their gang nor the gate of their leaf bars."""
+        if self._is_barred(ask):
+            return 0
+        is_free = ask.app.leaf.decider.gate is None or is_part_of_gang(ask.app.app, ask.ask.spec)
+        return repeats if is_free else int(ask.is_let_in)
 
     def _is_barred(self, ask: AskView) -> bool:
         spec, app = ask.ask.spec, ask.app

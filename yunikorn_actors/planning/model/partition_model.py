@@ -3,8 +3,11 @@
 It decides nothing and knows no part of the planner. What it finds changed it tells the wakes.
 """
 
+from typing import cast
+
 from yunikorn_actors.planning.model.applications import Applications
 from yunikorn_actors.planning.model.asks import Asks
+from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.gangs import Gangs
 from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.in_flight import Flights
@@ -17,6 +20,8 @@ from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.requeue import Wakes
+from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.devices import devices_on, parts_for
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.partition import PartitionState
@@ -26,14 +31,15 @@ from yunikorn_actors.values.resource import Resource, fits_in
 
 
 class Model:
-    def __init__(self, state: PartitionState, wakes: Wakes) -> None:
+    def __init__(self, state: PartitionState, wakes: Wakes, policies: Policies) -> None:
         self.state = state
         self.wakes = wakes
         self.reserved_nodes: dict[str, None] = {}
         self.nodes = NodeIndex()
         self.flights = Flights()
         self.shapes = Shapes(wakes)
-        self.tree = Tree(self.shapes, wakes)
+        self.deciders = Deciders(policies, cast(Folds | None, state.folds))
+        self.tree = Tree(self.shapes, wakes, self.deciders)
         self._limits = LimitViews(state)
         ground = Ground(self.shapes, self.tree, self.reserved_nodes, wakes)
         self.participants = Participants(ground)

@@ -9,6 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
 from yunikorn_actors.planning.model.blocked import Blocked
+from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.queue_order import export_priority, hide, rekey, show
 from yunikorn_actors.planning.model.shape import Shape
@@ -35,8 +36,9 @@ class Tree:
     So all of them are here, and an order is consistent again when a method returns.
     """
 
-    def __init__(self, shapes: Shapes, wakes: Wakes) -> None:
+    def __init__(self, shapes: Shapes, wakes: Wakes, deciders: Deciders) -> None:
         self._shapes = shapes
+        self._deciders = deciders
         self._wakes = wakes
         self.queues: dict[str, QueueView] = {}
         self.root: QueueView | None = None
@@ -47,7 +49,7 @@ class Tree:
     def add_queue(self, queue: Queue, capacity: Resource) -> None:
         """Nothing waits for it yet, so it is measured by itself."""
         parent = None if queue.parent is None else self.queues[queue.parent.path]
-        self.queues[queue.path] = view = QueueView(queue, parent)
+        self.queues[queue.path] = view = QueueView(queue, parent, self._deciders)
         if parent is None:
             self.root = view
         else:
@@ -56,6 +58,7 @@ class Tree:
 
     def remove_queue(self, path: str) -> None:
         view = self.queues.pop(path)
+        self._deciders.gated.pop(view, None)
         if view.parent is not None:
             view.parent.below.remove(view)
 

@@ -8,16 +8,19 @@ applications by the policy of the leaf, between queues by fair share.
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import ClassVar, Protocol, Union
+from typing import Any, ClassVar, Protocol, Union
 
 from msgspec import Struct
 
-from yunikorn_actors.config import ApplicationSortPolicy, QueueSortPolicy
+from yunikorn_actors.config import ApplicationSortPolicy
 from yunikorn_actors.config.node_order import NODE_ORDERS
+from yunikorn_actors.planning.model.deciding import Decider, Deciders
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.priorities import NO_PRIORITY, Priorities
+from yunikorn_actors.planning.model.seen import SeenApplication, SeenQueue
 from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.planning.model.sorted_blocks import Pile
+from yunikorn_actors.policies.jobs import Hold
 from yunikorn_actors.state.allocations import Allocation, Ask, AskOrder
 from yunikorn_actors.state.applications import (
     COUNTS_AS_RUNNING,
@@ -29,7 +32,6 @@ from yunikorn_actors.state.eligibility import starts_before
 from yunikorn_actors.state.gates import GateKind, has_room, room_left
 from yunikorn_actors.state.placement import tag_of
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.share import fair_share, usage_key
 from yunikorn_actors.values.resource import Resource, add, shared
 from yunikorn_actors.values.tags import APP_TAG_NODE_SORT_POLICY
 
@@ -151,6 +153,8 @@ class AskView(Struct, eq=False):
     open: int = 0
     inflight: int = 0
     gone: bool = False
+    is_let_in: bool = False
+    """It is the candidate of a leaf with a gate: the only one that takes part."""
     keeping: int = 0
     """Reservations for it, made or given up, that are on their way."""
     tried: tuple[int, int] | None = None
@@ -160,7 +164,7 @@ class AskView(Struct, eq=False):
         """The ask was sent again; its record is the same, its size and rank may not be."""
         self.shape = shape
         self.resource = self.ask.spec.resource
-        self.order = self.ask.order()
+        self.order = self.app.leaf.decider.order_of(self.app.app, self.ask)
         self.is_placeholder = self.ask.spec.placeholder
 
 
@@ -195,6 +199,7 @@ class AppView:
         "placing",
         "priority",
         "run_limit",
+        "seen",
         "starting",
         "submitted_ns",
         "turn",
@@ -206,6 +211,8 @@ class AppView:
     def __init__(self, app: Application, leaf: "QueueView") -> None:
         self.app = app
         self.leaf = leaf
+        self.seen = SeenApplication(self)
+        """What a policy sees of it."""
         self.asks: dict[str, AskView] = {}
         self.piles: dict[Shape, Pile[AskView]] = {}
         """Its asks that may be tried, by shape; in order."""
@@ -247,6 +254,10 @@ class AppView:
     def is_schedulable(self) -> bool:
         return self.app.state in SCHEDULABLE
 
+    @property
+    def guaranteed(self) -> Resource | None:
+        return self.leaf.queue.spec.guaranteed
+
     def first_placeholder(self) -> AskView | None:
         """Return the first placeholder that may be tried; real asks wait until there is none."""
         if self.entry is None:
@@ -277,7 +288,7 @@ class AppView:
 Gate = Union["QueueView", LimitView]
 """What can refuse an ask or hold an application back, and has both wait until it has room."""
 AppEntry = tuple[tuple[object, ...], AppView]
-ChildKey = tuple[float, float, int, str]
+ChildKey = tuple[Any, Any, int, str]
 ChildEntry = tuple[ChildKey, "QueueView"]
 _PRIORITY_MAX = 2**31 - 1
 
@@ -295,9 +306,12 @@ class QueueView:
         "application_limits",
         "below",
         "children",
-        "denominators",
+        "decider",
+        "deciders",
+        "due",
         "entry",
         "fair_max",
+        "holds",
         "is_entitled",
         "is_stateaware",
         "lanes",
@@ -311,22 +325,29 @@ class QueueView:
         "priority",
         "queue",
         "redeemed",
+        "seen",
         "sorts_by_usage",
         "starting",
         "used",
         "waiting",
     )
 
-    def __init__(self, queue: Queue, parent: "QueueView | None") -> None:
+    def __init__(self, queue: Queue, parent: "QueueView | None", deciders: Deciders) -> None:
         self.queue = queue
         self.parent = parent
+        self.deciders = deciders
+        self.decider: Decider
+        """Its policy."""
+        self.seen = SeenQueue(self)
+        self.holds: dict[AskView | AppView, Hold] = {}
+        """Asks and gangs that the gate of this leaf holds, each with the reason."""
         self.lineage: tuple[QueueView, ...] = (self, *(parent.lineage if parent else ()))
         self.used: Resource = {}
         self.waiting = 0
         """Total of all amounts that wait below, kept back by a gang or not: it breaks ties between
         equal shares."""
         self.fair_max: Resource = {}
-        self.denominators: Resource = {}
+        self.due: Resource = {}
         self.limit: Resource | None = None
         self.redeemed: Resource = {}
         """Promised room that decisions in flight use: it is counted once."""
@@ -355,7 +376,12 @@ class QueueView:
 
     def read_properties(self) -> None:
         policy = self.queue.properties.application_sort_policy
-        self.sorts_by_usage = policy is ApplicationSortPolicy.FAIR
+        self.decider = self.deciders.of(self.queue)
+        self.holds.clear()
+        self.deciders.gated.pop(self, None)
+        if self.decider.gate is not None:
+            self.deciders.gated[self] = None
+        self.sorts_by_usage = "used" in self.decider.reads
         self.is_stateaware = policy is ApplicationSortPolicy.STATEAWARE
 
     def read_limit(self) -> None:
@@ -371,7 +397,7 @@ class QueueView:
             self.read_limit()
             inherited = self.parent.fair_max
             self.fair_max = shared(inherited | (spec.max or {})) if inherited else {}
-        self.denominators = shared(self.fair_max | (spec.guaranteed or {}))
+        self.due = shared(self.fair_max | (spec.guaranteed or {}))
         quotas = tuple(q for q in self.lineage if q.parent is not None and q.limit is not None)
         self.limits = (*quotas, self.lineage[-1])
         self.is_entitled = self.queue.is_entitled
@@ -391,6 +417,10 @@ class QueueView:
         if properties.priority_fence:
             return offset
         return max(NO_PRIORITY, min(_PRIORITY_MAX, highest + offset)) if offset else highest
+
+    @property
+    def position(self) -> int:
+        return self.queue.spec.position
 
     @property
     def is_quota(self) -> bool:
@@ -427,10 +457,7 @@ class QueueView:
         """
         assert self.parent is not None
         properties = self.parent.queue.properties
-        if properties.queue_sort_policy is QueueSortPolicy.FIFO:
-            rank: float = self.queue.spec.position
-        else:
-            rank = fair_share(self.used, self.denominators, None)
+        rank = self.parent.decider.queue_rank(self)
         if properties.application_sort_priority:
             return (-self.priority, rank, -self.waiting, self.queue.path)
         return (rank, -self.priority, -self.waiting, self.queue.path)
@@ -508,9 +535,7 @@ def priority_of(app: AppView) -> int:
 def key_of(app: AppView) -> tuple[object, ...]:
     """Order the applications of a leaf; the serial, which tells arrival, decides in the end."""
     leaf, submitted_ns, serial = app.leaf.queue, app.app.submitted_ns, app.app.serial
-    rank: object = submitted_ns
-    if app.leaf.sorts_by_usage:
-        rank = usage_key(app.used, leaf.spec.guaranteed)
+    rank = app.leaf.decider.rank(app)
     if leaf.properties.application_sort_priority:
         return (-app.priority, rank, submitted_ns, serial)
     return (rank, -app.priority, submitted_ns, serial)

@@ -13,6 +13,7 @@ from yunikorn_actors.planning.model.queue_order import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.stages.backoff import Backoff
 from yunikorn_actors.planning.stages.gangs import Admitter
+from yunikorn_actors.planning.stages.gating import Gatekeeper
 from yunikorn_actors.planning.stages.reserve import Reserved, Reserver, gate_of_reserved
 from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.state.applications import ApplicationState
@@ -36,6 +37,7 @@ class Placer:
         *,
         admitter: Admitter,
         backoff: Backoff,
+        gatekeeper: Gatekeeper,
         reserver: Reserver,
     ) -> None:
         self._model = model
@@ -43,6 +45,8 @@ class Placer:
         self._findings = desk.findings
         self._admitter = admitter
         self._backoff = backoff
+        self._gatekeeper = gatekeeper
+        gatekeeper.placing = self
         self._reserver = reserver
         self._reserved = Reserved(model)
         # The model has to know what is placed, because amounts rest on it; other parts keep theirs.
@@ -102,6 +106,10 @@ class Placer:
             pass
         return proposals
 
+    def has_room(self, ask: AskView) -> bool:
+        """Whether it would be placed if it were tried now."""
+        return gate_of(self._model.state, ask) is None and self._node_for(ask) is not None
+
     # -- one decision
 
     def _next(self, proposals: list[Proposal]) -> bool:
@@ -114,7 +122,11 @@ class Placer:
         # Only queues with an open lane below them are children in the order, so a leaf is reached.
         while not leaf.open_lanes:
             leaf = leaf.children[0][1]
-        if not self._try(leaf, leaf.open_lanes.first(), proposals):
+        ask = leaf.open_lanes.first()
+        is_placed = self._try(leaf, ask, proposals)
+        if leaf.decider.gate is not None:
+            self._gatekeeper.went(leaf, ask, is_placed=is_placed)
+        if not is_placed:
             # The application may have been woken for a place: it leaves the place to the next.
             model.participants.top_up()
         return True

@@ -67,7 +67,8 @@ class Admitter:
 
     def _offer_turns(self) -> None:
         model = self._model
-        awaiting = [app for _, app in model.gangs.awaiting]
+        # In a leaf with a gate a gang comes up where the gate lets it in.
+        awaiting = [app for _, app in model.gangs.awaiting if app.leaf.decider.gate is None]
         self.lapsed = [app for app in awaiting if app.app.lapsed_ns]
         for app in self.lapsed:
             # With a turn from an earlier plan it would take a place that another gang waits for.
@@ -99,7 +100,7 @@ class Admitter:
     def admit(self, app: AppView) -> AdmitGang | None:
         """It is the gang's turn: admit it if it fits beside the earlier decisions of this plan."""
         # Asked again: since it got its turn, older asks may have taken the room or the place.
-        if not self._fits(app) or not self._room().may_start(app):
+        if not self.may_admit(app):
             return None
         if app in self._model.set_aside:
             return None
@@ -109,6 +110,10 @@ class Admitter:
         app.is_admitting = True
         self._model.gangs.follow(app)
         return AdmitGang(proposal_id=proposal_id, application_id=app.app.id, serial=app.app.serial)
+
+    def may_admit(self, app: AppView) -> bool:
+        """Whether it would be admitted if its turn came now."""
+        return self._fits(app) and self._room().may_start(app)
 
     def _fits(self, app: AppView) -> bool:
         place = self._room().refusing(app)

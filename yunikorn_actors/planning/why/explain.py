@@ -40,6 +40,7 @@ from yunikorn_actors.planning.why.reasons import (
     seconds,
 )
 from yunikorn_actors.planning.why.survey import Survey, survey
+from yunikorn_actors.policies.folds import policy_name
 from yunikorn_actors.state.allocations import Allocation, Ask
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.gangs import unplaced, waits_for_gang
@@ -596,6 +597,25 @@ def _held(case: Case, place: Queue | Limit) -> Obstacle:
     )
 
 
+# -- policies
+
+
+def _held_by_policy(case: Case) -> Iterator[Obstacle]:
+    """The gate of its leaf is asked of what has room: a gang as a whole, an ask by itself."""
+    leaf, app = case.app.leaf, case.app
+    hold = leaf.holds.get(case.ask) or (app.awaiting_gang and leaf.holds.get(app)) or None
+    if hold is not None:
+        left_ns = max(0, hold.until_ns - case.inquiry.now_ns)
+        yield Obstacle(
+            cause=Cause.POLICY,
+            where=leaf.queue.path,
+            until_ns=hold.until_ns,
+            left_ns=left_ns,
+            text=f"{policy_name(leaf.queue)} lets it wait: {hold.reason}",
+            remedy=f"it is asked about again in {seconds(left_ns)}" if hold.until_ns else "",
+        )
+
+
 # -- places of running applications
 
 
@@ -926,6 +946,7 @@ CHECKS: Final[tuple[Callable[[Case], Iterable[Obstacle]], ...]] = (
     _gang,
     _start,
     _lane,
+    _held_by_policy,
 )
 """A new reason for an ask to wait gets its line here, in the order of the planner's checks; a node
 that is reserved for the ask comes before what stands in its way elsewhere."""

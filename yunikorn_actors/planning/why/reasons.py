@@ -44,6 +44,8 @@ class Cause(StrEnum):
     """All of the cluster is used."""
     USER_LIMIT = "USER_LIMIT"
     """The limit of its user or group is used up."""
+    POLICY = "POLICY"
+    """The policy of its queue lets it wait."""
     NO_NODE = "NO_NODE"
     """No node holds it."""
     PREDICATES = "PREDICATES"
@@ -70,6 +72,7 @@ IN_WORDS: Final[dict[Cause, str]] = {
     Cause.QUEUE_LIMIT: "a queue is at its maximum",
     Cause.CLUSTER_FULL: "the whole cluster has no room for it",
     Cause.USER_LIMIT: "a user or group is at its limit",
+    Cause.POLICY: "the policy of its queue lets it wait",
     Cause.NO_NODE: "no node has room for it",
     Cause.PREDICATES: "the resource manager refuses the nodes with room",
     Cause.NEXT: "nothing: it is tried after the asks before it",

@@ -17,6 +17,8 @@ from yunikorn_actors.state.partition import PartitionState
 def apply(state: PartitionState, fact: f.Fact) -> None:
     state.revision += 1
     _APPLY[type(fact)](state, fact)
+    if state.folds is not None:
+        state.folds.observe(state, fact)
 
 
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {

@@ -1,0 +1,162 @@
+"""What decides in one queue: its policy, and what is built in where that has no say.
+
+A policy that raises, or gives keys that do not compare, stops nobody. What is built in decides in
+its place from then on, until the queue is configured anew.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, cast
+
+from msgspec import Struct
+
+from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
+from yunikorn_actors.policies.folds import Folds, job_of_ask, policy_name
+from yunikorn_actors.policies.jobs import Hold, Job
+from yunikorn_actors.policies.places import (
+    ApplicationOrder,
+    AsksOrder,
+    Fold,
+    Gate,
+    Key,
+    Pool,
+    QueueOrder,
+    VictimOrder,
+)
+from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.state.allocations import Ask, AskOrder
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.queues import Queue
+
+_FAILED: Final = (1,)
+"""Behind all keys of a policy, which begin with 0."""
+
+
+class Shown(Protocol):
+    """An application or a queue; what is built in reads it as it is, because it is trusted."""
+
+    @property
+    def seen(self) -> Any: ...  # noqa: ANN401 - what a policy may see of it
+
+
+class KeyedOrder(Struct, frozen=True, order=True, gc=False):
+    """`AskOrder` with the key of a policy behind the priority; no leaf has both."""
+
+    negated_priority: int
+    key: Any
+    created_ns: int
+    sequence: int
+
+    @property
+    def priority(self) -> int:
+        return -self.negated_priority
+
+
+class Deciders:
+    """Makes what decides in each queue, and knows whose policy has failed."""
+
+    def __init__(self, policies: Policies, folds: Folds | None) -> None:
+        self._policies = policies
+        self._folds = folds
+        self.failed: dict[str, str] = {}
+        """Queues whose policy has failed, and how."""
+        self.gated: dict[Any, None] = {}
+        """The views of leaves with a gate."""
+        self.news: dict[str, str] = {}
+        """Those of them that have not been dealt with."""
+
+    def of(self, queue: Queue) -> "Decider":
+        name = policy_name(queue)
+        policy = None
+        if name and queue.path not in self.failed:
+            policy = None if self._folds is None else self._folds.by_queue.get(queue.path)
+            policy = policy or self._policies.make(name)
+        return Decider(queue, policy, self)
+
+    def fail(self, path: str, what: str) -> None:
+        if path not in self.failed:
+            self.failed[path] = self.news[path] = what
+
+
+class Decider:
+    """The policy of one queue."""
+
+    def __init__(self, queue: Queue, policy: Any, deciders: Deciders) -> None:  # noqa: ANN401
+        properties = queue.properties
+        self._path, self._deciders = queue.path, deciders
+        self.policy = policy
+        built_in: Any = APPLICATION_ORDERS[properties.application_sort_policy]()
+        self._signature: object = None
+        self.rank: Callable[[Any], Key] = built_in.application_key
+        """Of an application among those of its leaf."""
+        of_queues: Any = QUEUE_ORDERS[properties.queue_sort_policy]()
+        self.queue_rank: Callable[[Any], Key] = of_queues.queue_key
+        """Of a queue among its siblings, if this is their parent."""
+        self.reads: frozenset[str] = frozenset(getattr(built_in, "reads", ()))
+        if isinstance(policy, ApplicationOrder):
+            self.rank = self._application_rank
+            self.reads = frozenset(getattr(policy, "reads", ()))
+        if isinstance(policy, QueueOrder):
+            self.queue_rank = self._queue_rank
+        self.gate = policy if isinstance(policy, Gate) else None
+        self.is_fold = isinstance(policy, Fold)
+        self.orders_asks = isinstance(policy, AsksOrder)
+        self.victims = policy if isinstance(policy, VictimOrder) else None
+
+    def order_of(self, app: Application, ask: Ask) -> AskOrder:
+        if not self.orders_asks:
+            return ask.order()
+        key = self._checked("ask_key", job_of_ask(app, ask))
+        keyed = KeyedOrder(-ask.spec.priority, key, ask.created_ns, ask.sequence)
+        return cast(AskOrder, keyed)
+
+    def _application_rank(self, app: Shown) -> Key:
+        return self._checked("application_key", app.seen)
+
+    def _queue_rank(self, queue: Shown) -> Key:
+        return self._checked("queue_key", queue.seen)
+
+    def _checked(self, method: str, subject: object) -> Key:
+        """Return a key that compares with all others of this queue, whatever the policy gives."""
+        try:
+            key = getattr(self.policy, method)(subject)
+            kind = _kind_of(key)
+        except Exception as error:  # noqa: BLE001 - it is a program of others
+            self._deciders.fail(self._path, f"{method} raised {error!r:.300}")
+            return _FAILED
+        signature = (method, kind)
+        if self._signature is None:
+            self._signature = signature
+        elif self._signature[0] == method and kind != self._signature[1]:  # type: ignore[index]
+            what = f"{method} gives keys that do not compare: {key!r:.100}"
+            self._deciders.fail(self._path, what)
+            return _FAILED
+        return (0, key)
+
+    def victim_rank(self, victim: Job) -> Key:
+        return self._checked("victim_key", victim)
+
+    def ask_gate(self, gate: Gate, job: Job, pool: Pool) -> Hold | None:
+        """Ask whether it may start; a gate that fails lets everybody."""
+        try:
+            answer: object = gate.may_start(job, pool)
+        except Exception as error:  # noqa: BLE001 - it is a program of others
+            self._deciders.fail(self._path, f"may_start raised {error!r:.300}")
+            return None
+        if answer is not None and not isinstance(answer, Hold):
+            self._deciders.fail(self._path, f"may_start returned {answer!r:.100}, which is no Hold")
+            return None
+        return answer
+
+
+def _kind_of(key: object) -> object:
+    """Tell keys that compare from others; raises ValueError for what compares with nothing."""
+    if isinstance(key, int | float):
+        if key != key:  # noqa: PLR0124 - NaN alone is not equal to itself
+            raise ValueError("the key is NaN, which has no place in an order")
+        return "number"
+    if isinstance(key, str):
+        return "text"
+    if isinstance(key, tuple):
+        kinds = tuple(map(_kind_of, key))
+        return ("numbers",) if set(kinds) <= {"number"} else kinds
+    raise ValueError(f"the key is {key!r:.100}: give a number, a text, or a tuple of such")

@@ -1,0 +1,135 @@
+"""What policies see of applications, queues and nodes: no more than they need, and to be read only.
+
+Whoever keeps one of these may read it later: it shows what is true then.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from yunikorn_actors.policies.folds import is_part_of_gang, runtime_of
+from yunikorn_actors.policies.jobs import NEVER_NS
+from yunikorn_actors.values.resource import Resource
+
+if TYPE_CHECKING:
+    from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
+    from yunikorn_actors.state.nodes import Node
+
+
+def _shown(resource: Resource | None) -> Resource:
+    """It behaves as a dictionary that cannot be written."""
+    return cast(Resource, MappingProxyType(resource or {}))
+
+
+class SeenApplication:
+    __slots__ = ("_app",)
+
+    def __init__(self, app: "AppView") -> None:
+        self._app = app
+
+    @property
+    def id(self) -> str:
+        return self._app.app.id
+
+    @property
+    def queue(self) -> str:
+        return self._app.leaf.queue.path
+
+    @property
+    def user(self) -> str:
+        return self._app.app.spec.user
+
+    @property
+    def group(self) -> str:
+        return self._app.app.group
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        return MappingProxyType(self._app.app.spec.tags)
+
+    @property
+    def submitted_ns(self) -> int:
+        return self._app.app.submitted_ns
+
+    @property
+    def guaranteed(self) -> Resource:
+        return _shown(self._app.leaf.queue.spec.guaranteed)
+
+    @property
+    def capacity(self) -> Resource:
+        return _shown(self._app.leaf.lineage[-1].limit)
+
+    @property
+    def used(self) -> Resource:
+        app = self._app
+        return _shown(app.used if app.leaf.sorts_by_usage else app.app.allocated)
+
+    @property
+    def runtime_ns(self) -> int:
+        app = self._app.app
+        return max((runtime_of(app, ask.ask.spec) for ask in self._waiting), default=NEVER_NS)
+
+    @property
+    def size(self) -> Resource:
+        app = self._app.app
+        largest: Resource = {}
+        for ask in self._waiting:
+            is_member = is_part_of_gang(app, ask.ask.spec)
+            size = app.spec.placeholder_ask if is_member else ask.resource
+            for kind, quantity in size.items():
+                largest[kind] = max(quantity, largest.get(kind, 0))
+        return _shown(largest)
+
+    @property
+    def _waiting(self) -> "list[AskView]":
+        return [ask for ask in self._app.asks.values() if ask.ask.remaining]
+
+
+class SeenQueue:
+    __slots__ = ("_queue",)
+
+    def __init__(self, queue: "QueueView") -> None:
+        self._queue = queue
+
+    @property
+    def path(self) -> str:
+        return self._queue.queue.path
+
+    @property
+    def position(self) -> int:
+        return self._queue.queue.spec.position
+
+    @property
+    def used(self) -> Resource:
+        return _shown(self._queue.used)
+
+    @property
+    def guaranteed(self) -> Resource:
+        return _shown(self._queue.queue.spec.guaranteed)
+
+    @property
+    def due(self) -> Resource:
+        return _shown(self._queue.due)
+
+
+class SeenNode:
+    __slots__ = ("_free", "_node")
+
+    def __init__(self, node: "Node", free: Resource) -> None:
+        self._node, self._free = node, free
+
+    @property
+    def id(self) -> str:
+        return self._node.id
+
+    @property
+    def capacity(self) -> Resource:
+        return _shown(self._node.capacity)
+
+    @property
+    def free(self) -> Resource:
+        return _shown(self._free)
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        return MappingProxyType(self._node.attributes)

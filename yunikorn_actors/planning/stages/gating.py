@@ -1,0 +1,273 @@
+"""Gates: leaves whose policy says who may start.
+
+Such a leaf has one candidate at a time: of all that waits in it nothing takes part but that. In a
+pass the jobs of the leaf come up in their order. One that has no room is held; of one that has, the
+gate is asked. Whoever it lets in becomes the candidate, and is placed or refused as any other ask,
+at the turn of its queue; then the next comes up. Whatever happens makes all passes begin anew.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import chain
+from typing import Protocol
+
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.views import AppView, AskView, QueueView, key_of, order_of
+from yunikorn_actors.planning.stages.gangs import Admitter
+from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk
+from yunikorn_actors.policies.folds import is_part_of_gang, job_of_ask, job_of_gang, runtime_of
+from yunikorn_actors.policies.jobs import Hold, Job, Running
+from yunikorn_actors.policies.places import Gate
+from yunikorn_actors.policies.profile import Profile, profile_of
+from yunikorn_actors.state.proposals import Proposal
+from yunikorn_actors.values.resource import Resource, add, charge, fits_in
+
+Subject = AskView | AppView
+Item = tuple[Job, Subject]
+
+
+class Placing(Protocol):
+    """Who places asks, and knows whether one could be placed now."""
+
+    def has_room(self, ask: AskView) -> bool: ...
+
+    def is_blocked(self, app: AppView) -> bool: ...
+
+
+class Gatekeeper:
+    """The passes of all gated leaves."""
+
+    placing: Placing
+
+    def __init__(self, model: Model, desk: Desk, admitter: Admitter) -> None:
+        self._model = model
+        self._findings = desk.findings
+        self._admitter = admitter
+        self._passes: dict[QueueView, Pass] = {}
+        self._is_stale = True
+        self.due_ns = NEVER_NS
+        """When a gate may say yes though nothing has happened."""
+
+    @property
+    def has_work(self) -> bool:
+        return self._is_stale and any(leaf.members for leaf in self._model.deciders.gated)
+
+    def something_new(self) -> None:
+        self._is_stale = True
+
+    def time_came(self, now_ns: int) -> None:
+        self._is_stale |= self.due_ns <= now_ns
+
+    def plan(self, now_ns: int, room: int) -> list[Proposal]:
+        """Let the first of each gated leaf come up, unless the passes of the last plan hold on."""
+        gated = self._model.deciders.gated
+        is_due = self._is_stale or self.due_ns <= now_ns
+        if not (gated or self._passes) or room <= 0 or not is_due:
+            return []
+        self._is_stale, self.due_ns = False, NEVER_NS
+        for old in self._passes.values():
+            self._shut(old)
+        self._passes = {leaf: Pass(self._model, leaf, now_ns) for leaf in gated}
+        for each in self._passes.values():
+            self._next(each)
+        return []
+
+    def went(self, leaf: QueueView, ask: AskView, *, is_placed: bool) -> None:
+        """An ask was tried: if it was the candidate, the next comes up."""
+        of_leaf = self._passes.get(leaf)
+        if of_leaf is None or of_leaf.candidate is None:
+            return
+        job, subject = of_leaf.candidate
+        is_turn = ask.app is subject and ask.shape is self._model.shapes.turns
+        if not is_turn and ask is not subject:
+            return
+        self._shut(of_leaf)
+        if is_placed:
+            of_leaf.start(job)
+            if isinstance(subject, AskView) and subject.waiting:
+                of_leaf.rest = chain(((job, subject),), of_leaf.rest)
+        else:
+            of_leaf.held.append(job)
+        self._next(of_leaf)
+
+    def _next(self, of_leaf: "Pass") -> None:
+        """Let jobs come up until one is let in."""
+        leaf = of_leaf.leaf
+        for job, subject in of_leaf.rest:
+            if self._has_room(of_leaf, job, subject):
+                hold = leaf.decider.ask_gate(of_leaf.gate, job, of_leaf)
+                if hold is None and self._let_in(subject):
+                    of_leaf.candidate = (job, subject)
+                    return
+                if hold is not None:
+                    self._hold(leaf, subject, hold, of_leaf.now_ns)
+            of_leaf.held.append(job)
+
+    def _has_room(self, of_leaf: "Pass", job: Job, subject: Subject) -> bool:
+        app = subject.app if isinstance(subject, AskView) else subject
+        is_aside = subject in self._model.set_aside
+        if not of_leaf.fits(job) or is_aside or self.placing.is_blocked(app):
+            return False
+        if isinstance(subject, AskView):
+            return self.placing.has_room(subject)
+        return self._admitter.may_admit(app) and self._holds_gang(app)
+
+    def _holds_gang(self, app: AppView) -> bool:
+        """Whether the nodes have room for all placeholders now, those of one size after another."""
+        left = Counter[Shape]()
+        for ask in app.asks.values():
+            if ask.is_placeholder:
+                left[ask.shape] += ask.waiting
+        taken: dict[str, Resource] = {}
+        for shape in left:
+            for node in self._model.nodes.views.values():
+                if left[shape] <= 0:
+                    break
+                if not node.serves(shape):
+                    continue
+                room = {k: n - taken.get(node.id, {}).get(k, 0) for k, n in node.free.items()}
+                here = min([left[shape], *(room.get(k, 0) // n for k, n in shape.wanted)])
+                if here > 0:
+                    left[shape] -= here
+                    used = {kind: here * quantity for kind, quantity in shape.wanted}
+                    taken[node.id] = add(taken.get(node.id), used)
+        return not any(left.values())
+
+    def _let_in(self, subject: Subject) -> bool:
+        """Let it take part; say whether it will be tried."""
+        model = self._model
+        if isinstance(subject, AppView):
+            model.gangs.give_turn(subject)
+            return subject.turn is not None and subject.entry is not None
+        subject.is_let_in = True
+        model.asks.resync(subject)
+        lane = subject.app.leaf.lanes.get((subject.shape, subject.app.owner))
+        if subject.app.entry is not None and lane is not None and lane.is_open:
+            return True
+        subject.is_let_in = False
+        model.asks.resync(subject)
+        return False
+
+    def _shut(self, of_leaf: "Pass") -> None:
+        """What was let in takes part no more, placed or not."""
+        candidate, of_leaf.candidate = of_leaf.candidate, None
+        if candidate is None:
+            return
+        subject = candidate[1]
+        if isinstance(subject, AppView):
+            self._model.gangs.end_turn(subject)
+        else:
+            subject.is_let_in = False
+            if not subject.gone:
+                self._model.asks.resync(subject)
+
+    def _hold(self, leaf: QueueView, subject: Subject, hold: Hold, now_ns: int) -> None:
+        leaf.holds[subject] = hold
+        if hold.until_ns > now_ns:
+            self.due_ns = min(self.due_ns, hold.until_ns)
+        self._findings.note_held(subject, hold.reason)
+
+
+class Pass:
+    """One pass over the jobs of a leaf; the gate sees it as its pool."""
+
+    def __init__(self, model: Model, leaf: QueueView, now_ns: int) -> None:
+        self._model = model
+        self.leaf = leaf
+        self.now_ns = now_ns
+        policy = leaf.decider.gate
+        assert policy is not None
+        # A fold may work on what it keeps as it likes: facts alone change the one that is kept.
+        self.gate: Gate = deepcopy(policy) if leaf.decider.is_fold else policy
+        self.queue = leaf.queue.path
+        self.held: list[Job] = []
+        self.candidate: Item | None = None
+        leaf.holds.clear()
+        items = list(_items(leaf))
+        self.waiting = [job for job, _ in items]
+        self.rest: Iterator[Item] = iter(items)
+        self._free = self._free_now()
+        self._running: list[Running] | None = None
+        self._profile: Profile | None = None
+
+    # -- what the gate may ask
+
+    @property
+    def running(self) -> list[Running]:
+        if self._running is None:
+            self._running = [Running(size, end_ns) for _, size, end_ns in self._work()]
+        return self._running
+
+    def end_of(self, job: Job) -> int:
+        return job.end_ns(self.now_ns)
+
+    def earliest(self, job: Job) -> int:
+        return self._future().earliest(self._need(self.leaf, job.total))
+
+    def fits_beside(self, job: Job, other: Job, at_ns: int) -> bool:
+        both = self._need(self.leaf, add(job.total, other.total))
+        return fits_in(both, self._future().free_at(at_ns))
+
+    # -- amounts: of the cluster by their types, of the queues of the path by path and type
+
+    def fits(self, job: Job) -> bool:
+        one = job.total if job.id == job.application_id else job.size
+        return fits_in(self._need(self.leaf, one), self._free)
+
+    def start(self, job: Job) -> None:
+        one = job.total if job.id == job.application_id else job.size
+        need, end_ns = self._need(self.leaf, one), self.end_of(job)
+        charge(self._free, {kind: -quantity for kind, quantity in need.items()})
+        if self._running is not None:
+            self._running.append(Running(one, end_ns))
+        if self._profile is not None:
+            self._profile.take(self.now_ns, end_ns, need)
+
+    def _future(self) -> Profile:
+        if self._profile is None:
+            work = ((self._need(leaf, size), end_ns) for leaf, size, end_ns in self._work())
+            self._profile = profile_of(self._free, self.now_ns, work)
+        return self._profile
+
+    def _need(self, leaf: QueueView, size: Resource) -> Resource:
+        need = dict(size)
+        for level in self.leaf.lineage[:-1]:
+            if level.limit is not None and level in leaf.lineage:
+                here = [kind for kind in level.limit if kind in size]
+                need.update((f"{level.queue.path} {kind}", size[kind]) for kind in here)
+        return need
+
+    def _free_now(self) -> Resource:
+        free: Resource = {}
+        for node in self._model.nodes.views.values():
+            if node.is_open:
+                charge(free, node.free)
+        for level in self.leaf.lineage[:-1]:
+            for kind, size in (level.limit or {}).items():
+                free[f"{level.queue.path} {kind}"] = size - level.used.get(kind, 0)
+        return free
+
+    def _work(self) -> Iterator[tuple[QueueView, Resource, int]]:
+        """Yield what runs in the partition, and what is on its way, with its end."""
+        for app in self._model.apps.values():
+            for it in app.app.allocations.values():
+                runtime_ns = runtime_of(app.app, it.spec)
+                yield app.leaf, it.resource, min(NEVER_NS, it.allocated_ns + runtime_ns)
+        for flight in self._model.flights.placements.values():
+            app = flight.ask.app
+            runtime_ns = runtime_of(app.app, flight.ask.ask.spec)
+            yield app.leaf, flight.resource, min(NEVER_NS, self.now_ns + runtime_ns)
+
+
+def _items(leaf: QueueView) -> Iterator[Item]:
+    """Yield what waits in a leaf, in its order: gangs that await admission, and single asks."""
+    for app in sorted(leaf.members.values(), key=key_of):
+        if not app.is_schedulable:
+            continue
+        if app.awaiting_gang is not None:
+            yield job_of_gang(app.app), app
+        for ask in sorted(app.asks.values(), key=order_of):
+            if ask.waiting and not is_part_of_gang(app.app, ask.ask.spec):
+                yield job_of_ask(app.app, ask.ask), ask

@@ -1,0 +1,36 @@
+"""Policies: who goes first, which node suits best, who may start, and who has to go.
+
+`places` has the places where a policy decides, `jobs` what it is given. The others are shipped.
+"""
+
+from yunikorn_actors.policies.jobs import (
+    NEVER_NS,
+    Arrived,
+    Ended,
+    Hold,
+    Job,
+    Left,
+    Running,
+    Sized,
+    Started,
+)
+from yunikorn_actors.policies.places import Pool
+from yunikorn_actors.policies.profile import Profile
+from yunikorn_actors.policies.registry import InvalidPolicy, Policies, Policy
+
+__all__ = [
+    "NEVER_NS",
+    "Arrived",
+    "Ended",
+    "Hold",
+    "InvalidPolicy",
+    "Job",
+    "Left",
+    "Policies",
+    "Policy",
+    "Pool",
+    "Profile",
+    "Running",
+    "Sized",
+    "Started",
+]

@@ -1,0 +1,296 @@
+"""What policies keep of their own, and the facts as they see them."""
+
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from typing import Any, Final
+
+from msgspec import Struct, convert, to_builtins
+
+from yunikorn_actors.config import GangAdmission
+from yunikorn_actors.policies.jobs import (
+    NEVER_NS,
+    Arrived,
+    Change,
+    Ended,
+    Job,
+    Left,
+    Sized,
+    Started,
+)
+from yunikorn_actors.policies.places import Fold
+from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Ask, AskSpec
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.gangs import awaits_admission
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.tags import TAG_RUNTIME
+
+
+class Folds:
+    """The folds of a partition, one for each queue whose policy is one.
+
+    They are part of the state: truth and replicas have them, and an image has what they keep.
+    """
+
+    def __init__(self, policies: Policies) -> None:
+        self.policies = policies
+        self.by_queue: dict[str, Any] = {}
+        self.failed: dict[str, str] = {}
+        """Queues whose fold has raised, and what: from then on it decides nothing."""
+        self._names: dict[str, str] = {}
+        self.changes = 0
+        """How often one of them was given something."""
+
+    def observe(self, state: PartitionState, fact: f.Fact) -> None:
+        if isinstance(fact, f.QueueAdded | f.QueueReconfigured):
+            self._look_at(state, state.queues[fact.path], fact.at_ns)
+        elif isinstance(fact, f.QueueRemoved):
+            self._forget(fact.path)
+        if self.by_queue and (read := _READERS.get(type(fact))) is not None:
+            for change in read(state, fact):
+                self._show(change, fact.at_ns)  # type: ignore[union-attr]
+
+    def _show(self, change: Change, now_ns: int) -> None:
+        self.changes += 1
+        for path, fold in tuple(self.by_queue.items()):
+            if not isinstance(change, Arrived | Left) or change.job.queue == path:
+                self._tell(path, fold, change, now_ns)
+
+    def _tell(self, path: str, fold: Fold, change: Change, now_ns: int) -> None:
+        try:
+            fold.observe(change, now_ns)
+        except Exception as error:  # noqa: BLE001 - it is a program of others
+            self.failed[path] = f"observe raised {error!r:.500}"
+            del self.by_queue[path]
+
+    def _look_at(self, state: PartitionState, queue: Queue, now_ns: int) -> None:
+        """Its policy may be another now; one that it has had keeps what it knows."""
+        name = policy_name(queue)
+        if self._names.get(queue.path) == name:
+            return
+        self._forget(queue.path)
+        fold = self.policies.make(name) if name else None
+        if isinstance(fold, Fold):
+            self._names[queue.path], self.by_queue[queue.path] = name, fold
+            for change, at_ns in _all_of(state, now_ns):
+                if queue.path in self.by_queue and _concerns(change, queue.path):
+                    self._tell(queue.path, fold, change, at_ns)
+
+    def _forget(self, path: str) -> None:
+        for table in (self._names, self.by_queue, self.failed):
+            table.pop(path, None)
+
+    def image(self) -> dict[str, Any]:
+        return {
+            path: [self._names[path], to_builtins(vars_of(fold))]
+            for path, fold in self.by_queue.items()
+        }
+
+    def restore(self, state: PartitionState, image: dict[str, Any] | None) -> None:
+        self.by_queue.clear()
+        self._names.clear()
+        now_ns = max((app.submitted_ns for app in state.applications.values()), default=0)
+        for queue in state.queues.values():
+            name, kept = (image or {}).get(queue.path, ("", None))
+            if kept is not None and name == policy_name(queue):
+                fold = self.policies.make(name)
+                if isinstance(fold, Fold):
+                    self._names[queue.path] = name
+                    self.by_queue[queue.path] = convert(kept, type(fold))
+            else:
+                self._look_at(state, queue, now_ns)
+
+
+def vars_of(fold: Any) -> Any:  # noqa: ANN401 - a dataclass or a Struct
+    """Return what it keeps; it has to be of a kind that can be made again from that."""
+    if is_dataclass(fold) or isinstance(fold, Struct):
+        return fold
+    raise TypeError(f"{type(fold).__name__} has observe: make it a dataclass, with types")
+
+
+def policy_name(queue: Queue) -> str:
+    properties = queue.properties
+    return properties.application_policy if queue.spec.leaf else properties.queue_policy
+
+
+def _concerns(change: Change, path: str) -> bool:
+    return not isinstance(change, Arrived | Left) or change.job.queue == path
+
+
+# -- jobs
+
+
+def is_part_of_gang(app: Application, spec: AskSpec) -> bool:
+    """Whether it starts with its gang, and not by itself."""
+    is_held = app.queue.properties.gang_admission is GangAdmission.HOLD
+    return bool(is_held and app.spec.is_gang and (spec.placeholder or spec.task_group))
+
+
+def runtime_of(app: Application, spec: AskSpec) -> int:
+    """Return for how long it says that it runs: by its own tag, else by its application's."""
+    text = spec.tags.get(TAG_RUNTIME) or app.spec.tags.get(TAG_RUNTIME, "")
+    try:
+        runtime_s = float(text)
+    except ValueError:
+        return NEVER_NS
+    return min(NEVER_NS, round(runtime_s * 1e9)) if runtime_s >= 0 else NEVER_NS
+
+
+def job_of_ask(app: Application, ask: Ask) -> Job:
+    spec = ask.spec
+    return Job(
+        id=f"{app.id}/{spec.key}",
+        application_id=app.id,
+        queue=app.queue.path,
+        user=app.spec.user,
+        group=app.group,
+        size=spec.resource,
+        count=spec.max_allocations,
+        runtime_ns=runtime_of(app, spec),
+        submitted_ns=ask.created_ns,
+        priority=spec.priority,
+    )
+
+
+def job_of_gang(app: Application) -> Job:
+    """Its members run as long as the longest of those that have come says."""
+    asks = [ask for ask in app.asks.values() if ask.spec.placeholder]
+    return Job(
+        id=app.id,
+        application_id=app.id,
+        queue=app.queue.path,
+        user=app.spec.user,
+        group=app.group,
+        size=app.spec.placeholder_ask,
+        runtime_ns=max((runtime_of(app, ask.spec) for ask in asks), default=NEVER_NS),
+        submitted_ns=app.submitted_ns,
+        priority=max((ask.spec.priority for ask in asks), default=0),
+    )
+
+
+# -- facts
+
+
+def _size(state: PartitionState, _: f.Fact) -> Iterator[Change]:
+    yield Sized(dict(state.capacity))
+
+
+def _asks_added(state: PartitionState, fact: f.AskAdded | f.AsksAdded) -> Iterator[Change]:
+    specs = (fact.spec,) if isinstance(fact, f.AskAdded) else fact.specs
+    app = state.applications[specs[0].application_id]
+    if not is_part_of_gang(app, specs[0]):
+        for spec in specs:
+            yield Arrived(job_of_ask(app, app.asks[spec.key]))
+    elif specs[0].placeholder and awaits_admission(app):
+        are_first = sum(ask.spec.placeholder for ask in app.asks.values()) == len(specs)
+        if are_first:
+            yield Arrived(job_of_gang(app))
+
+
+def _ask_replaced(state: PartitionState, fact: f.AskReplaced) -> Iterator[Change]:
+    app = state.applications[fact.spec.application_id]
+    ask = app.asks[fact.spec.key]
+    if ask.remaining and not is_part_of_gang(app, fact.spec):
+        yield Left(job_of_ask(app, ask))
+        yield Arrived(job_of_ask(app, ask))
+
+
+def _ask_removed(state: PartitionState, fact: f.AskRemoved) -> Iterator[Change]:
+    app = state.applications[fact.application_id]
+    if not app.spec.is_gang:
+        yield Left(_named(app, f"{app.id}/{fact.key}", fact.resource))
+    elif not app.waiting_placeholders and not app.allocations:
+        yield Left(job_of_gang(app))
+
+
+def _named(app: Application, id_: str, size: dict[str, int]) -> Job:
+    return Job(
+        id=id_,
+        application_id=app.id,
+        queue=app.queue.path,
+        user=app.spec.user,
+        group=app.group,
+        size=size,
+        submitted_ns=app.submitted_ns,
+    )
+
+
+def _committed(
+    state: PartitionState, fact: f.AllocationCommitted | f.AllocationsCommitted
+) -> Iterator[Change]:
+    parts = (fact,) if isinstance(fact, f.AllocationCommitted) else fact.parts()
+    for part in parts:
+        app = state.applications[part.application_id]
+        ask = app.asks[part.key]
+        if len(ask.uuids) == 1 and not is_part_of_gang(app, ask.spec):
+            yield Started(job_of_ask(app, ask))
+
+
+def _recovered(state: PartitionState, fact: f.AllocationRecovered) -> Iterator[Change]:
+    app = state.applications[fact.spec.application_id]
+    ask = app.asks.get(fact.spec.key)
+    if ask is not None and not is_part_of_gang(app, ask.spec):
+        yield Started(job_of_ask(app, ask))
+
+
+def _admitted(state: PartitionState, fact: f.GangAdmitted) -> Iterator[Change]:
+    yield Started(job_of_gang(state.applications[fact.application_id]))
+
+
+def _lapsed(state: PartitionState, fact: f.GangLapsed) -> Iterator[Change]:
+    job = job_of_gang(state.applications[fact.application_id])
+    yield Ended(job)
+    yield Arrived(job)
+
+
+def _released(state: PartitionState, fact: f.AllocationReleased) -> Iterator[Change]:
+    app = state.applications[fact.application_id]
+    ask = app.asks.get(fact.key)
+    if app.spec.is_gang and not app.allocations:
+        yield Ended(_named(app, app.id, app.spec.placeholder_ask))
+    if ask is None or not ask.uuids:
+        yield Ended(_named(app, f"{app.id}/{fact.key}", fact.resource))
+
+
+def _all_of(state: PartitionState, now_ns: int) -> Iterator[tuple[Change, int]]:
+    """Tell a fold that begins later than the partition what it would have been told."""
+    yield Sized(dict(state.capacity)), 0
+    started: list[tuple[int, Job]] = []
+    waiting: list[tuple[int, Job]] = []
+    for app in state.applications.values():
+        gang = [it.allocated_ns for it in app.allocations.values() if is_part_of_gang(app, it.spec)]
+        if gang or app.is_admitted:
+            started.append((min(gang, default=now_ns), job_of_gang(app)))
+        elif awaits_admission(app):
+            waiting.append((app.serial, job_of_gang(app)))
+        for ask in app.asks.values():
+            if is_part_of_gang(app, ask.spec):
+                continue
+            if ask.uuids:
+                first = min(app.allocations[uuid].allocated_ns for uuid in ask.uuids)
+                started.append((first, job_of_ask(app, ask)))
+            elif ask.remaining:
+                waiting.append((ask.sequence, job_of_ask(app, ask)))
+    for at_ns, job in sorted(started, key=lambda it: it[0]):
+        yield Started(job), at_ns
+    for _, job in sorted(waiting, key=lambda it: it[1].submitted_ns):
+        yield Arrived(job), now_ns
+
+
+_READERS: Final[dict[type, Any]] = {
+    f.NodeAdded: _size,
+    f.NodeResized: _size,
+    f.NodeRemoved: _size,
+    f.AskAdded: _asks_added,
+    f.AsksAdded: _asks_added,
+    f.AskReplaced: _ask_replaced,
+    f.AskRemoved: _ask_removed,
+    f.AllocationCommitted: _committed,
+    f.AllocationsCommitted: _committed,
+    f.AllocationRecovered: _recovered,
+    f.GangAdmitted: _admitted,
+    f.GangLapsed: _lapsed,
+    f.AllocationReleased: _released,
+}

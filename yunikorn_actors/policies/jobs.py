@@ -1,0 +1,92 @@
+"""What a policy is given: jobs, what becomes of them, and the answer of a gate.
+
+A job is what starts as one: an ask, or a gang that is admitted as a whole.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from yunikorn_actors.values.resource import Resource
+
+NEVER_NS: Final = 2**63 - 1
+"""The end of what has declared no run time."""
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """An ask that waits, or a gang that awaits its admission; a value of its own."""
+
+    id: str
+    """Of an ask the ids of its application and its own, with a slash; of a gang its application."""
+    application_id: str
+    queue: str
+    user: str
+    group: str
+    size: Resource
+    """What one of it takes."""
+    count: int = 1
+    """So many of that size: repeats of an ask. A gang is one of the size of all its members."""
+    runtime_ns: int = NEVER_NS
+    """How long it says that it will run; `NEVER_NS` if it says nothing."""
+    submitted_ns: int
+    priority: int = 0
+
+    @property
+    def total(self) -> Resource:
+        """What all of it takes."""
+        return {kind: self.count * quantity for kind, quantity in self.size.items()}
+
+    def end_ns(self, start_ns: int) -> int:
+        """When it ends as declared, if it starts then."""
+        return min(NEVER_NS, start_ns + self.runtime_ns)
+
+
+class Running(Struct, frozen=True):
+    """Work that runs, or is on its way to a node."""
+
+    size: Resource
+    end_ns: int
+    """As declared; `NEVER_NS` if it says nothing."""
+
+
+class Hold(Struct, frozen=True):
+    """The no of a gate."""
+
+    reason: str
+    """What `explain` says."""
+    until_ns: int = 0
+    """When the gate may say yes though nothing has happened; 0 if time alone changes nothing."""
+
+
+class Sized(Struct, frozen=True):
+    """The cluster has another size now."""
+
+    capacity: Resource
+
+
+class Arrived(Struct, frozen=True):
+    """A job waits from now on."""
+
+    job: Job
+
+
+class Left(Struct, frozen=True):
+    """A job waits no more, and has not started."""
+
+    job: Job
+
+
+class Started(Struct, frozen=True):
+    """A job runs: its ask has a place for the first time, or its gang was admitted."""
+
+    job: Job
+
+
+class Ended(Struct, frozen=True):
+    """Nothing of a job that ran is left."""
+
+    job: Job
+
+
+Change = Sized | Arrived | Left | Started | Ended
+"""What `observe` is given, in the order in which it became true."""

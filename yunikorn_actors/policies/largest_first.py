@@ -1,0 +1,15 @@
+from yunikorn_actors.policies.jobs import Job
+from yunikorn_actors.policies.places import ApplicationSeen, Key
+
+
+class LargestFirst:
+    """The largest share of the cluster first; smaller ones go on where that has no room."""
+
+    reads = ("size",)
+
+    def application_key(self, app: ApplicationSeen) -> Key:
+        shares = (size / app.capacity[kind] for kind, size in app.size.items() if size)
+        return -max(shares, default=0.0)
+
+    def ask_key(self, ask: Job) -> Key:
+        return tuple(sorted((-size for size in ask.total.values()), reverse=False))

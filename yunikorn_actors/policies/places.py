@@ -1,0 +1,154 @@
+"""The places where a policy decides, and what it sees there.
+
+A policy is a class with one or several of these methods; it derives from nothing. What it is given
+is read-only. With `observe` it is a fold: it keeps what it needs in its own attributes, and only
+that method changes them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from yunikorn_actors.policies.jobs import Change, Hold, Job, Running
+from yunikorn_actors.values.resource import Resource
+
+Key: TypeAlias = Any
+"""Whatever compares with the other keys of the place: a number, a text, a tuple of them."""
+
+
+class ApplicationSeen(Protocol):
+    """An application of the leaf.
+
+    Everything but `used`, `runtime_ns` and `size` stays as it is; a policy whose key reads one of
+    these names it in `reads`.
+    """
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def tags(self) -> Mapping[str, str]: ...
+    @property
+    def submitted_ns(self) -> int: ...
+    @property
+    def guaranteed(self) -> Resource:
+        """What its queue is guaranteed."""
+
+    @property
+    def capacity(self) -> Resource:
+        """Of the cluster, as it was when everything was measured last."""
+
+    @property
+    def used(self) -> Resource:
+        """What it has, with what is on its way."""
+
+    @property
+    def runtime_ns(self) -> int:
+        """How long the longest that waits of it says that it runs."""
+
+    @property
+    def size(self) -> Resource:
+        """The largest that waits of it, a gang as a whole."""
+
+
+class QueueSeen(Protocol):
+    """A queue among its siblings; its key may read all of it."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def used(self) -> Resource: ...
+    @property
+    def guaranteed(self) -> Resource: ...
+    @property
+    def due(self) -> Resource:
+        """What its share is a share of: the guarantee, else the fair maximum."""
+
+
+class NodeSeen(Protocol):
+    """A node; `free` is what no decision has taken yet."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def capacity(self) -> Resource: ...
+    @property
+    def free(self) -> Resource: ...
+    @property
+    def attributes(self) -> Mapping[str, str]: ...
+
+
+class Pool(Protocol):
+    """What a gate sees: the room for its leaf, and what has been decided in this pass."""
+
+    @property
+    def now_ns(self) -> int: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def waiting(self) -> Sequence[Job]:
+        """All that waited when the pass began, in order."""
+
+    @property
+    def running(self) -> Sequence[Running]:
+        """All that runs in the partition."""
+
+    @property
+    def held(self) -> Sequence[Job]:
+        """Those before this one that do not start: for want of room, or by this gate."""
+
+    def end_of(self, job: Job) -> int:
+        """When it ends as declared, if it starts now."""
+
+    def earliest(self, job: Job) -> int:
+        """When it fits at last, if all that runs ends as declared; `NEVER_NS` if that is never."""
+
+    def fits_beside(self, job: Job, other: Job, at_ns: int) -> bool:
+        """Whether the job leaves room for the other one at that moment, while it runs itself."""
+
+
+@runtime_checkable
+class ApplicationOrder(Protocol):
+    def application_key(self, app: ApplicationSeen) -> Key: ...
+
+
+@runtime_checkable
+class AsksOrder(Protocol):
+    def ask_key(self, ask: Job) -> Key: ...
+
+
+@runtime_checkable
+class QueueOrder(Protocol):
+    def queue_key(self, queue: QueueSeen) -> Key: ...
+
+
+@runtime_checkable
+class NodeScore(Protocol):
+    def score(self, node: NodeSeen, shape: Resource) -> float:
+        """Say how well the node suits an ask of this size; the lowest comes first."""
+
+
+@runtime_checkable
+class Gate(Protocol):
+    def may_start(self, job: Job, pool: Pool) -> Hold | None:
+        """Say whether a job that has room may start now.
+
+        The core asks in the order of the leaf, and not of a job that has no room.
+        """
+
+
+@runtime_checkable
+class VictimOrder(Protocol):
+    def victim_key(self, victim: Job) -> Key:
+        """Say who goes first; the smallest key does."""
+
+
+@runtime_checkable
+class Fold(Protocol):
+    def observe(self, fact: Change, now_ns: int) -> None: ...

@@ -1,0 +1,112 @@
+"""Policies by name, and what tells one from another of the same name."""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
+from yunikorn_actors.policies import places
+from yunikorn_actors.policies.conservative import Conservative
+from yunikorn_actors.policies.dominant_share import DominantShare
+from yunikorn_actors.policies.easy import Easy
+from yunikorn_actors.policies.fair_decay import FairDecay
+from yunikorn_actors.policies.fcfs import Fcfs
+from yunikorn_actors.policies.largest_first import LargestFirst
+from yunikorn_actors.policies.sjf import Sjf
+
+Policy = Callable[[], Any]
+"""A class, or whatever makes a policy when it is called."""
+
+SHIPPED: Final[dict[str, Policy]] = {
+    "fcfs": Fcfs,
+    "easy": Easy,
+    "conservative": Conservative,
+    "sjf": Sjf,
+    "largest-first": LargestFirst,
+    "fair-decay": FairDecay,
+    "dominant-share": DominantShare,
+}
+GROUP: Final = "yunikorn_actors.policies"
+"""The entry points of installed packages."""
+
+_OF_LEAF: Final = (places.ApplicationOrder, places.AsksOrder, places.Gate, places.VictimOrder)
+
+
+class InvalidPolicy(ValueError):  # noqa: N818 - it is named like InvalidSetting
+    """It is no policy: it cannot be made, or decides nothing."""
+
+
+class Policies:
+    """What the names in a configuration stand for beside those that are built in."""
+
+    def __init__(self, given: Mapping[str, Policy] | None = None) -> None:
+        self._given = dict(given or {})
+        for name, policy in self._given.items():
+            _check(name, policy)
+
+    def make(self, name: str) -> Any | None:  # noqa: ANN401 - it has the methods it has
+        """Return a new one; None where the name stands for nothing."""
+        policy = self._given.get(name) or SHIPPED.get(name) or installed().get(name)
+        return None if policy is None else policy()
+
+    @cached_property
+    def names(self) -> PolicyNames:
+        known = {name: policy() for name, policy in (installed() | SHIPPED | self._given).items()}
+        return PolicyNames(
+            applications=_which(known, *_OF_LEAF),
+            queues=_which(known, places.QueueOrder),
+            nodes=_which(known, places.NodeScore),
+            is_closed=bool(self._given),
+        )
+
+    def names_for(self, text: str) -> PolicyNames:
+        """Return those that a configuration may use; one that names no policy needs no list."""
+        return self.names if self._given or "policy" in text else SHIPPED_NAMES
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The digest of each that was given, by name."""
+        return {name: digest_of(policy) for name, policy in sorted(self._given.items())}
+
+
+def _which(known: Mapping[str, Any], *kinds: Any) -> tuple[str, ...]:  # noqa: ANN401 - protocols
+    return tuple(name for name, made in known.items() if isinstance(made, kinds))
+
+
+@lru_cache(maxsize=1)
+def installed() -> dict[str, Policy]:
+    """Load what installed packages offer."""
+    return {point.name: point.load() for point in entry_points(group=GROUP)}
+
+
+def digest_of(policy: Policy) -> str:
+    """Make it of the source of the class and of those it derives from, else of its name."""
+    kinds = policy.__mro__[:-1] if isinstance(policy, type) else (policy,)
+    texts = []
+    for kind in kinds:
+        try:
+            texts.append(inspect.getsource(kind))
+        except (OSError, TypeError):
+            texts.append(f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}")
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def _check(name: str, policy: Policy) -> None:
+    if not callable(policy):
+        raise InvalidPolicy(f"policy {name!r}: give a class, not {policy!r:.100}")
+    try:
+        made = policy()
+    except Exception as error:
+        raise InvalidPolicy(f"policy {name!r} cannot be made: {error!r}") from error
+    kinds = (*_OF_LEAF, places.QueueOrder, places.NodeScore)
+    if not any(isinstance(made, kind) for kind in kinds):
+        raise InvalidPolicy(
+            f"policy {name!r} decides nothing: give it one of the methods application_key, "
+            "ask_key, queue_key, score, may_start and victim_key"
+        )
+
+
+NO_POLICIES: Final = Policies()
