@@ -296,7 +296,7 @@ DOUBTS = [
     ),
     (
         "7: {}root.a: property application.sort.policy: 'best' is no value for it and counts as "
-        "not set (use fifo, fair or stateaware)"
+        "not set (use fifo, fair or stateaware, or a policy: fcfs, easy, conservative, sjf, largest-first, fair-decay, dominant-share)"
     ),
     (
         "10: {}root.a: property preemption.delay: 'soon' is no value for it and counts as not set "
