@@ -27,6 +27,7 @@ from yunikorn_actors.messages.scheduling import (
     ProposalRejected,
 )
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.state.partition import PartitionState
@@ -152,13 +153,18 @@ class Lab:
         settings: Settings | None = None,
         checkers: tuple[Checker, ...] = (),
         rm: Recorder | None = None,
+        policies: Policies = NO_POLICIES,
         **simulated: Any,
     ) -> None:
         self.seed = seed
         self.races = Races()
         self.simulator = Simulator(
             Topology(
-                topology, settings=settings or Settings(), instance="core", schedulers=schedulers
+                topology,
+                settings=settings or Settings(),
+                instance="core",
+                schedulers=schedulers,
+                policies=policies,
             ),
             chooser=chooser_of(seed),
             checkers=(*default_checkers(), self.races, *checkers),

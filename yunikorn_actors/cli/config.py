@@ -34,6 +34,8 @@ from yunikorn_actors.config import (
     warnings_in,
 )
 from yunikorn_actors.config.fault import Fault
+from yunikorn_actors.config.properties import READERS
+from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.values.quantity import amounts
 
@@ -203,11 +205,12 @@ def _amount_lines(queue: QueueConfig | TemplateConfig) -> Iterator[str]:
 
 def _telling(properties: Mapping[str, str]) -> dict[str, str]:
     """Leave out properties that equal the default or that cannot be read."""
-    default = QueueProperties()
+    default, names = QueueProperties(), NO_POLICIES.names
     return {
         f"property {key}": value
         for key, value in sorted(properties.items())
         if QueueProperties.of({key: value}) != default
+        and (READERS[key].parse(value) is not None or value in names.of_property(key))
     }
 
 

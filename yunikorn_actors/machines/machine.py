@@ -67,6 +67,8 @@ class Log(Struct, frozen=True, kw_only=True):
 
     text: str
     is_warning: bool = False
+    is_alarm: bool = False
+    """It is written to standard error as well, with a log or without one."""
 
 
 class StopCore(Struct, frozen=True, kw_only=True):

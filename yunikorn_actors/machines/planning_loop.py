@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from yunikorn_actors.machines.life import Life
-from yunikorn_actors.machines.machine import Effect, Send, SetTimer
+from yunikorn_actors.machines.machine import Effect, Log, Send, SetTimer
 from yunikorn_actors.machines.predicate_gate import PredicateGate
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.why_queries import explanation
@@ -106,10 +106,22 @@ class PlanningLoop:
             room = self._settings.inflight_max - self.planner.in_flight_count
             proposals = self.planner.plan(min(self._cycle_max, room), as_of_ns)
             effects.extend(self._propose(proposals, now_ns))
+            effects.extend(self._failures())
         # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
         self.cycle_is_coming = False
         effects.extend([*self._pass_token(), *self._come_back(now_ns)])
         return effects
+
+    def _failures(self) -> list[Effect]:
+        """Say which policies have failed: what is built in decides in their place."""
+        if not self.planner.failures:
+            return []
+        failures, self.planner.failures = self.planner.failures, {}
+        return [
+            Log(text=f"the policy of queue {path} of {self._partition} has failed and decides "
+                f"no more: {what}", is_warning=True, is_alarm=True)
+            for path, what in failures.items()
+        ]  # fmt: skip
 
     def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
         """Continue with the proposal after a yes; after a no the planner looks elsewhere."""

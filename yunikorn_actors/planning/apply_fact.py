@@ -107,7 +107,7 @@ def _on_queue_reconfigured(model: Model, fact: f.QueueReconfigured) -> None:
     # All leave before the policy is read: a key of the old one would be searched in vain.
     for app in apps:
         model.tree.leave(app)
-    queue.read_properties()
+    model.decide_anew(queue)
     for app in apps:
         app.used = model.flights.used_by(app)
         model.applications.assign_limits(app)

@@ -85,6 +85,8 @@ class Planner:
         self.waiting_sums = WaitingSums(model)
         self.explainer = Explainer(model, desk, self.placer)
         self._planned_ns = 0
+        self.failures: dict[str, str] = {}
+        """Queues whose policy has failed and was replaced, and how; not reported yet."""
 
     # -- deciding
 
@@ -163,6 +165,7 @@ class Planner:
             or self.explainer.left
             or self.preemptor.has_work
             or self.gatekeeper.has_work
+            or self.model.deciders.has_news
         )
         return bool(has_marks) and not self.state.is_held
 
@@ -183,6 +186,8 @@ class Planner:
         self._planned_ns = now_ns
         # Nothing is decided for a partition that is suspended or half changed.
         if not self.state.is_held and limit > 0:
+            if self.model.deciders.has_news:
+                self.failures.update(self.model.replace_failed())
             room = limit
             for steps in (self._first, self._next, self._last):
                 for step in steps(now_ns):

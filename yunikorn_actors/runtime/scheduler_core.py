@@ -619,6 +619,8 @@ class Inside:
                 self._core._timers.cancel_all(effect.address)
             case Log():
                 (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
+                if effect.is_alarm:
+                    alarm(effect.text)
 
     def send_elsewhere(self, actor: Actor, to: str, message: Message) -> None:
         """Take what is for a caller or the gateway; what is for an actor that has ended is lost."""

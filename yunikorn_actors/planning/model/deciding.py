@@ -4,7 +4,7 @@ A policy that raises, or gives keys that do not compare, stops nobody. What is b
 its place from then on, until the queue is configured anew.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
@@ -57,8 +57,10 @@ class Deciders:
     def __init__(self, policies: Policies, folds: Folds | None) -> None:
         self._policies = policies
         self._folds = folds
-        self.failed: dict[str, str] = {}
-        """Queues whose policy has failed, and how."""
+        self.failed: dict[tuple[str, str], str] = {}
+        """The policies that have failed, by queue and name, and how."""
+        self._seen: set[str] = set()
+        """Queues whose fold is known to have failed."""
         self.gated: dict[Any, None] = {}
         """The views of leaves with a gate."""
         self.news: dict[str, str] = {}
@@ -67,14 +69,31 @@ class Deciders:
     def of(self, queue: Queue) -> "Decider":
         name = policy_name(queue)
         policy = None
-        if name and queue.path not in self.failed:
+        if self.has_policy(queue):
             policy = None if self._folds is None else self._folds.by_queue.get(queue.path)
             policy = policy or self._policies.make(name)
         return Decider(queue, policy, self)
 
-    def fail(self, path: str, what: str) -> None:
-        if path not in self.failed:
-            self.failed[path] = self.news[path] = what
+    def has_policy(self, queue: Queue) -> bool:
+        name = policy_name(queue)
+        return bool(name) and (queue.path, name) not in self.failed
+
+    def fail(self, path: str, name: str, what: str) -> None:
+        if (path, name) not in self.failed:
+            self.failed[path, name] = self.news[path] = f"{name}: {what}"
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a policy has failed that still decides."""
+        folds = self._folds
+        return bool(self.news) or (folds is not None and not folds.failed.keys() <= self._seen)
+
+    def look_at_folds(self, queues: Mapping[str, Queue]) -> None:
+        """One that has raised while it was given a fact decides nothing any more."""
+        for path, what in () if self._folds is None else self._folds.failed.items():
+            if path in queues:
+                self._seen.add(path)
+                self.fail(path, policy_name(queues[path]), what)
 
 
 class Decider:
@@ -82,7 +101,7 @@ class Decider:
 
     def __init__(self, queue: Queue, policy: Any, deciders: Deciders) -> None:  # noqa: ANN401
         properties = queue.properties
-        self._path, self._deciders = queue.path, deciders
+        self._path, self._name, self._deciders = queue.path, policy_name(queue), deciders
         self.policy = policy
         built_in: Any = APPLICATION_ORDERS[properties.application_sort_policy]()
         self._signature: object = None
@@ -121,14 +140,14 @@ class Decider:
             key = getattr(self.policy, method)(subject)
             kind = _kind_of(key)
         except Exception as error:  # noqa: BLE001 - it is a program of others
-            self._deciders.fail(self._path, f"{method} raised {error!r:.300}")
+            self._deciders.fail(self._path, self._name, f"{method} raised {error!r:.300}")
             return _FAILED
         signature = (method, kind)
         if self._signature is None:
             self._signature = signature
         elif self._signature[0] == method and kind != self._signature[1]:  # type: ignore[index]
             what = f"{method} gives keys that do not compare: {key!r:.100}"
-            self._deciders.fail(self._path, what)
+            self._deciders.fail(self._path, self._name, what)
             return _FAILED
         return (0, key)
 
@@ -140,10 +159,12 @@ class Decider:
         try:
             answer: object = gate.may_start(job, pool)
         except Exception as error:  # noqa: BLE001 - it is a program of others
-            self._deciders.fail(self._path, f"may_start raised {error!r:.300}")
+            self._deciders.fail(self._path, self._name, f"may_start raised {error!r:.300}")
             return None
         if answer is not None and not isinstance(answer, Hold):
-            self._deciders.fail(self._path, f"may_start returned {answer!r:.100}, which is no Hold")
+            self._deciders.fail(
+                self._path, self._name, f"may_start returned {answer!r:.100}, which is no Hold"
+            )
             return None
         return answer
 

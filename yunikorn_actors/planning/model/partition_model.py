@@ -18,7 +18,7 @@ from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
-from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import Policies
@@ -92,6 +92,46 @@ class Model:
         """What counts against the limit of a user or group, with what is in flight."""
         view = self._limits.get(limit)
         return self.state.usage_of(limit).amounts if view is None else view.used()
+
+    def replace_failed(self) -> dict[str, str]:
+        """Let what is built in decide in the queues whose policy has failed; return why."""
+        self.deciders.look_at_folds(self.state.queues)
+        news, self.deciders.news = self.deciders.news, {}
+        for path in news:
+            queue = self.tree.queues.get(path)
+            if queue is None:
+                continue
+            apps = [app for app in self.apps.values() if queue in app.leaf.lineage]
+            for app in apps:
+                self.tree.leave(app)
+            self.decide_anew(queue)
+            for app in apps:
+                app.used = self.flights.used_by(app)
+                self.tree.enter(app)
+            self.wakes.amounts_changed(queue)
+        return news
+
+    def decide_anew(self, queue: QueueView) -> None:
+        """Its policy may be another now; no application of it takes part at the moment.
+
+        Orders of two policies do not compare, so all asks leave their piles before.
+        """
+        was = queue.decider.policy
+        asks = [ask for app in queue.members.values() for ask in app.asks.values()]
+        if was is not None or self.deciders.has_policy(queue.queue):
+            for app in queue.members.values():
+                self.gangs.end_turn(app)
+            for ask in asks:
+                if ask.open:
+                    self.asks.shut(ask, ask.open)
+        queue.read_properties()
+        if was is not None or queue.decider.policy is not None:
+            for ask in asks:
+                ask.is_let_in = False
+                ask.order = queue.decider.order_of(ask.app.app, ask.ask)
+            for ask in asks:
+                self.asks.resync(ask)
+            self.wakes.gang_may_fit()
 
     def reshape(self, view: AskView, shape: Shape) -> None:
         """Let the ask take part as one of another shape, or of another kind."""

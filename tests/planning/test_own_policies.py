@@ -1,0 +1,168 @@
+"""Policies of a program's own: by name, in each place, and what becomes of one that fails."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.helpers.support import Lab, ask
+from yunikorn_actors.config import ConfigError
+from yunikorn_actors.policies import Hold, InvalidPolicy, Policies
+
+CONFIG = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: default
+            properties: {application.sort.policy: %s}
+"""
+TAGS = {"short": "5", "long": "500", "middle": "50"}
+
+
+class LongestFirst:
+    reads = ("runtime_ns",)
+
+    def application_key(self, app: Any) -> int:
+        return -app.runtime_ns
+
+
+class ByName:
+    def ask_key(self, ask: Any) -> str:
+        return str(ask.id)
+
+
+class OneAtATime:
+    def may_start(self, job: Any, pool: Any) -> Hold | None:
+        return Hold(f"{job.id} comes behind what runs") if pool.running else None
+
+
+class Raising:
+    def application_key(self, app: Any) -> int:
+        raise RuntimeError(f"no key for {app.id}")
+
+
+class Mixed:
+    def application_key(self, app: Any) -> object:
+        return "short" if app.id == "short" else 7
+
+
+class RaisingGate:
+    def may_start(self, job: Any, pool: Any) -> Hold | None:
+        raise RuntimeError(f"do not know about {job.id} in {pool.queue}")
+
+
+@dataclass
+class RaisingFold:
+    seen: int = 0
+
+    def application_key(self, app: Any) -> int:
+        return app.submitted_ns + self.seen
+
+    def observe(self, fact: Any, now_ns: int) -> None:
+        raise RuntimeError(f"do not know {fact} of {now_ns}")
+
+
+def lab(policy: Any, topology: Any = "proposing", name: str = "mine", **options: Any) -> Lab:
+    made = Policies({"mine": policy})
+    return Lab(topology=topology, config=CONFIG % name, policies=made, **options)
+
+
+def submit(it: Lab) -> None:
+    """Three applications at once, and room for one at a time."""
+    it.nodes(n=1)
+    it.submit(*TAGS)
+    asks = (
+        ask(name, app=name, tags={"yunikorn-actors/runtime": runtime})
+        for name, runtime in TAGS.items()
+    )
+    it.request(asks=tuple(asks))
+    it.settle()
+
+
+def order(it: Lab) -> list[str]:
+    """End what runs again and again; return what ran, in order."""
+    submit(it)
+    ran = []
+    while running := it.running():
+        ran += running
+        it.release(*running, app=running[0])
+        it.settle()
+    return ran
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_an_order_of_ones_own_goes_by_what_it_reads(topology: Any) -> None:
+    assert order(lab(LongestFirst, topology)) == ["long", "middle", "short"]
+
+
+def test_without_a_policy_the_first_is_first() -> None:
+    assert order(lab(LongestFirst, name="fifo")) == ["short", "long", "middle"]
+
+
+def test_an_order_of_asks() -> None:
+    it = lab(ByName)
+    it.nodes(n=1)
+    it.submit("app-1")
+    it.ask("c", "a", "b")
+    it.settle()
+    assert it.running() == ["a"]
+
+
+def test_a_gate_holds_what_has_room_and_explain_says_so() -> None:
+    it = lab(OneAtATime)
+    it.nodes(n=5)
+    it.submit("app-1")
+    it.ask("one", "two")
+    it.settle()
+    assert it.running() == ["one"]
+    why = it.simulator.explain("app-1", "two", partition="[rm-1]default")
+    assert why.obstacle.cause == "POLICY"
+    assert why.obstacle.text == "mine lets it wait: app-1/two comes behind what runs"
+    it.release("one")
+    it.settle()
+    assert it.running() == ["two"]
+
+
+@pytest.mark.parametrize("policy", [Raising, Mixed, RaisingGate, RaisingFold])
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_one_that_fails_stops_nobody(policy: Any, topology: Any) -> None:
+    it = lab(policy, topology)
+    assert sorted(order(it)) == sorted(TAGS)
+    told = [line for line in it.simulator.lines if "has failed and decides no more" in line]
+    assert len(told) == 1, it.simulator.lines
+
+
+def test_a_policy_may_come_and_go_with_the_configuration() -> None:
+    it = lab(OneAtATime)
+    it.nodes(n=5)
+    it.submit("app-1")
+    it.ask("one", "two", "three")
+    it.settle()
+    assert it.running() == ["one"]
+    it.configure(CONFIG % "fifo")
+    it.settle()
+    assert it.running() == ["one", "three", "two"]
+    it.configure(CONFIG % "mine")
+    it.ask("four")
+    it.settle()
+    assert it.waiting() == ["four"]
+
+
+def test_where_policies_are_given_an_unknown_name_is_refused_with_the_list() -> None:
+    with pytest.raises(ConfigError, match=r"'other' is no value.*or a policy: .*mine"):
+        lab(LongestFirst, name="other")
+
+
+@pytest.mark.parametrize("bad", [7, object, lambda: 1 / 0])
+def test_what_is_no_policy_is_refused(bad: Any) -> None:
+    with pytest.raises(InvalidPolicy, match="policy 'mine'"):
+        Policies({"mine": bad})
+
+
+def test_a_recording_has_the_digest_of_each() -> None:
+    first, second = Policies({"mine": LongestFirst}), Policies({"mine": OneAtATime})
+    assert first.digests["mine"] != second.digests["mine"]
+    assert first.digests == Policies({"mine": LongestFirst}).digests
