@@ -19,13 +19,13 @@ from yunikorn_actors.policies.profile import Profile
 from yunikorn_actors.policies.registry import InvalidPolicy, Policies, Policy
 
 __all__ = [
-    "NEVER_NS",
     "Arrived",
     "Ended",
     "Hold",
     "InvalidPolicy",
     "Job",
     "Left",
+    "NEVER_NS",
     "Policies",
     "Policy",
     "Pool",
@@ -33,4 +33,4 @@ __all__ = [
     "Running",
     "Sized",
     "Started",
-]
+,]

@@ -1,12 +1,12 @@
 """What policies keep of their own, and the facts as they see them."""
 
 from collections.abc import Iterator
-from dataclasses import is_dataclass
 from typing import Any, Final
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import convert, to_builtins
 
 from yunikorn_actors.config import GangAdmission
+from yunikorn_actors.policies.guard import tried
 from yunikorn_actors.policies.jobs import (
     NEVER_NS,
     Arrived,
@@ -59,10 +59,9 @@ class Folds:
                 self._tell(path, fold, change, now_ns)
 
     def _tell(self, path: str, fold: Fold, change: Change, now_ns: int) -> None:
-        try:
-            fold.observe(change, now_ns)
-        except Exception as error:  # noqa: BLE001 - it is a program of others
-            self.failed[path] = f"observe raised {error!r:.500}"
+        _, fault = tried("observe", lambda: fold.observe(change, now_ns))
+        if fault:
+            self.failed[path] = fault
             del self.by_queue[path]
 
     def _look_at(self, state: PartitionState, queue: Queue, now_ns: int) -> None:
@@ -84,8 +83,7 @@ class Folds:
 
     def image(self) -> dict[str, Any]:
         return {
-            path: [self._names[path], to_builtins(vars_of(fold))]
-            for path, fold in self.by_queue.items()
+            path: [self._names[path], to_builtins(fold)] for path, fold in self.by_queue.items()
         }
 
     def restore(self, state: PartitionState, image: dict[str, Any] | None) -> None:
@@ -101,13 +99,6 @@ class Folds:
                     self.by_queue[queue.path] = convert(kept, type(fold))
             else:
                 self._look_at(state, queue, now_ns)
-
-
-def vars_of(fold: Any) -> Any:  # noqa: ANN401 - a dataclass or a Struct
-    """Return what it keeps; it has to be of a kind that can be made again from that."""
-    if is_dataclass(fold) or isinstance(fold, Struct):
-        return fold
-    raise TypeError(f"{type(fold).__name__} has observe: make it a dataclass, with types")
 
 
 def policy_name(queue: Queue) -> str:

@@ -3,9 +3,12 @@
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final
+
+from msgspec import Struct
 
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.policies import places
@@ -14,6 +17,7 @@ from yunikorn_actors.policies.dominant_share import DominantShare
 from yunikorn_actors.policies.easy import Easy
 from yunikorn_actors.policies.fair_decay import FairDecay
 from yunikorn_actors.policies.fcfs import Fcfs
+from yunikorn_actors.policies.guard import tried
 from yunikorn_actors.policies.largest_first import LargestFirst
 from yunikorn_actors.policies.sjf import Sjf
 
@@ -97,15 +101,19 @@ def digest_of(policy: Policy) -> str:
 def _check(name: str, policy: Policy) -> None:
     if not callable(policy):
         raise InvalidPolicy(f"policy {name!r}: give a class, not {policy!r:.100}")
-    try:
-        made = policy()
-    except Exception as error:
-        raise InvalidPolicy(f"policy {name!r} cannot be made: {error!r}") from error
+    made, fault = tried("making it", policy)
+    if fault:
+        raise InvalidPolicy(f"policy {name!r} cannot be made: {fault}")
     kinds = (*_OF_LEAF, places.QueueOrder, places.NodeScore)
     if not any(isinstance(made, kind) for kind in kinds):
         raise InvalidPolicy(
             f"policy {name!r} decides nothing: give it one of the methods application_key, "
             "ask_key, queue_key, score, may_start and victim_key"
+        )
+    if isinstance(made, places.Fold) and not (is_dataclass(made) or isinstance(made, Struct)):
+        raise InvalidPolicy(
+            f"policy {name!r} has observe: make it a dataclass or a Struct, whose typed fields are "
+            "what it keeps"
         )
 
 

@@ -128,24 +128,20 @@ class SchedulerCore(Gateway):
         """Make a core; `config`, a file or its text, is the administrator's configuration.
 
         `journal` is a folder: what the core decides is kept there before anybody hears of it, and
-        the next core with this folder goes on from it.
-
-        `policies` are your own, by the names that a configuration may use: classes, or whatever
-        makes a policy when it is called.
+        the next core with this folder goes on from it. `policies` are your own, by the names that a
+        configuration may use.
 
         `schedulers` is how many plan for each partition; only `proposing` has several. Hooks are
         called on threads of the core; without them failures are logged, else printed on stderr.
         """
         check_forms(
             driver=driver, settings=settings, instance=instance, trace=trace, journal=journal,
-            config=config, policies=policies, clock=clock, on_failure=on_failure,
+            config=config, clock=clock, on_failure=on_failure, policies=policies,
             on_callback_error=on_callback_error,
         )  # fmt: skip
         self.clock = clock or RealClock()
-        known = Policies(policies)
-        super().__init__(
-            lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns, policies=known
-        )
+        lookups, known = {"os": accounts.groups_of}, Policies(policies)
+        super().__init__(lookups=lookups, now_ns=self.clock.now_ns, policies=known)
         self.failure: CoreFailed | None = None
         self._topology = Topology(
             topology,
@@ -159,8 +155,7 @@ class SchedulerCore(Gateway):
         self._journal: Journal | None = None
         self._config = None if config is None else read_config(config, known)
         self._hooks = Hooks(on_failure, on_callback_error)
-        self._driver = driver
-        self._set_up_actors()
+        self._set_up_actors(driver)
         self._health = HealthWatch(self._look)
         self._extras: dict[str, ExtraConfig] = {}
         """What each resource manager wishes of the log and of health checks."""
@@ -168,11 +163,8 @@ class SchedulerCore(Gateway):
         self._when_over: list[Callable[[], None]] = []
         """Called when the core was stopped or has failed, perhaps twice; none may block."""
         self._lock = threading.RLock()
-        """Guards the state and the failure: what was posted before a stop is in a mailbox.
-
-        As every lock of a core it lets its own thread in again: a handler of signals that stops the
-        core runs in the middle of whatever the main thread is doing.
-        """
+        """Guards the state and the failure. Its own thread may take it again: a handler of signals
+        that stops the core runs in the middle of whatever the main thread is doing."""
         self._state: _State = "new"
         self._stopped = threading.Event()
         self._stopper: threading.Thread | None = None
@@ -184,7 +176,8 @@ class SchedulerCore(Gateway):
         recorder = self._inside.recorder
         return None if recorder is None else recorder.failure
 
-    def _set_up_actors(self) -> None:
+    def _set_up_actors(self, driver: CoreDriver) -> None:
+        self._driver = driver
         self._replies = Replies()
         self._dispatcher = Dispatcher(callers_run=self._driver == "direct")
         self._actors = ActorRegistry(self._dispatcher)

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
 from yunikorn_actors.policies.folds import Folds, job_of_ask, policy_name
+from yunikorn_actors.policies.guard import tried
 from yunikorn_actors.policies.jobs import Hold, Job
 from yunikorn_actors.policies.places import (
     ApplicationOrder,
@@ -42,7 +43,7 @@ class KeyedOrder(Struct, frozen=True, order=True, gc=False):
     """`AskOrder` with the key of a policy behind the priority; no leaf has both."""
 
     negated_priority: int
-    key: Any
+    rank: Any
     created_ns: int
     sequence: int
 
@@ -136,12 +137,16 @@ class Decider:
 
     def _checked(self, method: str, subject: object) -> Key:
         """Return a key that compares with all others of this queue, whatever the policy gives."""
-        try:
+
+        def call() -> tuple[Key, object]:
             key = getattr(self.policy, method)(subject)
-            kind = _kind_of(key)
-        except Exception as error:  # noqa: BLE001 - it is a program of others
-            self._deciders.fail(self._path, self._name, f"{method} raised {error!r:.300}")
+            return key, _kind_of(key)
+
+        given, fault = tried(method, call)
+        if given is None:
+            self._deciders.fail(self._path, self._name, fault)
             return _FAILED
+        key, kind = given
         signature = (method, kind)
         if self._signature is None:
             self._signature = signature
@@ -156,10 +161,10 @@ class Decider:
 
     def ask_gate(self, gate: Gate, job: Job, pool: Pool) -> Hold | None:
         """Ask whether it may start; a gate that fails lets everybody."""
-        try:
-            answer: object = gate.may_start(job, pool)
-        except Exception as error:  # noqa: BLE001 - it is a program of others
-            self._deciders.fail(self._path, self._name, f"may_start raised {error!r:.300}")
+        answer: object
+        answer, fault = tried("may_start", lambda: gate.may_start(job, pool))
+        if fault:
+            self._deciders.fail(self._path, self._name, fault)
             return None
         if answer is not None and not isinstance(answer, Hold):
             self._deciders.fail(

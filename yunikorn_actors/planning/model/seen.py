@@ -1,19 +1,47 @@
 """What policies see of applications, queues and nodes: no more than they need, and to be read only.
 
-Whoever keeps one of these may read it later: it shows what is true then.
+Whoever keeps one of these may read it later: it shows what is true then. The views know these, so
+these know the views by their members only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from yunikorn_actors.policies.folds import is_part_of_gang, runtime_of
 from yunikorn_actors.policies.jobs import NEVER_NS
+from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import Resource
 
-if TYPE_CHECKING:
-    from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
-    from yunikorn_actors.state.nodes import Node
+
+class _Ask(Protocol):
+    ask: Ask
+    resource: Resource
+
+
+class _Queue(Protocol):
+    queue: Queue
+    used: Resource
+    due: Resource
+    limit: Resource | None
+    sorts_by_usage: bool
+
+    @property
+    def lineage(self) -> "Sequence[_Queue]": ...
+
+
+class _App(Protocol):
+    app: Application
+    used: Resource
+
+    @property
+    def leaf(self) -> _Queue: ...
+
+    @property
+    def asks(self) -> Mapping[str, _Ask]: ...
 
 
 def _shown(resource: Resource | None) -> Resource:
@@ -24,7 +52,7 @@ def _shown(resource: Resource | None) -> Resource:
 class SeenApplication:
     __slots__ = ("_app",)
 
-    def __init__(self, app: "AppView") -> None:
+    def __init__(self, app: _App) -> None:
         self._app = app
 
     @property
@@ -81,14 +109,14 @@ class SeenApplication:
         return _shown(largest)
 
     @property
-    def _waiting(self) -> "list[AskView]":
+    def _waiting(self) -> list[_Ask]:
         return [ask for ask in self._app.asks.values() if ask.ask.remaining]
 
 
 class SeenQueue:
     __slots__ = ("_queue",)
 
-    def __init__(self, queue: "QueueView") -> None:
+    def __init__(self, queue: _Queue) -> None:
         self._queue = queue
 
     @property
@@ -115,7 +143,7 @@ class SeenQueue:
 class SeenNode:
     __slots__ = ("_free", "_node")
 
-    def __init__(self, node: "Node", free: Resource) -> None:
+    def __init__(self, node: Node, free: Resource) -> None:
         self._node, self._free = node, free
 
     @property

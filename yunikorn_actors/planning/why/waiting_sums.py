@@ -123,7 +123,9 @@ def _kinds(app: AppView) -> Iterator[tuple[_Key, int]]:
         size = shape.key[:2]
         held: _Kind = Cause.NEXT
         taken: _Kind = app.blocked_by or (shape, app.owner)
-        if has_gang:
+        if leaf.decider.gate is not None:
+            held = Cause.POLICY
+        elif has_gang:
             held = Cause.GANG_HELD if is_placeholder else Cause.GANG_WAITS
         if not app.is_schedulable:
             held = taken = Cause.APP_STATE
