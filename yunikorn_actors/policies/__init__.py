@@ -33,4 +33,4 @@ __all__ = [
     "Running",
     "Sized",
     "Started",
-,]
+]
