@@ -100,7 +100,7 @@ class PlanningLoop:
     def run_cycle(self, now_ns: int) -> list[Effect]:
         """Decide as much as may be in flight; some of it waits for the resource manager's word."""
         effects: list[Effect] = []
-        may_plan = self.may_plan
+        may_plan = self.has_token
         as_of_ns = now_ns if may_plan else now_ns - self._patience_ns
         if may_plan or self._heard_ns <= as_of_ns:
             room = self._settings.inflight_max - self.planner.in_flight_count
@@ -168,7 +168,7 @@ class PlanningLoop:
         return [Send(to=CONTEXT, message=allowed)]
 
     def on_planning_due(self, now_ns: int) -> list[Effect]:
-        if self.may_plan:
+        if self.has_token:
             self.planner.time_came(now_ns)
             return self.next_cycle()
         self._looks_ns, self._looked_ns = NEVER_NS, now_ns
@@ -197,13 +197,9 @@ class PlanningLoop:
     # -- several schedulers
 
     @property
-    def may_plan(self) -> bool:
-        return self.has_token
-
-    @property
     def knows_why(self) -> bool:
         """Whether it can say why asks wait: it plans, or what it has decided is on its way."""
-        return self.may_plan or bool(self.planner.desk.owner)
+        return self.has_token or bool(self.planner.desk.owner)
 
     def take_token(self, token: s.TokenPassed, now_ns: int) -> list[Effect]:
         self.has_token, self._round = True, token.round
@@ -258,10 +254,10 @@ class PlanningLoop:
     def go_on(self, now_ns: int) -> list[Effect]:
         """Something has come that may let something else be decided."""
         self._heard_ns = now_ns
-        return self._next_cycle() if self.may_plan else self._look_later(now_ns)
+        return self._next_cycle() if self.has_token else self._look_later(now_ns)
 
     def next_cycle(self) -> list[Effect]:
-        return self._next_cycle() if self.may_plan else []
+        return self._next_cycle() if self.has_token else []
 
     def _next_cycle(self) -> list[Effect]:
         """Plan again if that may decide anything; at most one cycle is on its way."""
@@ -279,7 +275,7 @@ class PlanningLoop:
         return [Send(to=self._address, message=cycle)]
 
     def _come_back(self, now_ns: int) -> list[Effect]:
-        if not self.may_plan:
+        if not self.has_token:
             return self._look_later(now_ns)
         return [*self._next_cycle(), *self._next_timer()]
 

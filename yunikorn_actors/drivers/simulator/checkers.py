@@ -178,10 +178,10 @@ class ViewChecker:
                 if scheduler.loop.has_token:
                     faults.extend(_resting_too_long(scheduler.planner, simulator.now_ns))
                 faults.extend(
-                    self._unresolved(address, scheduler.planner, plans=scheduler.loop.may_plan)
+                    self._unresolved(address, scheduler.planner, plans=scheduler.loop.has_token)
                 )
-            if partition.schedulers and holders != 1:
-                faults.append(f"{holders} schedulers of {name} have the token at rest")
+            if partition.schedulers:
+                faults.extend(_faults_of_token(name, holders))
         return faults
 
     def _unresolved(self, name: str, planner: Planner, *, plans: bool = True) -> list[str]:
@@ -214,6 +214,12 @@ def _unresolved(name: str, planner: Planner, *, plans: bool) -> list[str]:
         faults.append(f"{name} is at rest and something could be decided")
     faults.extend(f"{name} is at rest and {key} could run" for key in could_run(planner))
     return faults
+
+
+def _faults_of_token(name: str, holders: int) -> list[str]:
+    if holders == 1:
+        return []
+    return [f"{holders} schedulers of {name} have the token at rest"]
 
 
 def _resting_too_long(planner: Planner, now_ns: int) -> list[str]:

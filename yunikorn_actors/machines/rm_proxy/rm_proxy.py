@@ -322,7 +322,7 @@ class RmProxy:
         if message.runs:
             new.extend(allocations_in(message.runs))
         response = si.AllocationResponse(new=tuple(new))
-        return self._answer(message.rm_id, CallUpdateAllocation(response=response))
+        return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
         deliveries = self._deliveries.get(message.rm_id)
@@ -331,11 +331,11 @@ class RmProxy:
         released = tuple(map(release_out, message.released))
         if not message.withdrawn:
             response = si.AllocationResponse(released=released)
-            return self._answer(message.rm_id, CallUpdateAllocation(response=response))
+            return self._call(message.rm_id, CallUpdateAllocation(response=response))
         withdrawn = tuple(withdrawal(item) for item in message.withdrawn if not item.later_form)
         later = tuple(withdrawn_release(item) for item in message.withdrawn if item.later_form)
         response = si.AllocationResponse(released=(*later, *released), released_asks=withdrawn)
-        return self._answer(message.rm_id, CallUpdateAllocation(response=response))
+        return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_given_back_unasked(self, message: rm.RMGivenBackUnasked) -> list[Effect]:
         deliveries = self._deliveries.get(message.rm_id)
@@ -361,7 +361,7 @@ class RmProxy:
                 if item.later_form
             ),
         )
-        return self._answer(message.rm_id, CallUpdateAllocation(response=response))
+        return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_application_update(self, message: rm.RMApplicationUpdate) -> list[Effect]:
         response = si.ApplicationResponse(
@@ -369,7 +369,7 @@ class RmProxy:
             accepted=tuple(map(accepted_application, message.accepted)),
             updated=tuple(map(updated_application, message.updated)),
         )
-        return self._answer(message.rm_id, CallUpdateApplication(response=response))
+        return self._call(message.rm_id, CallUpdateApplication(response=response))
 
     def _on_rm_node_update(self, message: rm.RMNodeUpdate) -> list[Effect]:
         response = si.NodeResponse(
@@ -378,23 +378,25 @@ class RmProxy:
             ),
             accepted=tuple(si.AcceptedNode(node_id=id_) for id_ in message.accepted),
         )
-        return self._answer(message.rm_id, CallUpdateNode(response=response))
+        return self._call(message.rm_id, CallUpdateNode(response=response))
 
     def _on_rm_container_scheduling_state(
         self, message: rm.RMContainerSchedulingState
     ) -> list[Effect]:
         requests = tuple(container_state(item) for item in message.states)
-        return self._answer(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
+        return self._call(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
 
     def _on_send_events(self, message: rm.SendEvents) -> list[Effect]:
-        return self._call(message.rm_id, CallSendEvent(events=message.events))
+        deliveries = self._deliveries.get(message.rm_id)
+        call = CallSendEvent(events=message.events)
+        return [] if deliveries is None else deliveries.deliver(call)
 
     def _on_rm_part_ahead(self, message: rm.RMPartAhead) -> list[Effect]:
         if message.rm_id in self._deliveries:
             self._parts.setdefault(message.rm_id, Parts()).is_ahead = True
         return []
 
-    def _answer(self, rm_id: str, call: Message) -> list[Effect]:
+    def _call(self, rm_id: str, call: Message) -> list[Effect]:
         """Deliver what Context answers, when all parts of it are there."""
         if self._parts:
             parts = self._parts.get(rm_id)
@@ -405,9 +407,6 @@ class RmProxy:
                     return []
                 del self._parts[rm_id]
                 call = parts.together()
-        return self._call(rm_id, call)
-
-    def _call(self, rm_id: str, call: Message) -> list[Effect]:
         deliveries = self._deliveries.get(rm_id)
         return [] if deliveries is None else deliveries.deliver(call)
 
