@@ -44,7 +44,8 @@ class Scheduler:
     ```
 
     Every call may be made from any thread. Those that wait for the core (`application`, `add_node`,
-    `explain`, `configure`) raise `WouldBlock` inside `fits` and inside a callback.
+    `explain`, `waiting`, `configure`, and `result` of a future that is not done) raise `WouldBlock`
+    inside `fits` and inside a callback.
     """
 
     def __init__(

@@ -72,6 +72,11 @@ def test_each_partition_has_its_own_and_one_manager_hears_of_all() -> None:
         assert f"runs on node-{TWO}" in str(core.explain(TWO, "b", partition=f"[rm-1]{TWO}"))
         with pytest.raises(UnknownAsk):
             core.explain(ONE, "none")
+        core.update_allocation(ask(TWO, TWO, "large", vcore=10**9))
+        wait_until(lambda: core.waiting(partition=f"[rm-1]{TWO}"))
+        [sum_] = core.waiting(partition=f"[rm-1]{TWO}")
+        assert (1, {"vcore": 10**9}) == (sum_.count, sum_.size)
+        assert () == core.waiting() == core.waiting(partition="[rm-1]none")
     assert [] == rm.faults
 
 
