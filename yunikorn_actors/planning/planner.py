@@ -164,7 +164,7 @@ class Planner:
             or explaining.apps
             or self.explainer.left
             or self.preemptor.has_work
-            or self.gatekeeper.has_work
+            or (self.model.deciders.gated and self.gatekeeper.has_work)
             or self.model.deciders.has_news
         )
         return bool(has_marks) and not self.state.is_held
