@@ -322,7 +322,7 @@ class SchedulerCore(Gateway):
             self._journal.forget()
         self._lock, self._order = threading.RLock(), threading.RLock()
         self._stopped = threading.Event()
-        self._set_up_actors()
+        self._set_up_actors(self._driver)
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():
             # Its reader comes later, if at all: nobody waits in this process.
