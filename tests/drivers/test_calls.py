@@ -144,7 +144,7 @@ class Impatient(Recorder):
 
 def open_callbacks(lab: Lab) -> list[str]:
     core = lab.core
-    addresses = core._actors.by_address if isinstance(core, SchedulerCore) else core._callbacks
+    addresses = core._actors.by_address if isinstance(core, SchedulerCore) else core.callbacks
     return [address for address in addresses if address.startswith("rm:")]
 
 

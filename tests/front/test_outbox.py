@@ -39,16 +39,16 @@ class FakeCore:
     """Notes what it is sent, and on which thread."""
 
     def __init__(self) -> None:
-        self.has_room = True
+        self.room_left = True
         self.keys: list[str] = []
         self.threads: list[str] = []
         self.requests = 0
         self.then: Callable[[], object] = lambda: None
         """Called with each request, before it is taken."""
 
-    def _has_room(self, rm_id: str) -> bool:
+    def has_room(self, rm_id: str) -> bool:
         assert "rm" == rm_id
-        return self.has_room
+        return self.room_left
 
     def _submit(self, request: Update) -> None:
         self.then()
@@ -157,10 +157,10 @@ def test_what_comes_after_the_last_look_is_not_forgotten(box: Box) -> None:
 
 
 def test_what_comes_after_the_last_look_of_the_thread_is_not_forgotten(box: Box) -> None:
-    box.core.has_room = False
+    box.core.room_left = False
 
     def late() -> None:
-        box.core.has_room, box.core.then = True, lambda: None
+        box.core.room_left, box.core.then = True, lambda: None
         box.elsewhere(lambda: box.ask("2"))
 
     box.core.then = lambda: setattr(box.tried, "before_release", late)
@@ -176,7 +176,7 @@ def test_the_order_is_that_of_the_books_whoever_sends(box: Box) -> None:
     start = threading.Barrier(4)
 
     def look() -> None:
-        box.core.has_room = box.core.requests % 7 != 0
+        box.core.room_left = box.core.requests % 7 != 0
         # The interpreter is free meanwhile, so others find this one sending.
         time.sleep(1e-5)
 
@@ -197,7 +197,7 @@ def test_the_order_is_that_of_the_books_whoever_sends(box: Box) -> None:
             thread.join(PATIENCE_S)
     finally:
         sys.setswitchinterval(before)
-    box.core.has_room = True
+    box.core.room_left = True
     box.ask("last")
     box.all_is_sent()
     assert 4 * many + 1 == len(box.core.keys)
@@ -207,12 +207,12 @@ def test_the_order_is_that_of_the_books_whoever_sends(box: Box) -> None:
 
 def test_while_the_core_has_no_room_nobody_waits_but_the_thread(box: Box) -> None:
     room = threading.Event()
-    box.core.has_room = False
+    box.core.room_left = False
     box.core.then = lambda: room.wait(PATIENCE_S) if me() == OWN else None
     for number in range(5):
         box.ask(str(number))
     assert [] == box.core.keys
-    box.core.has_room = True
+    box.core.room_left = True
     # There would be room for this one, but it comes after the others.
     box.ask("5")
     assert [] == box.core.keys
@@ -369,11 +369,11 @@ def test_a_core_that_is_behind_makes_no_caller_wait() -> None:
         first = app.ask("first", vcore=1)
         assert entered.wait(PATIENCE_S)
         futures = []
-        while core._has_room("rm-1") or time.sleep(0.05) or core._has_room("rm-1"):
+        while core.has_room("rm-1") or time.sleep(0.05) or core.has_room("rm-1"):
             futures.append(app.ask(f"t{len(futures)}", vcore="1m"))
         futures += [app.ask(f"more{number}", vcore="1m") for number in range(50)]
         wait_until(lambda: noted[-1][0] == OWN)
-        assert not core._has_room("rm-1")
+        assert not core.has_room("rm-1")
         gate.set()
         assert "n1" == first.result(PATIENCE_S).node_id
         for future in futures:

@@ -339,7 +339,7 @@ class Player:
                 self._clear(rm, self.context.partitions[full_name].state)
             self._confirm_all(rm)
         self.simulator.advance(AFTER_PAUSES_NS)
-        timers = [name for _, name in self.simulator._timers if not name.startswith("history/")]
+        timers = [name for _, name in self.simulator.timers if not name.startswith("history/")]
         assert [] == timers, f"timers of nothing: {timers}"
         self.simulator.advance(AFTER_HISTORY_NS)
 
@@ -375,8 +375,8 @@ class Player:
         """Whatever is not zero although nothing runs and nothing waits (G29)."""
         current = [it.callback for it in self.simulator._registered.values()]
         left: dict[str, Any] = {
-            "timers": list(self.simulator._timers),
-            "callbacks": [it for it in self.simulator._callbacks if it not in current],
+            "timers": list(self.simulator.timers),
+            "callbacks": [it for it in self.simulator.callbacks if it not in current],
         }
         for name, partition in self.context.partitions.items():
             left[f"cleaning of {name}"] = partition.cleaning

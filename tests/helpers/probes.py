@@ -160,7 +160,7 @@ def probed_core(
     **made_with: Any,
 ) -> SchedulerCore:
     core = SchedulerCore(topology=topology, **made_with)
-    core._topology = ProbeTopology(topology, notebook, replaced)
+    core.topology = ProbeTopology(topology, notebook, replaced)
     return core
 
 

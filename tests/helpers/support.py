@@ -94,7 +94,7 @@ def facts_of(simulator: Simulator, delivery: Delivery) -> list[Fact]:
     cause = Cause(delivery.mailbox, delivery.step)
     return [
         fact
-        for (_, to), queue in simulator._channels.items()
+        for (_, to), queue in simulator.channels.items()
         if to == EVENT_PUBLISHER
         for _, envelope in queue
         if envelope.cause == cause and isinstance(envelope.message, FactsAppended)
@@ -318,7 +318,7 @@ class Lab:
             "users": state.users,
             "allocations": state.allocation_count,
             "in flight": self.planner.model.flights.placements,
-            "timers": list(self.simulator._timers),
+            "timers": list(self.simulator.timers),
             "callback errors": self.simulator.callback_errors,
         }
         for queue in state.queues.values():

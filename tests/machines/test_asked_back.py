@@ -251,7 +251,7 @@ def test_an_answer_that_overtakes_the_request_ends_it(
     release = si.AllocationReleasesRequest(allocations_to_release=(gone(type_, **named),))
     lab.request(releases=release)
     # RmProxy reads it first: what Context has sent to it waits.
-    for channel in [it for it in simulator._channels if it[1] == RM_PROXY and it[0] != CONTEXT]:
+    for channel in [it for it in simulator.channels if it[1] == RM_PROXY and it[0] != CONTEXT]:
         simulator.deliver_from(channel)
     lab.settle()
     assert "ph-1" in [key for key, _ in seen.ends]

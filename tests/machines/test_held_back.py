@@ -72,14 +72,14 @@ class Slow:
     def work(self) -> None:
         """Let the core do all it can without the callback."""
         simulator = self.lab.simulator
-        while any(not to.startswith(f"rm:{RM}#") for _, to in simulator._channels):
+        while any(not to.startswith(f"rm:{RM}#") for _, to in simulator.channels):
             assert simulator.step()
 
     def behind(self) -> int:
         """How many calls the callback has not taken."""
         return sum(
             1
-            for (_, to), queue in self.lab.simulator._channels.items()
+            for (_, to), queue in self.lab.simulator.channels.items()
             if is_callback(to)
             for _, envelope in queue
             if not isinstance(envelope.message, CallMark)
@@ -134,8 +134,8 @@ def test_it_goes_on_below_half() -> None:
     slow.ask_one_by_one(2 * MOST)
     simulator, taken = slow.lab.simulator, 0
     while slow.lab.state.suspended:
-        channel = next(channel for channel in simulator._channels if is_callback(channel[1]))
-        _, envelope = simulator._channels[channel].popleft()
+        channel = next(channel for channel in simulator.channels if is_callback(channel[1]))
+        _, envelope = simulator.channels[channel].popleft()
         simulator._deliver(channel[1], envelope)
         taken += not isinstance(envelope.message, CallMark)
         slow.work()
@@ -149,7 +149,7 @@ def test_no_timer_runs_and_nothing_is_removed() -> None:
     slow.sleep()
     slow.ask_one_by_one(2 * MOST)
     simulator = slow.lab.simulator
-    assert not [name for _, name in simulator._timers if name.startswith("paused/")]
+    assert not [name for _, name in simulator.timers if name.startswith("paused/")]
     dump = slow.lab.context.canonical_state()["managers"][RM]
     assert ("Running", True) == (dump["state"], dump["held_back"])
     slow.wake()

@@ -262,7 +262,7 @@ def test_a_lost_resource_manager_keeps_nobody_waiting(topology: TopologyName) ->
     lab.nodes(n1=10)
     lab.settle()
     lab.ask("a")
-    while not any(to.startswith("rm:") for _, to in lab.simulator._channels):
+    while not any(to.startswith("rm:") for _, to in lab.simulator.channels):
         assert lab.simulator.step()
     lab.simulator.resource_manager_lost("rm-1")
     lab.settle()

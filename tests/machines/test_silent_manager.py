@@ -129,10 +129,10 @@ def test_after_a_restart_there_is_the_whole_time_again(topology: TopologyName) -
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_what_is_confirmed_leaves_no_timer(topology: TopologyName) -> None:
     lab = _swapping(topology)
-    assert [name for _, name in lab.simulator._timers if name.startswith("confirm/")]
+    assert [name for _, name in lab.simulator.timers if name.startswith("confirm/")]
     lab.release("ph-a", termination_type=si.TerminationType.PLACEHOLDER_REPLACED)
     lab.settle()
-    assert [] == [name for _, name in lab.simulator._timers if name.startswith("confirm/")]
+    assert [] == [name for _, name in lab.simulator.timers if name.startswith("confirm/")]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -47,7 +47,7 @@ def test_only_so_many_ended_applications_are_remembered() -> None:
     assert {"ended": 3, "rejected": 0} == snapshot(lab.state)["remembered"]
     expired = [id_ for id_, state in lab.rm.told("state") if state == "Expired"]
     assert ["app-0", "app-1", "app-2"] == expired
-    assert 3 == sum(name.startswith("history/") for _, name in lab.simulator._timers)
+    assert 3 == sum(name.startswith("history/") for _, name in lab.simulator.timers)
     assert lab.leftovers() == {}
 
 
@@ -80,7 +80,7 @@ def test_only_so_many_rejections_are_remembered() -> None:
         lab.settle()
     expired = len([state for _, state in lab.rm.told("state") if state == "Expired"])
     assert (3, 3, 0) == (len(lab.state.finished), len(lab.state.rejected), expired)
-    assert 3 == sum(name.startswith("history/") for _, name in lab.simulator._timers)
+    assert 3 == sum(name.startswith("history/") for _, name in lab.simulator.timers)
     assert 21 == len(lab.rm.told("application"))
     assert lab.leftovers() == {}
     assert {} == lab.state.rejected

@@ -62,7 +62,7 @@ def test_everybody_sees_one_order(
             ended += 1
             lab.settle()
             assert (state, False) == (_state(lab), _delivers(lab))
-            assert [] == list(lab.simulator._callbacks)
+            assert [] == list(lab.simulator.callbacks)
         else:
             kept += 1
             lab.settle()

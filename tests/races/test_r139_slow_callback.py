@@ -39,5 +39,5 @@ def test_nothing_is_dropped_and_nothing_overtakes() -> None:
 
 def _work(lab: Lab) -> None:
     """Let the core do all it can without the resource manager."""
-    while any(not is_callback(to) for _, to in lab.simulator._channels):
+    while any(not is_callback(to) for _, to in lab.simulator.channels):
         assert lab.simulator.step()

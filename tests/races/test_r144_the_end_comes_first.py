@@ -29,7 +29,7 @@ def test_nothing_happens_after_the_end(seeds: range) -> None:
         dump = lab.simulator.state_dump()
         heard = list(lab.rm.heard) if not dump["managers"] else None
         lab.simulator.advance(10**9 * 3600 * 24 * 4)
-        assert ({}, []) == (lab.context.partitions, list(lab.simulator._timers))
+        assert ({}, []) == (lab.context.partitions, list(lab.simulator.timers))
         assert ["context", "event_publisher", "rm_proxy"] == sorted(lab.simulator.machines)
         silenced += ("new", "b", "n1") not in lab.rm.heard
         assert heard in (None, lab.rm.heard)

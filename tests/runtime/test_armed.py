@@ -66,8 +66,8 @@ def test_what_ends_long_before_its_time_leaves_nothing() -> None:
         lab.settle()
         lab.remove(f"app-{number}")
         lab.settle()
-    assert 2 >= len(lab.simulator._timers), "vacuous: the timers were not cancelled"
-    assert 2 * len(lab.simulator._timers) >= len(lab.simulator._timers._heap)
+    assert 2 >= len(lab.simulator.timers), "vacuous: the timers were not cancelled"
+    assert 2 * len(lab.simulator.timers) >= len(lab.simulator.timers._heap)
 
 
 def test_a_partition_that_goes_takes_the_memory_of_its_applications_along() -> None:
@@ -86,4 +86,4 @@ def test_a_partition_that_goes_takes_the_memory_of_its_applications_along() -> N
 
 
 def _histories(lab: Lab) -> list[str]:
-    return [name for _, name in lab.simulator._timers if name.startswith("history/")]
+    return [name for _, name in lab.simulator.timers if name.startswith("history/")]

@@ -264,7 +264,7 @@ def test_a_machine_that_is_stopped_from_outside_ends_behind_what_waits(
     assert pykka.ActorRegistry.get_by_urn(run.actor("c").actor_urn) is not None
     run.notebook.let_go.set()
     assert ended.get(timeout=PATIENCE_S)
-    wait_until(lambda: run.core._state == "stopped" and not ours())
+    wait_until(lambda: run.core.state == "stopped" and not ours())
     assert ["before"] == run.notebook.labels("c")
 
 

@@ -26,7 +26,7 @@ def test_a_stop_of_all_actors_of_the_process_stops_the_core(log: StringIO) -> No
     with SchedulerCore() as core:
         register(core, Recorder())
         pykka.ActorRegistry.stop_all(timeout=PATIENCE_S)
-        wait_until(lambda: core._state == "stopped")
+        wait_until(lambda: core.state == "stopped")
         with pytest.raises(CoreStopped):
             add_nodes(core, "n1")
     assert core.failure is None

@@ -103,7 +103,7 @@ def test_who_stops_the_context_by_its_name_stops_the_core() -> None:
         register(core, Recorder())
         (ref,) = pykka.ActorRegistry.get_by_class_name("Context")
         ref.stop(timeout=PATIENCE_S)
-        wait_until(lambda: core._state == "stopped")
+        wait_until(lambda: core.state == "stopped")
 
 
 # -- other versions

@@ -334,7 +334,7 @@ def test_a_start_that_fails_leaves_nothing_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: Callable[[], list[str]]
 ) -> None:
     core = SchedulerCore(trace=tmp_path / "run.trace")
-    monkeypatch.setattr(core._topology, "first_machines", Failing)
+    monkeypatch.setattr(core.topology, "first_machines", Failing)
     with pytest.raises(MemoryError, match="no more machines"):
         core.start()
     assert [] == ours()
@@ -345,8 +345,8 @@ def test_a_start_that_fails_leaves_nothing_running(
 def test_a_callback_cannot_be_opened_in_a_core_that_stops() -> None:
     core = SchedulerCore().start()
     core._actors.silence()
-    core._state = "stopped"
+    core.state = "stopped"
     with pytest.raises(CoreStopped):
         register(core, Recorder())
-    core._state = "running"
+    core.state = "running"
     core.stop(PATIENCE_S)

@@ -363,7 +363,7 @@ def test_only_what_the_service_refuses_is_lost(tmp_path: Path) -> None:
     place = Place("forgotten", tmp_path)
     try:
         with connect(place.proxy.address, queues="") as s:
-            place.core._administer(QUEUES)
+            place.core.administer(QUEUES)
             s.add_node("n1", vcore=4)
             app = s.application("app", queue="root.batch", user="ann")
             idle = s.application("idle", queue="root.batch", user="ann")

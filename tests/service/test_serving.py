@@ -36,7 +36,7 @@ class _Noting(Part):
         self._note("stops")
 
     def _note(self, what: str) -> None:
-        running = "with" if self._site.core._state == "running" else "without"
+        running = "with" if self._site.core.state == "running" else "without"
         self._notes.append(f"{self.address} {what} {running} core")
 
 
@@ -65,7 +65,7 @@ def test_where_a_part_cannot_start_nothing_is_left_running(notes: list[str]) -> 
     with pytest.raises(OSError, match="the address is taken"):
         Serving(core, {"one": "a:1", "two": "broken:1"}, access=TRUSTED).start()
     assert "a:1 stops with core" == notes[-1]
-    assert core._state == "stopped"
+    assert core.state == "stopped"
 
 
 def test_what_a_part_needs_and_is_not_there_is_named_with_the_remedy(

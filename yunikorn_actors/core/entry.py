@@ -198,7 +198,7 @@ class Gateway(ABC):
         """Give `post` a reply address for its question, and wait for the answer."""
 
     @abstractmethod
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
         """Raise CoreStopped or CoreFailed if the core takes no more requests."""
 
     @abstractmethod
@@ -241,7 +241,7 @@ class Gateway(ABC):
                 f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}; "
                 "subclass it and override what you care about"
             )
-        self._check_running()
+        self.check_running()
         config = self._brought(request.config)
         extra = ExtraConfig.of(request.extra_config)
         address = callback_address(request.rm_id, next(self._registrations))
@@ -304,7 +304,7 @@ class Gateway(ABC):
         """
         si.check_form(request, si.UpdateConfigurationRequest)
         if not request.rm_id:
-            self._administer(request.config)
+            self.administer(request.config)
             return
         self._registration(request.rm_id, si.UpdateConfigurationRequest.__name__)
         config = self._brought(request.config)
@@ -371,20 +371,22 @@ class Gateway(ABC):
         Waiting asks and the resource managers' own state are added, each read a moment later.
         """
         dump = self._context_dump()
-        waiting = {name: self._waiting(name) for name in dump["partitions"]}
-        registered = sorted(self._registered.copy().items())
-        diagnostics = {
-            rm_id: self._diagnosis(rm_id, tells_state=registration.tells_state)
-            for rm_id, registration in registered
-        }
-        unhandled = {rm_id: registration.backlog.unhandled for rm_id, registration in registered}
         return dump | {
             "format": DUMP_FORMAT,
-            "waiting": waiting,
-            "rm_diagnostics": diagnostics,
-            "unhandled_requests": unhandled,
-            "callback_errors": dict(sorted(self._raised_in.copy().items())),
+            "waiting": {name: self.waiting_asks(name) for name in dump["partitions"]},
+            "rm_diagnostics": self.diagnostics(),
+            "unhandled_requests": self.unhandled(),
+            "callback_errors": self.callback_error_counts(),
         }
+
+    def unhandled(self) -> dict[str, int]:
+        """How many requests of each resource manager are not handled yet."""
+        registered = sorted(self._registered.copy().items())
+        return {rm_id: registration.backlog.unhandled for rm_id, registration in registered}
+
+    def callback_error_counts(self) -> dict[str, int]:
+        """How often the callback of each resource manager has raised."""
+        return dict(sorted(self._raised_in.copy().items()))
 
     def _context_dump(self) -> dict[str, Any]:
         return self._answer(
@@ -427,7 +429,7 @@ class Gateway(ABC):
                 found[name] = replace(one, count=one.count + before)
         return tuple(sorted(found.values(), key=lambda it: -it.count))
 
-    def _waiting(self, partition: str) -> dict[str, Any]:
+    def waiting_asks(self, partition: str) -> dict[str, Any]:
         """Explain all waiting asks, and the asks that were rejected last.
 
         A partition may be removed first, then there are none.
@@ -451,7 +453,7 @@ class Gateway(ABC):
             )
         )
 
-    def _count_waiting(self, partition: str, question: WaitingQuestion) -> WaitingAnswer:
+    def count_waiting(self, partition: str, question: WaitingQuestion) -> WaitingAnswer:
         """Count asks that wait, or list them: part after part, so that no handler takes long.
 
         Between two parts the core decides on, so what changes meanwhile may count twice or never.
@@ -507,6 +509,13 @@ class Gateway(ABC):
             raise NoReply(f"the core answered {type(answer).__name__} instead of an Explanation")
         return answer
 
+    def diagnostics(self) -> dict[str, Any]:
+        """What each resource manager reports of its own state."""
+        return {
+            rm_id: self._diagnosis(rm_id, tells_state=registration.tells_state)
+            for rm_id, registration in sorted(self._registered.copy().items())
+        }
+
     def _diagnosis(self, rm_id: str, *, tells_state: bool) -> Any:  # noqa: ANN401 - any JSON
         if not tells_state:
             return {"empty": "Resource Manager did not register callback"}
@@ -534,13 +543,13 @@ class Gateway(ABC):
         )
         return replace(found, records=shown_records(found.records))
 
-    def _counts(self) -> CountsFound:
+    def counts(self) -> CountsFound:
         """Return the numbers that no fact tells."""
         return self._answer(
             CountsFound, CONTEXT, lambda reply_to: CountsRequested(reply_to=reply_to), "counts"
         )
 
-    def _follow(self, follower: Follower) -> str:
+    def follow(self, follower: Follower) -> str:
         """Send everything that becomes true to this follower; return its address."""
         address = follower_address(next(self._streams))
         self._open_follower(address, follower)
@@ -556,7 +565,7 @@ class Gateway(ABC):
         self._following[address] = None
         return address
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Wait until all followers have received what is true now.
 
         A follower that goes meanwhile does not answer. The change is done all the same, so the
@@ -570,7 +579,7 @@ class Gateway(ABC):
                     self._name("catch-up"),
                 )
 
-    def _unfollow(self, address: str) -> None:
+    def unfollow(self, address: str) -> None:
         """Tell it no more; a core that has stopped or failed has closed it already."""
         self._following.pop(address, None)
         self._close_callback(address)
@@ -628,7 +637,7 @@ class Gateway(ABC):
             return NodesRequested(request=request), "node"
         return self._with_groups(request), "application"
 
-    def _when_room(self, rm_id: str, call: Callable[[], None]) -> None:
+    def when_room(self, rm_id: str, call: Callable[[], None]) -> None:
         """For who may not wait: call once a request of this manager would not have to."""
         registration = self._registered.get(rm_id)
         if registration is None:
@@ -636,7 +645,8 @@ class Gateway(ABC):
         else:
             registration.backlog.when_room(call)
 
-    def _has_room(self, rm_id: str) -> bool:
+    def has_room(self, rm_id: str) -> bool:
+        """Whether another request of this resource manager would not wait."""
         registration = self._registered.get(rm_id)
         return registration is None or not registration.backlog.is_full
 
@@ -651,7 +661,8 @@ class Gateway(ABC):
             if registration is not None and registration.callback == message.callback:
                 registration.backlog.handled(message.count)
 
-    def _administer(self, text: str, by: str = "") -> None:
+    def administer(self, text: str, by: str = "") -> None:
+        """Load the administrator's configuration; what is refused changes nothing."""
         try:
             config = parse_config(text, self._policies.names_for(text))
         except ConfigError as error:
@@ -666,7 +677,7 @@ class Gateway(ABC):
         warned = warnings_in(text, self._policies.names_for(text))
         self._warn(f"configuration of the administrator: {it}" for it in warned)
 
-    def _set_drained(self, partition: str, node_id: str, by: str, *, drained: bool) -> None:
+    def set_drained(self, partition: str, node_id: str, by: str, *, drained: bool) -> None:
         """Let a node take no new work, or take work again; raise Refused if it does so already."""
         self._await_acceptance(
             CONTEXT,
@@ -676,7 +687,7 @@ class Gateway(ABC):
             "node",
         )
 
-    def _unregister_lost(self, rm_id: str, by: str) -> None:
+    def unregister_lost(self, rm_id: str, by: str) -> None:
         """Remove everything of a resource manager that is away; one that is not ends by itself."""
 
         def post(reply_to: str) -> None:
@@ -697,7 +708,7 @@ class Gateway(ABC):
             self._post(CONTEXT, refused, self._name("configuration"))
 
     def _registration(self, rm_id: str, what: str) -> _Registration:
-        self._check_running()
+        self.check_running()
         registration = self._registered.get(rm_id)
         if registration is None:
             raise UnknownResourceManager(
@@ -708,7 +719,7 @@ class Gateway(ABC):
 
     def _with_groups(self, request: si.ApplicationRequest) -> ApplicationsRequested:
         """Look up the groups of each user here, on the caller's thread: a directory may be slow."""
-        self._check_running()
+        self.check_running()
         users = self._resolvers.users_of(request.rm_id)
         new = list(request.new)
         unresolved: list[UnresolvedUser] = []

@@ -198,7 +198,7 @@ class AsyncScheduler:
         """The core below, for whatever the front does not offer."""
         make_lease = partial(AsyncLease, self._on_loop)
         self._broker: Broker[AsyncLease] = Broker(self.core._core, self._terms, make_lease)
-        self._broker.door.core._when_over.append(self._broker.core_is_over)
+        self._broker.door.core.when_over.append(self._broker.core_is_over)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # -- life
@@ -237,7 +237,7 @@ class AsyncScheduler:
     ) -> None:
         await self.close()
         if error is None:
-            self._broker.door.core._check_sound()
+            self._broker.door.core.check_sound()
 
     # -- nodes
 

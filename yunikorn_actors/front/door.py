@@ -56,7 +56,7 @@ class Door:
         """Raise what closed this front."""
         if self._closed is not None:
             raise anew(self._closed)
-        self.core._check_running()
+        self.core.check_running()
 
     def __enter__(self) -> None:
         """Take the lock of the books for a call of the program."""
@@ -85,7 +85,7 @@ class Door:
     # -- who waits for the core
 
     def check_may_wait(self, what: str) -> None:
-        if self.core._is_inside():
+        if self.core.is_inside():
             raise WouldBlock(
                 f"{what} waits for the core and was called from inside it (from fits, or from a "
                 "callback): call it from another thread"

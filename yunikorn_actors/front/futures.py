@@ -124,7 +124,7 @@ class FrontFuture(NoLease, Future[T]):
     def _check_may_wait(self) -> None:
         if os.getpid() != self._process:
             check_process(self._process)
-        if self._door.core._is_inside():
+        if self._door.core.is_inside():
             self._door.check_may_wait("result")
 
     def _still_waits(self, timeout: float | None) -> Exception:

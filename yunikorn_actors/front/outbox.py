@@ -149,7 +149,7 @@ class Outbox:
         return (
             self._ahead >= AHEAD_MAX
             or type(item) is si.AddApplicationRequest
-            or not self._core._has_room(self._rm_id)
+            or not self._core.has_room(self._rm_id)
         )
 
     def _leave_the_rest(self) -> None:

@@ -57,7 +57,7 @@ class Whereabouts(Generic[L]):
     def __init__(self) -> None:
         self.places: Places
         self._at: dict[Deal[L], list[tuple[_Group, str]]] = {}
-        self._counts: defaultdict[_Group, Counter[str]] = defaultdict(Counter)
+        self.counts: defaultdict[_Group, Counter[str]] = defaultdict(Counter)
         self._refused: set[Deal[L]] = set()
         """They wait, and were given a no that may not hold any longer."""
         self._values: dict[Rule, frozenset[str]] = {}
@@ -86,17 +86,17 @@ class Whereabouts(Generic[L]):
         there = [(group, place.value(group[1]) or "") for group in groups]
         self._at[deal] = there
         for group, value in there:
-            self._counts[group][value] += 1
+            self.counts[group][value] += 1
 
     def leave(self, deal: Deal[L]) -> None:
         self._refused.discard(deal)
         for group, value in self._at.pop(deal, ()):
-            counts = self._counts[group]
+            counts = self.counts[group]
             counts[value] -= 1
             if not counts[value]:
                 del counts[value]
                 if not counts:
-                    del self._counts[group]
+                    del self.counts[group]
 
     def placed(self, deal: Deal[L], node_id: str) -> bool:
         """Say whether others that were refused may now be asked about anew."""
@@ -115,7 +115,7 @@ class Whereabouts(Generic[L]):
             value = place.value(attribute)
             if value is None:
                 return f"its {attribute} is not known"
-            if self._counts[_apart_group(attribute, name)][value]:
+            if self.counts[_apart_group(attribute, name)][value]:
                 return f"{attribute} {value} has one of {name!r}, which are to be apart"
         return self._why_uneven(deal, rule, place) if rule.spread else ""
 
@@ -123,7 +123,7 @@ class Whereabouts(Generic[L]):
         value = place.value(rule.spread)
         if value is None:
             return f"its {rule.spread} is not known"
-        counts = self._counts[_spread_group(deal, rule)]
+        counts = self.counts[_spread_group(deal, rule)]
         fewest = min(self._values_of(rule) | {value}, key=lambda it: (counts[it], it))
         if counts[value] > counts[fewest]:
             return (

@@ -85,7 +85,7 @@ class Scheduler:
         self._broker: Broker[Lease] = Broker(self.core, self._terms, Lease)
         self._broker.hearing.voice = _Voice(self._broker.fits_of, callback)
         self._futures: Final = (self._broker.callers, self._broker.door)
-        self.core._when_over.append(self._broker.core_is_over)
+        self.core.when_over.append(self._broker.core_is_over)
 
     # -- life
 
@@ -121,7 +121,7 @@ class Scheduler:
     ) -> None:
         self.close()
         if error is None:
-            self.core._check_sound()
+            self.core.check_sound()
 
     # -- nodes
 

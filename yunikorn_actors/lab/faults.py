@@ -83,7 +83,7 @@ def _freeze(world: World, draw: Draw) -> Entry | None:
 
 
 def _slow(world: World, draw: Draw) -> Entry | None:
-    callbacks = map(mailbox_name, world.simulator._callbacks)
+    callbacks = map(mailbox_name, world.simulator.callbacks)
     return _one(draw, "freeze", (f"{it} for {1 + draw.number(_SLOW_MAX)}" for it in callbacks))
 
 

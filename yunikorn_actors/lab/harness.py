@@ -188,7 +188,7 @@ class World:
 
     @property
     def channels(self) -> Channels:
-        return self.simulator._channels
+        return self.simulator.channels
 
     def deliverable(self) -> Channels:
         """Return the channels whose mailbox is not frozen; all, if nothing else could happen."""
@@ -274,7 +274,7 @@ class World:
         """Name the mailboxes that there are now."""
         simulator = self.simulator
         receivers = (receiver for _, receiver in self.channels)
-        addresses = (*simulator.machines, *simulator._callbacks, *receivers)
+        addresses = (*simulator.machines, *simulator.callbacks, *receivers)
         return frozenset(map(mailbox_name, addresses))
 
     @property
@@ -301,19 +301,19 @@ class World:
     def timers(self) -> dict[str, tuple[str, str]]:
         """Return the armed timers by their names on a tape."""
         return {
-            timer_name(envelope, key[0]): key for key, envelope in self.simulator._timers.armed()
+            timer_name(envelope, key[0]): key for key, envelope in self.simulator.timers.armed()
         }
 
     def fire(self, name: str) -> bool:
         """Fire a timer whatever the time; one that is not armed any more fires in vain."""
         key = self.timers().get(name)
         if key is not None:
-            due_ns, envelope = self.simulator._timers.take(key)
+            due_ns, envelope = self.simulator.timers.take(key)
             self.simulator.now_ns = max(self.simulator.now_ns, due_ns)
-            self.simulator._put((TIMER, key[0]), envelope)
+            self.simulator.put((TIMER, key[0]), envelope)
         elif name in self.simulator.cancelled:
             address, envelope = self.simulator.cancelled[name]
-            self.simulator._put((TIMER, address), envelope)
+            self.simulator.put((TIMER, address), envelope)
         else:
             return False
         return True
@@ -515,11 +515,11 @@ class LabSimulator(Simulator):
     def begin_again(self, restored: CoreRestored) -> None:
         """Lose all that is under way, and begin with this; a call that waits is refused."""
         for book in (
-            self._registered, self._coming, self._following, self._callbacks, self._followers,
-            self._channels, self.names, self.cancelled, self.failing, self.joining, self._dead,
+            self._registered, self._coming, self._following, self.callbacks, self._followers,
+            self.channels, self.names, self.cancelled, self.failing, self.joining, self._dead,
         ):  # fmt: skip
             book.clear()
-        self._timers, self._rest = ArmedTimers(), RestWatch()
+        self.timers, self._rest = ArmedTimers(), RestWatch()
         declined = Declined(reason="the core has ended")
         self._replies.update(dict.fromkeys(self._awaited, declined))
         self._lives += 1
@@ -552,7 +552,7 @@ class LabSimulator(Simulator):
     # -- messages
 
     def deliver_from(self, channel: Channel) -> None:
-        number = self._channels[channel][0][0]
+        number = self.channels[channel][0][0]
         self._is_late = self.failing.pop(self.names.get(number, ""), None)
         super().deliver_from(channel)
         if self.callback_errors:
@@ -563,21 +563,21 @@ class LabSimulator(Simulator):
                 self._world._schedule.happened(name)
 
     def _joins(self, channel: Channel) -> bool:
-        number = self._channels[channel][0][0]
+        number = self.channels[channel][0][0]
         is_joining = self.names.get(number) in self.joining
         if is_joining:
             self._joined.append(self.names.pop(number))
         return is_joining
 
-    def _put(self, channel: Channel, envelope: Envelope) -> None:
-        super()._put(channel, envelope)
+    def put(self, channel: Channel, envelope: Envelope) -> None:
+        super().put(channel, envelope)
         watched = self._world._schedule.watched
         if envelope.sender in _OUTSIDE or is_callback(envelope.sender):
             self._world.stimuli += not self._world.is_closing
         if watched is None or type(envelope.message).__name__ in watched:
             name = message_name(envelope, channel[1])
             self._sendings[name] += 1
-            number = self._channels[channel][-1][0]
+            number = self.channels[channel][-1][0]
             self.names[number] = numbered(name, self._sendings[name])
             if envelope.sender == TIMER:
                 self._world._schedule.happened(due_event(self.names[number]))
@@ -590,7 +590,7 @@ class LabSimulator(Simulator):
 
     def move_to_next_timer(self, until_ns: int) -> bool:
         """Let time go on to the next timer that is due until then; False if there is none."""
-        due_ns = self._timers.first_due_ns()
+        due_ns = self.timers.first_due_ns()
         if due_ns is None or due_ns > until_ns:
             return False
         self.now_ns = max(self.now_ns, due_ns)
@@ -606,7 +606,7 @@ class LabSimulator(Simulator):
         if isinstance(effect, Send) and effect.to in self.overheard:
             return
         if isinstance(effect, CancelTimer | SetTimer):
-            envelope = self._timers.get((address, effect.name))
+            envelope = self.timers.get((address, effect.name))
             if envelope is not None:
                 self.cancelled[timer_name(envelope, address)] = (address, envelope)
         super()._carry_out(address, effect)

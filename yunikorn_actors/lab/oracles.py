@@ -143,7 +143,7 @@ class Zero(Oracle):
     def drained(self, world: World) -> None:
         for partition in world.context.partitions.values():
             _fail("in the end", _left(partition.state))
-        timers = list(world.simulator._timers)
+        timers = list(world.simulator.timers)
         _fail("in the end", [f"G29: timer {name} is armed" for _, name in timers])
 
 

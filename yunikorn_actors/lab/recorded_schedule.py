@@ -121,7 +121,7 @@ def _is_advance(world: World) -> bool:
 
 def _timer_of(wanted: Delivery, world: World) -> str:
     """Return how the tape calls the timer; empty if none like it is armed."""
-    for (address, _), envelope in world.simulator._timers.armed():
+    for (address, _), envelope in world.simulator.timers.armed():
         if address == wanted.mailbox and _is_like(envelope, wanted):
             return timer_name(envelope, address)
     return ""

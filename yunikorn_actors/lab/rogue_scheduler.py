@@ -299,6 +299,6 @@ def propose(world: World, what: str) -> bool:
             envelope = Envelope(
                 address, scheduler.proposing((own,)), Cause(address, 0), f"propose {what}"
             )
-            world.simulator._put((address, CONTEXT), envelope)
+            world.simulator.put((address, CONTEXT), envelope)
             return True
     return False

@@ -166,7 +166,7 @@ class Descent(Forgetful):
 
     def _begin(self, world: World, channel: Channel) -> None:
         self._machines = dict(world.simulator.machines)
-        self._callbacks = dict(world.simulator._callbacks)
+        self._callbacks = dict(world.simulator.callbacks)
         self._now_ns = world.simulator.now_ns
         self._sent.append(max((queue[-1][0] for queue in world.channels.values()), default=-1))
         needed = self._last_of.get(channel, 0)
@@ -194,7 +194,7 @@ class Descent(Forgetful):
         event.is_seen_by_all = (
             simulator.now_ns != self._now_ns
             or simulator.machines != self._machines
-            or simulator._callbacks != self._callbacks
+            or simulator.callbacks != self._callbacks
         )
         self._states.tell(event)
         event.past = event.needed | 1 << index

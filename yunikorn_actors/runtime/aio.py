@@ -45,7 +45,7 @@ class AsyncCore(Generic[_Core]):
 
     def __init__(self, core: _Core) -> None:
         self._core: Final = core
-        self._core._when_over.append(self._end_all)
+        self._core.when_over.append(self._end_all)
         self._calls = OrderedCalls()
         self._inboxes: dict[str, Inbox] = {}
         """Of each resource manager that is registered; written on the threads of its calls."""
@@ -82,7 +82,7 @@ class AsyncCore(Generic[_Core]):
     ) -> None:
         await self.stop()
         if error is None:
-            self._core._check_sound()
+            self._core.check_sound()
 
     # -- the scheduler interface
 
@@ -154,7 +154,7 @@ class AsyncCore(Generic[_Core]):
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
-        end = await self._call(None, self._core._open_feed, feed, history)
+        end = await self._call(None, self._core.open_feed, feed, history)
         return AsyncEventStream(feed, lambda: self._call(None, end))
 
     # -- parts
@@ -162,7 +162,7 @@ class AsyncCore(Generic[_Core]):
     async def _call(
         self, caller: str | None, function: Callable[..., _Result], *arguments: object
     ) -> _Result:
-        self._core._check_running()
+        self._core.check_running()
         return await asyncio.wrap_future(self._calls.submit(caller, lambda: function(*arguments)))
 
     def _on_loop(self, hook: Callable[[_Told], object] | None) -> Callable[[_Told], object] | None:

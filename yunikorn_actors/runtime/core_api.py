@@ -83,15 +83,23 @@ class Core(Protocol):
     # -- for what is built upon it
 
     @property
-    def _when_over(self) -> list[Callable[[], None]]: ...
+    def when_over(self) -> list[Callable[[], None]]:
+        """Called when the core was stopped or has failed; none may block."""
+        ...
 
-    def _check_running(self) -> None: ...
+    def check_running(self) -> None:
+        """Raise if the core takes nothing more."""
+        ...
 
-    def _check_sound(self) -> None: ...
+    def check_sound(self) -> None:
+        """Raise what the core has failed with, if it has."""
+        ...
 
-    def _is_inside(self) -> bool: ...
+    def is_inside(self) -> bool:
+        """Whether this is a thread of the core, which may not wait for it."""
+        ...
 
-    def _has_room(self, rm_id: str) -> bool:
+    def has_room(self, rm_id: str) -> bool:
         """Whether a request of this resource manager would be taken without waiting."""
         ...
 
@@ -99,6 +107,6 @@ class Core(Protocol):
         """As the three updates, of a request whose form was checked."""
         ...
 
-    def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+    def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
         """Feed it event records from now on; what is returned ends that."""
         ...

@@ -143,7 +143,7 @@ class SchedulerCore(Gateway):
         lookups, known = {"os": accounts.groups_of}, Policies(policies)
         super().__init__(lookups=lookups, now_ns=self.clock.now_ns, policies=known)
         self.failure: CoreFailed | None = None
-        self._topology = Topology(
+        self.topology = Topology(
             topology,
             settings=_outside(settings or Settings(), self.clock.scale),
             instance=instance or os.urandom(4).hex(),
@@ -160,12 +160,12 @@ class SchedulerCore(Gateway):
         self._extras: dict[str, ExtraConfig] = {}
         """What each resource manager wishes of the log and of health checks."""
         self._feeds: dict[str, Feed] = {}
-        self._when_over: list[Callable[[], None]] = []
+        self.when_over: list[Callable[[], None]] = []
         """Called when the core was stopped or has failed, perhaps twice; none may block."""
         self._lock = threading.RLock()
         """Guards the state and the failure. Its own thread may take it again: a handler of signals
         that stops the core runs in the middle of whatever the main thread is doing."""
-        self._state: _State = "new"
+        self.state: _State = "new"
         self._stopped = threading.Event()
         self._stopper: threading.Thread | None = None
         _cores.add(self)
@@ -189,15 +189,13 @@ class SchedulerCore(Gateway):
     def start(self) -> Self:
         """Start the actors; where that is impossible nothing is left running."""
         with self._lock:
-            if self._state != "new":
-                raise CoreStopped(
-                    f"a core is started once; this one is {self._state}: make another"
-                )
-            self._state = "running"
+            if self.state != "new":
+                raise CoreStopped(f"a core is started once; this one is {self.state}: make another")
+            self.state = "running"
             try:
                 self._start_threads()
             except BaseException:
-                self._state = "stopped"
+                self.state = "stopped"
                 self._stop(STOP_TIMEOUT_S)
                 raise
         self._go_on()
@@ -205,11 +203,11 @@ class SchedulerCore(Gateway):
         try:
             self._await_restored()
             if self._config is not None:
-                self._administer(self._config)
+                self.administer(self._config)
         except BaseException:
             self.stop()
             raise
-        logger.info("core started, topology {}", self._topology.name)
+        logger.info("core started, topology {}", self.topology.name)
         return self
 
     def _await_restored(self) -> None:
@@ -220,16 +218,16 @@ class SchedulerCore(Gateway):
         if self._journal is not None and self._journal.restored is not None:
             self._journal.restored = None
             with suppress(NoReply), without_collections():
-                self._counts()
+                self.counts()
 
     def _start_threads(self) -> None:
         if self._journal_path is not None:
             self._journal = Journal(self._journal_path)
             # No other core has had this number, so no UUID comes again, whatever was lost.
-            self._topology.instance += f"-{self._journal.number}"
+            self.topology.instance += f"-{self._journal.number}"
         if self._trace is not None:
             self._inside.recorder = recorder_of(self._trace, self._header())
-        for address, machine in self._topology.first_machines().items():
+        for address, machine in self.topology.first_machines().items():
             if self._journal is not None and isinstance(machine, Context):
                 machine = Kept(machine, self._journal)  # noqa: PLW2901 - it stands for the other
             self._actors.start(self._inside, address, machine)
@@ -246,8 +244,8 @@ class SchedulerCore(Gateway):
         timeout = read_timeout("stop", timeout)
         deadline = time.monotonic() + timeout
         with self._lock:
-            before, self._state = self._state, "stopped"
-        if self._is_inside():
+            before, self.state = self.state, "stopped"
+        if self.is_inside():
             if before == "running":
                 self._stop_elsewhere(timeout)
         elif before == "running":
@@ -294,7 +292,7 @@ class SchedulerCore(Gateway):
                 )
             logger.info("core stopped")
         finally:
-            logger.wish(self._topology.instance, None)
+            logger.wish(self.topology.instance, None)
             self._stopped.set()
 
     def __enter__(self) -> Self:
@@ -308,16 +306,16 @@ class SchedulerCore(Gateway):
     ) -> None:
         self.stop()
         if error is None:
-            self._check_sound()
+            self.check_sound()
 
     def _become_a_copy(self) -> None:
         """Be a core that is over: this is its copy in a forked process, which has no threads.
 
         What a thread of the parent may have locked at that moment is made anew, and empty.
         """
-        if self._state != "running":
+        if self.state != "running":
             return
-        self._state = "forked"
+        self.state = "forked"
         if self._journal is not None:
             self._journal.forget()
         self._lock, self._order = threading.RLock(), threading.RLock()
@@ -328,7 +326,7 @@ class SchedulerCore(Gateway):
             # Its reader comes later, if at all: nobody waits in this process.
             feed.failure, feed.has_ended = CoreStopped(_OVER["forked"]), True
         # Those belong to the parent: so does, for one, the pipe that wakes an event loop.
-        self._when_over = []
+        self.when_over = []
 
     # -- the door
 
@@ -340,7 +338,7 @@ class SchedulerCore(Gateway):
             cause = Cause(GATEWAY, 0)
             envelope = Envelope(GATEWAY, message, cause, stimulus, self._inside.stamp())
         with self._lock:
-            self._check_running()
+            self.check_running()
             taken = self._actors.tell(address, envelope)
         if not taken:
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
@@ -355,13 +353,13 @@ class SchedulerCore(Gateway):
             return machine
         return self._inside.here.actor
 
-    def _is_inside(self) -> bool:
+    def is_inside(self) -> bool:
         """Whether this is a thread of the core, or one that runs its machines at this moment."""
         return self._inside.here.actor is not None or self._dispatcher.is_mine
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
-        self._check_running()
-        if self._is_inside():
+        self.check_running()
+        if self.is_inside():
             raise WouldBlock(
                 f"{stimulus} waits for the core and was called from inside it: call it from "
                 "another thread, or after the callback has returned"
@@ -375,28 +373,29 @@ class SchedulerCore(Gateway):
             self._replies.forget(reply_to)
         if answer is None:
             with self._lock:
-                self._check_running()
+                self.check_running()
             raise NoReply(f"no answer to {stimulus} within {REPLY_TIMEOUT_S:.0f} s")
         return answer
 
-    def _check_sound(self) -> None:
+    def check_sound(self) -> None:
+        """Raise what the core has failed with, if it has."""
         if self.failure is not None:
             raise anew(self.failure)
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
         if self.failure is not None:
             raise anew(self.failure)
-        if self._state != "running":
-            raise CoreStopped(_OVER[self._state])
+        if self.state != "running":
+            raise CoreStopped(_OVER[self.state])
 
     def _await_room(self, backlog: Backlog) -> None:
         """A thread of the core would wait for itself; a core that is over lets everybody go."""
-        if not self._is_inside():
+        if not self.is_inside():
             backlog.wait()
 
     def _check_former(self, rm_id: str) -> None:
         """A call that is about to return is waited for; a thread of the core waits for nobody."""
-        if self._is_inside():
+        if self.is_inside():
             return
         stuck = self._actors.in_a_call(rm_id, CALLBACK_TIMEOUT_S)
         if stuck is not None:
@@ -410,13 +409,13 @@ class SchedulerCore(Gateway):
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         # Under the lock: a thread that was started after a stop had looked would never be joined.
         with self._lock:
-            self._check_running()
+            self.check_running()
             holder = CallbackHolder(callback, partial(self._callback_raised, address))
             self._actors.start(self._inside, address, holder)
 
     def _open_follower(self, address: str, follower: Follower) -> None:
         with self._lock:
-            self._check_running()
+            self.check_running()
             holder = FollowerHolder(follower, partial(self._follower_raised, address))
             self._actors.start(self._inside, address, holder)
 
@@ -424,7 +423,7 @@ class SchedulerCore(Gateway):
         told = f"{address} raised and follows no more: {error!r}"
         if not logger.error("{}", told, exception=error):
             alarm(told)
-        self._unfollow(address)
+        self.unfollow(address)
 
     def _callback_raised(self, address: str, call: Message, error: BaseException) -> None:
         rm_id = manager_of(address)
@@ -445,7 +444,7 @@ class SchedulerCore(Gateway):
                 self._extras[rm_id] = extra
             levels = [it.log_level for it in self._extras.values() if it.log_level is not None]
             intervals = [it.health_check_ns or 0 for it in self._extras.values()]
-        logger.wish(self._topology.instance, min(levels, key=LEVELS.index, default=None))
+        logger.wish(self.topology.instance, min(levels, key=LEVELS.index, default=None))
         every_ns = min((interval for interval in intervals if interval > 0), default=None)
         self._health.every(None if every_ns is None else every_ns / self.clock.scale / 1e9)
 
@@ -467,7 +466,7 @@ class SchedulerCore(Gateway):
             registration.backlog.close()
         for feed in self._feeds.copy().values():
             feed.end(self.failure)
-        for tell in tuple(self._when_over):
+        for tell in tuple(self.when_over):
             tell()
 
     # -- event streams
@@ -476,13 +475,14 @@ class SchedulerCore(Gateway):
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
-        return EventStream(feed, self._open_feed(feed, history))
+        return EventStream(feed, self.open_feed(feed, history))
 
-    def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+    def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+        """Feed it event records from now on; what is returned ends that."""
         address = self._open_stream(feed, history)
         with self._lock:
             self._feeds[address] = feed
-            if self._state != "running" or self.failure is not None:
+            if self.state != "running" or self.failure is not None:
                 # It may have come too late to be ended with the others.
                 feed.end(self.failure)
         return partial(self._close_feed, address)
@@ -491,9 +491,17 @@ class SchedulerCore(Gateway):
         if self._feeds.pop(address, None) is not None:
             self._close_stream(address)
 
-    def _measure(self) -> None:
+    def measure(self) -> None:
         """Have a meter: a service is asked for metrics, and no other core pays for them."""
         self._inside.meter = self._inside.meter or Meter()
+
+    def metered(self) -> dict[str, Any] | None:
+        """What each actor did since `measure`; None before."""
+        return None if self._inside.meter is None else self._inside.meter.plain()
+
+    def mailbox_lengths(self) -> dict[str, int]:
+        """How many messages wait in each mailbox."""
+        return self._actors.lengths()
 
     # -- failure
 
@@ -539,12 +547,18 @@ class SchedulerCore(Gateway):
             "start_ns": self.clock.now_ns(),
             "config_digest": hashlib.sha256(config.encode()).hexdigest() if config else "",
         }
-        return self._topology.described() | of_run
+        return self.topology.described() | of_run
+
+    @property
+    def flight_recorder(self) -> FlightRecorder | None:
+        """The last records, where the core was made with them."""
+        recorder = self._inside.recorder
+        return recorder if isinstance(recorder, FlightRecorder) else None
 
     def save_trace(self, path: str | Path) -> None:
         """Write what the flight recorder has kept (`TraceSettings.flight_recorder_bytes`)."""
-        recorder = self._inside.recorder
-        if not isinstance(recorder, FlightRecorder):
+        recorder = self.flight_recorder
+        if recorder is None:
             raise TypeError(
                 "the core has no flight recorder: make it with trace=TraceSettings(path=..., "
                 "flight_recorder_bytes=...)"
@@ -603,7 +617,7 @@ class Inside:
             case StartMachine():
                 # What stood there has failed, so it arms nothing more.
                 self._core._timers.cancel_all(effect.address)
-                machine = self._core._topology.build(effect.kind, effect.arguments)
+                machine = self._core.topology.build(effect.kind, effect.arguments)
                 self._core._actors.start(self, effect.address, machine)
             case StopMachine():
                 # The machine first: what it still arms in the meantime is cancelled as well. If it

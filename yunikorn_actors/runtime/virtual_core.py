@@ -162,7 +162,7 @@ class VirtualCore:
     ) -> None:
         self.stop()
         if error is None:
-            self._check_sound()
+            self.check_sound()
 
     # -- time
 
@@ -286,16 +286,17 @@ class VirtualCore:
     @contextmanager
     def _call(self) -> Iterator[None]:
         """Around whatever reaches the core: one that has failed, or fails now, takes nothing."""
-        self._check_sound()
+        self.check_sound()
         if self._state != "running":
             raise CoreStopped(_OVER[self._state])
         try:
             yield
         except Exception:
-            self._check_sound()
+            self.check_sound()
             raise
 
-    def _check_sound(self) -> None:
+    def check_sound(self) -> None:
+        """Raise what the core has failed with, if it has."""
         failure = self.failure
         if failure is not None:
             raise anew(failure)
@@ -349,7 +350,7 @@ class _Heard(Simulator):
 
     @property
     def next_event_ns(self) -> int | None:
-        return self._timers.first_due_ns() if self.is_at_rest else self.now_ns
+        return self.timers.first_due_ns() if self.is_at_rest else self.now_ns
 
     @property
     def is_running(self) -> bool:
@@ -372,7 +373,7 @@ class _Heard(Simulator):
             return False
         if type(message) is RMApplicationUpdate:
             return bool(message.rejected)
-        callback = self._callbacks.get(to)
+        callback = self.callbacks.get(to)
         # A mark calls no method: its answer says how far the callback has come.
         if callback is None or type(message) is CallMark:
             return True

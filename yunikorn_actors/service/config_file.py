@@ -28,7 +28,7 @@ class ConfigFile(FollowedFile[str]):
 
     def _take(self, found: str) -> None:
         try:
-            self._core._administer(found, f"the file {self._path}")
+            self._core.administer(found, f"the file {self._path}")
         except (ConfigError, CoreError) as error:
             self._refuse(str(error))
         else:

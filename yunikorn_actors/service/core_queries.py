@@ -18,11 +18,10 @@ import msgspec
 
 from yunikorn_actors.errors import ConfigError, Refused, UnknownAsk
 from yunikorn_actors.planning.why.reasons import WaitingQuestion
-from yunikorn_actors.recording.recorder import FlightRecorder
 from yunikorn_actors.recording.secret_values import masked_dump
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.service.listener import Questions, Site, Standing
-from yunikorn_actors.service.served import ServedCore
+from yunikorn_actors.service.served import QuestionedCore, ServedCore
 from yunikorn_actors.values.masking import masked
 
 CAUSES_S: Final = 0.5
@@ -39,7 +38,7 @@ def questions_of(site: Site) -> Questions:
 
 
 class CoreQuestions:
-    def __init__(self, core: SchedulerCore, standing: Standing) -> None:
+    def __init__(self, core: QuestionedCore, standing: Standing) -> None:
         self._core = core
         self._standing = standing
         self._causes = Causes(core)
@@ -60,7 +59,7 @@ class Causes:
     To count them takes the planner's time: a small share of it, however many pages are open.
     """
 
-    def __init__(self, core: SchedulerCore) -> None:
+    def __init__(self, core: QuestionedCore) -> None:
         self._core = core
         self._lock = threading.Lock()
         self._found: dict[str, tuple[float, dict[str, int]]] = {}
@@ -76,77 +75,68 @@ class Causes:
         if begin_s < until_s:
             return causes
         question = WaitingQuestion(by_cause=True)
-        causes = self._core._count_waiting(partition, question).causes
+        causes = self._core.count_waiting(partition, question).causes
         took_s = time.monotonic() - begin_s
         holds_s = max(CAUSES_S, CAUSES_SHARE * took_s)
         self._found[partition] = (time.monotonic() + holds_s, causes)
         return causes
 
 
-def _asks(core: SchedulerCore, partition: str, cause: str, text: str, count: str) -> Any:  # noqa: ANN401 - plain values
+def _asks(core: QuestionedCore, partition: str, cause: str, text: str, count: str) -> Any:  # noqa: ANN401 - plain values
     """List the first asks that wait for this, or with this text."""
     question = WaitingQuestion(cause=cause, text=text, listed=int(count))
-    return msgspec.to_builtins(core._count_waiting(partition, question))
+    return msgspec.to_builtins(core.count_waiting(partition, question))
 
 
-def _health(core: SchedulerCore, standing: Standing) -> dict[str, Any]:
+def _health(core: QuestionedCore, standing: Standing) -> dict[str, Any]:
     """Tell what a check of health cannot see in the replicas."""
     return {
-        "counts": msgspec.to_builtins(core._counts()),
+        "counts": msgspec.to_builtins(core.counts()),
         "trace_failure": "" if core.trace_failure is None else str(core.trace_failure),
         "configuration_fault": standing.configuration_fault,
         "read_side_fault": standing.read_side_fault,
     }
 
 
-def _load(core: SchedulerCore, standing: Standing, text: str, by: str) -> dict[str, Any]:
+def _load(core: QuestionedCore, standing: Standing, text: str, by: str) -> dict[str, Any]:
     """Tell which file the service follows: that one counts again when it changes."""
-    refused = changed(core, lambda: core._administer(text, by))
+    refused = changed(core, lambda: core.administer(text, by))
     return refused or {"follows": standing.follows}
 
 
-def _metrics(core: SchedulerCore) -> dict[str, Any]:
-    return {"counts": msgspec.to_builtins(core._counts()), "mailboxes": _mailboxes(core)}
+def _metrics(core: QuestionedCore) -> dict[str, Any]:
+    return {"counts": msgspec.to_builtins(core.counts()), "mailboxes": _mailboxes(core)}
 
 
-def _why(core: SchedulerCore, application: str, key: str, partition: str) -> dict[str, Any]:
+def _why(core: QuestionedCore, application: str, key: str, partition: str) -> dict[str, Any]:
     try:
         return {"why": msgspec.to_builtins(core.explain(application, key, partition=partition))}
     except UnknownAsk as error:
         return {"unknown": masked(str(error))}
 
 
-def _waiting(core: SchedulerCore, partition: str) -> dict[str, Any]:
-    return core._waiting(partition)
+def _waiting(core: QuestionedCore, partition: str) -> dict[str, Any]:
+    return core.waiting_asks(partition)
 
 
-def _mailboxes(core: SchedulerCore) -> dict[str, Any]:
+def _mailboxes(core: QuestionedCore) -> dict[str, Any]:
     """Tell how long each mailbox is, and with a meter what its actor did."""
-    meter = core._inside.meter
     return {
-        "lengths": core._actors.lengths(),
-        "metered": None if meter is None else meter.plain(),
-        "callback_errors": dict(sorted(core._raised_in.copy().items())),
-        "unhandled": {
-            rm_id: registration.backlog.unhandled
-            for rm_id, registration in sorted(core._registered.copy().items())
-        },
+        "lengths": core.mailbox_lengths(),
+        "metered": core.metered(),
+        "callback_errors": core.callback_error_counts(),
+        "unhandled": core.unhandled(),
     }
 
 
-def _diagnostics(core: SchedulerCore) -> dict[str, Any]:
-    return masked_dump(
-        {
-            rm_id: core._diagnosis(rm_id, tells_state=registration.tells_state)
-            for rm_id, registration in sorted(core._registered.copy().items())
-        }
-    )
+def _diagnostics(core: QuestionedCore) -> dict[str, Any]:
+    return masked_dump(core.diagnostics())
 
 
-def _trace(core: SchedulerCore) -> bytes | None:
+def _trace(core: QuestionedCore) -> bytes | None:
     """Return what the flight recorder has kept; None where there is none."""
-    recorder = core._inside.recorder
-    if not isinstance(recorder, FlightRecorder):
+    recorder = core.flight_recorder
+    if recorder is None:
         return None
     with TemporaryDirectory() as folder:
         path = Path(folder) / recorder.path.name
@@ -163,26 +153,26 @@ def changed(core: ServedCore, change: Callable[[], None]) -> dict[str, Any]:
         change()
     except (Refused, ConfigError) as error:
         return {"refused": masked(str(error))}
-    core._catch_up()
+    core.catch_up()
     return {}
 
 
-def _drain(core: SchedulerCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return changed(core, lambda: core._set_drained(partition, node, by, drained=True))
+def _drain(core: QuestionedCore, partition: str, node: str, by: str) -> dict[str, Any]:
+    return changed(core, lambda: core.set_drained(partition, node, by, drained=True))
 
 
-def _undrain(core: SchedulerCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return changed(core, lambda: core._set_drained(partition, node, by, drained=False))
+def _undrain(core: QuestionedCore, partition: str, node: str, by: str) -> dict[str, Any]:
+    return changed(core, lambda: core.set_drained(partition, node, by, drained=False))
 
 
-def _unregister(core: SchedulerCore, rm_id: str, by: str) -> dict[str, Any]:
-    return changed(core, lambda: core._unregister_lost(rm_id, by))
+def _unregister(core: QuestionedCore, rm_id: str, by: str) -> dict[str, Any]:
+    return changed(core, lambda: core.unregister_lost(rm_id, by))
 
 
 # -- the process
 
 
-def _stacks(_: SchedulerCore) -> str:
+def _stacks(_: QuestionedCore) -> str:
     frames = sys._current_frames()
     return "\n".join(
         f"thread {number}:\n{''.join(traceback.format_stack(frame))}"
@@ -190,11 +180,11 @@ def _stacks(_: SchedulerCore) -> str:
     )
 
 
-def _is_ready(core: SchedulerCore) -> str:
+def _is_ready(core: QuestionedCore) -> str:
     """Say why the core takes nothing; empty while it does."""
     if core.failure is not None:
         return str(core.failure).partition(";")[0]
-    return "" if core._state == "running" else f"the core is {core._state}"
+    return "" if core.state == "running" else f"the core is {core.state}"
 
 
 ANSWERS: Final[dict[str, Callable[..., Any]]] = {

@@ -34,7 +34,7 @@ class Reconnecting:
         """Guards whether a thread is at it."""
         self._is_trying = False
         self._is_closed = threading.Event()
-        core._when_over.append(self._is_closed.set)
+        core.when_over.append(self._is_closed.set)
         core._when_away = self._went_away
 
     def _went_away(self, error: CoreError) -> None:

@@ -91,7 +91,7 @@ class RemoteCore:
         self._feeds: list[Feed] = []
         self._link: "Link | None" = None
         self._is_stopped = False
-        self._when_over: list[Callable[[], None]] = []
+        self.when_over: list[Callable[[], None]] = []
         self._away: CoreError | None = None
         """Why there is no connection now, though there will be one again."""
         self._when_away: Callable[[CoreError], None] | None = None
@@ -171,7 +171,7 @@ class RemoteCore:
     def _end(self) -> None:
         for feed in tuple(self._feeds):
             feed.end(self._failure)
-        for tell in tuple(self._when_over):
+        for tell in tuple(self.when_over):
             tell()
 
     def __enter__(self) -> Self:
@@ -185,7 +185,7 @@ class RemoteCore:
     ) -> None:
         self.stop()
         if error is None:
-            self._check_sound()
+            self.check_sound()
 
     # -- the scheduler interface
 
@@ -202,7 +202,7 @@ class RemoteCore:
             )
         _check_config(request.config)
         self._check_may_wait("register_resource_manager")
-        self._check_running()
+        self.check_running()
         assert self._link is not None
         link = self._link
         # If it is accepted the other side ends the former conversation; if not, that goes on.
@@ -244,7 +244,7 @@ class RemoteCore:
         self._ask("UpdateConfiguration", request, m.Done)
 
     def _submit(self, request: Update) -> None:
-        self._check_running()
+        self.check_running()
         self._sent.note(request)
         conversation = self._conversations.get(request.rm_id)
         if conversation is None:
@@ -260,7 +260,7 @@ class RemoteCore:
             case si.NodeRequest():
                 conversation.say(m.Said(nodes=request))
 
-    def _has_room(self, rm_id: str) -> bool:  # noqa: ARG002 - as the core in this process
+    def has_room(self, rm_id: str) -> bool:  # noqa: ARG002 - as the core in this process
         """No: it is not known here how much the other side will still take."""
         return False
 
@@ -321,9 +321,10 @@ class RemoteCore:
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
-        return EventStream(feed, self._open_feed(feed, history))
+        return EventStream(feed, self.open_feed(feed, history))
 
-    def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+    def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+        """Feed it event records from now on; what is returned ends that."""
         self._check_may_wait("event_stream")
         request = m.EventStreamRequest(history=max(0, history))
         heard = self._open().hear("EventStream", request, m.Records)
@@ -356,7 +357,7 @@ class RemoteCore:
     # -- parts
 
     def _open(self) -> "Link":
-        self._check_running()
+        self.check_running()
         self._check_there()
         assert self._link is not None
         return self._link
@@ -372,7 +373,7 @@ class RemoteCore:
         """Also while it is being stopped: to unregister."""
         self._check_may_wait(method)
         if self._link is None:
-            self._check_running()
+            self.check_running()
         self._check_there()
         assert self._link is not None
         return self._link.ask(method, message, kind, timeout)
@@ -401,22 +402,25 @@ class RemoteCore:
     def _callback_raised(self, raised: CallbackRaised) -> None:
         self._hooks.callback_raised(raised.rm_id, raised.method, raised)
 
-    def _check_sound(self) -> None:
+    def check_sound(self) -> None:
+        """Raise what the core has failed with, if it has."""
         if self._failure is not None:
             raise anew(self._failure)
 
-    def _check_running(self) -> None:
-        self._check_sound()
+    def check_running(self) -> None:
+        """Raise if the core takes nothing more."""
+        self.check_sound()
         if self._link is None:
             raise CoreStopped("not connected: use it in a `with` block, or call start()")
         if self._is_stopped:
             raise CoreStopped("the connection was closed: make another one")
 
-    def _is_inside(self) -> bool:
+    def is_inside(self) -> bool:
+        """Whether this is a thread of the core, which may not wait for it."""
         return any(it.is_mine for it in tuple(self._conversations.values()))
 
     def _check_may_wait(self, what: str) -> None:
-        if self._is_inside():
+        if self.is_inside():
             raise WouldBlock(
                 f"{what} waits for the core and was called from inside a callback: call it from "
                 "another thread, or after the callback has returned"

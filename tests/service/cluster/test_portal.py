@@ -292,13 +292,13 @@ def test_a_read_side_is_asked_for_all_partitions_as_one() -> None:
 def test_a_read_side_follows_all_partitions_and_those_that_begin_anew() -> None:
     rm = Bookkeeper()
     with portal(ONE, TWO) as (core, hosts):
-        side = ReadSide(settings=core._topology.settings, instance="1", start_ns=0)
+        side = ReadSide(settings=core.topology.settings, instance="1", start_ns=0)
 
         class Reader:
             def hear(self, message: Message) -> None:
                 side.handle(message, core.clock.now_ns())
 
-        address = core._follow(Reader())
+        address = core.follow(Reader())
         register(core, rm)
         settle(core, rm)
         for name in (ONE, TWO):
@@ -319,13 +319,13 @@ def test_a_read_side_follows_all_partitions_and_those_that_begin_anew() -> None:
         )
         core.unregister_resource_manager("rm-1")
         wait_until(lambda: not side.books and not side.managers)
-        core._unfollow(address)
+        core.unfollow(address)
 
 
 def test_who_reads_after_a_change_reads_of_it() -> None:
     rm = Bookkeeper()
     with portal(ONE, TWO) as (core, hosts):
-        side = ReadSide(settings=core._topology.settings, instance="1", start_ns=0)
+        side = ReadSide(settings=core.topology.settings, instance="1", start_ns=0)
 
         class Slow:
             def hear(self, message: Message) -> None:
@@ -334,7 +334,7 @@ def test_who_reads_after_a_change_reads_of_it() -> None:
 
         register(core, rm)
         settle(core, rm)
-        core._follow(Slow())
+        core.follow(Slow())
         questions, name = ClusterQuestions(core, Standing()), f"[rm-1]{TWO}"
         wait_until(lambda: {ONE, TWO} == {it.short_name for it in dict(side.books).values()})
         for change, drained in (("drain", True), ("undrain", False)):
@@ -354,13 +354,13 @@ def test_a_read_side_that_comes_later_has_the_records_of_all_partitions_once() -
     with portal(ONE, TWO) as (core, hosts):
         register(core, rm)
         settle(core, rm)
-        side = ReadSide(settings=core._topology.settings, instance="1", start_ns=0)
+        side = ReadSide(settings=core.topology.settings, instance="1", start_ns=0)
 
         class Reader:
             def hear(self, message: Message) -> None:
                 side.handle(message, core.clock.now_ns())
 
-        address = core._follow(Reader())
+        address = core.follow(Reader())
 
         def told(name: str) -> int:
             ring = side.events.ring
@@ -373,7 +373,7 @@ def test_a_read_side_that_comes_later_has_the_records_of_all_partitions_once() -
         core.update_application(application(TWO, "later"))
         wait_until(lambda: told("later"))
         assert before <= told(TWO) <= 2 * before, "what was there, and what its core tells anew"
-        core._unfollow(address)
+        core.unfollow(address)
 
 
 def test_what_has_no_order_over_partitions_is_refused() -> None:

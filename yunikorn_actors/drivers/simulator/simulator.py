@@ -105,14 +105,14 @@ class Simulator(Gateway):
         self._recorders = recorders
         self.failure: Exception | None = None
         """What ended the run: the exception of a machine or of a checker."""
-        self._callbacks: dict[str, si.ResourceManagerCallback] = {}
+        self.callbacks: dict[str, si.ResourceManagerCallback] = {}
         self._followers: dict[str, Follower] = {}
         self._replies: dict[str, Message] = {}
         self._reply_numbers = count(1)
-        self._channels: Channels = {}
+        self.channels: Channels = {}
         self._sent = count()
         self._steps: dict[str, int] = {}
-        self._timers = ArmedTimers()
+        self.timers = ArmedTimers()
         self._rest = RestWatch()
         self._replaced_for = replaced_for
         self._raised: deque[Exception] = deque(maxlen=REPLACED_MAX + 1)
@@ -130,7 +130,7 @@ class Simulator(Gateway):
         """Deliver one message; False when every mailbox is empty."""
         if self.is_at_rest:
             return False
-        self.deliver_from(self._chooser.choose(self._channels))
+        self.deliver_from(self._chooser.choose(self.channels))
         return True
 
     def deliver_from(self, channel: Channel) -> None:
@@ -138,10 +138,10 @@ class Simulator(Gateway):
         self._deliver(channel[1], self._pop(channel))
 
     def _pop(self, channel: Channel) -> Envelope:
-        queue = self._channels[channel]
+        queue = self.channels[channel]
         _, envelope = queue.popleft()
         if not queue:
-            del self._channels[channel]
+            del self.channels[channel]
         return envelope
 
     def settle(self) -> None:
@@ -160,21 +160,21 @@ class Simulator(Gateway):
         """
         self.settle()
         target = self.now_ns + duration_ns
-        while (due_ns := self._timers.first_due_ns()) is not None and due_ns <= target:
+        while (due_ns := self.timers.first_due_ns()) is not None and due_ns <= target:
             self.now_ns = max(self.now_ns, due_ns)
             self._fire_due()
             self.settle()
         self.now_ns = target
 
     def _fire_due(self) -> None:
-        while (due_ns := self._timers.first_due_ns()) is not None and due_ns <= self.now_ns:
-            to, envelope = self._timers.pop()
-            self._put((TIMER, to), envelope)
+        while (due_ns := self.timers.first_due_ns()) is not None and due_ns <= self.now_ns:
+            to, envelope = self.timers.pop()
+            self.put((TIMER, to), envelope)
 
     @property
     def is_at_rest(self) -> bool:
         """Whether every mailbox is empty."""
-        return not self._channels
+        return not self.channels
 
     @property
     def last(self) -> Delivery:
@@ -192,11 +192,11 @@ class Simulator(Gateway):
 
     def is_under_way(self, sender: str, address: str) -> bool:
         """Whether a message of that sender waits in that mailbox."""
-        return (sender, address) in self._channels
+        return (sender, address) in self.channels
 
     def armed(self, address: str) -> dict[str, int]:
         """Return when the timers of a mailbox are due, by name."""
-        return self._timers.dues(address)
+        return self.timers.dues(address)
 
     def first_machines(self) -> dict[str, Machine]:
         """Make those with which another core like this one begins."""
@@ -204,7 +204,7 @@ class Simulator(Gateway):
 
     def in_transit(self) -> list[Envelope]:
         """Messages that were sent and not delivered yet."""
-        return [envelope for queue in self._channels.values() for _, envelope in queue]
+        return [envelope for queue in self.channels.values() for _, envelope in queue]
 
     def _deliver(self, address: str, envelope: Envelope) -> None:
         self._in_hand = []
@@ -251,7 +251,7 @@ class Simulator(Gateway):
             self.effects = self._effects(address, machine, envelope)
             for effect in self.effects:
                 self._carry_out(address, effect)
-        elif address in self._callbacks:
+        elif address in self.callbacks:
             self._call_back(address, envelope.message)
         elif address in self._followers:
             self._tell_follower(address, envelope.message)
@@ -293,7 +293,7 @@ class Simulator(Gateway):
         """Yield a message and as many of those behind it as the chooser says."""
         yield first.message
         channel = (first.sender, address)
-        while queue := self._channels.get(channel):
+        while queue := self.channels.get(channel):
             _, envelope = queue[0]
             if not joining.joins(first.message, envelope.message) or not self._joins(channel):
                 return
@@ -305,7 +305,7 @@ class Simulator(Gateway):
         return self._chooser.joins()
 
     def _call_back(self, address: str, call: Message) -> None:
-        answer, error = call_back(self._callbacks[address], call)
+        answer, error = call_back(self.callbacks[address], call)
         if error is not None:
             self._raised_in[manager_of(address)] += 1
         if answer is not None:
@@ -324,9 +324,9 @@ class Simulator(Gateway):
                 self._send(address, effect.callback, effect.call)
             case SetTimer():
                 envelope = self._envelope(TIMER, effect.message)
-                self._timers.arm(address, effect.name, effect.due_ns, envelope)
+                self.timers.arm(address, effect.name, effect.due_ns, envelope)
             case CancelTimer():
-                self._timers.cancel(address, effect.name)
+                self.timers.cancel(address, effect.name)
             case StopCore():
                 raise self._raised[0]
             case StartMachine():
@@ -340,23 +340,23 @@ class Simulator(Gateway):
 
     def _stop(self, address: str) -> None:
         self.machines.pop(address, None)
-        self._callbacks.pop(address, None)
+        self.callbacks.pop(address, None)
         self._followers.pop(address, None)
-        for channel in [channel for channel in self._channels if channel[1] == address]:
-            for _, envelope in self._channels.pop(channel):
+        for channel in [channel for channel in self.channels if channel[1] == address]:
+            for _, envelope in self.channels.pop(channel):
                 self._decline(envelope)
-        self._timers.cancel_all(address)
+        self.timers.cancel_all(address)
 
     def _decline(self, envelope: Envelope) -> None:
         """Refuse the question of a caller whose machine has failed."""
         answer = refusal_of(envelope)
         if answer is not None:
             declined = Envelope(GATEWAY, answer.message, envelope.cause, envelope.stimulus)
-            self._put((GATEWAY, answer.to), declined)
+            self.put((GATEWAY, answer.to), declined)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
-        if to in self.machines or to in self._callbacks or self._is_outside(to):
-            self._put((sender, to), self._envelope(sender, message))
+        if to in self.machines or to in self.callbacks or self._is_outside(to):
+            self.put((sender, to), self._envelope(sender, message))
 
     def _is_outside(self, address: str) -> bool:
         return address == GATEWAY or is_reply(address) or address in self._followers
@@ -365,10 +365,10 @@ class Simulator(Gateway):
         assert self._at is not None
         return Envelope(sender, message, *self._at)
 
-    def _put(self, channel: Channel, envelope: Envelope) -> None:
-        queue = self._channels.get(channel)
+    def put(self, channel: Channel, envelope: Envelope) -> None:
+        queue = self.channels.get(channel)
         if queue is None:
-            queue = self._channels[channel] = deque()
+            queue = self.channels[channel] = deque()
         queue.append((next(self._sent), envelope))
 
     # -- the door
@@ -385,7 +385,7 @@ class Simulator(Gateway):
         if address in self._dead:
             self._decline(envelope)
         else:
-            self._put((GATEWAY, address), envelope)
+            self.put((GATEWAY, address), envelope)
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
         if self._at is not None:
@@ -413,7 +413,7 @@ class Simulator(Gateway):
 
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         assert is_callback(address)
-        self._callbacks[address] = callback
+        self.callbacks[address] = callback
 
     def _open_follower(self, address: str, follower: Follower) -> None:
         self._followers[address] = follower
@@ -421,7 +421,7 @@ class Simulator(Gateway):
     def _close_callback(self, address: str) -> None:
         self._stop(address)
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
         """Do nothing: a simulated core runs from the moment it is made."""
 
     def states(self) -> dict[str, dict[str, Any]]:

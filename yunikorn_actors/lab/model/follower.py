@@ -44,7 +44,7 @@ class Follower:
             self._follow(simulator, delivery)
         if is_callback(delivery.mailbox):
             self.judge.hear(delivery.message)
-        if not simulator._channels and self._since_rest:
+        if not simulator.channels and self._since_rest:
             self._since_rest = False
             self.judge.now = simulator.now_ns
             self.judge.rest()
@@ -105,7 +105,7 @@ def _appended(simulator: Simulator, cause: Cause) -> list[FactsAppended]:
     """Return what Context recorded while it handled the message that is the cause."""
     return [
         envelope.message
-        for (_, to), queue in simulator._channels.items()
+        for (_, to), queue in simulator.channels.items()
         if to == EVENT_PUBLISHER
         for _, envelope in queue
         if envelope.cause == cause and isinstance(envelope.message, FactsAppended)

@@ -104,6 +104,6 @@ class Passed:
 
 def _other_follows(simulator: Simulator, message: RMUpdateAllocation) -> bool:
     """Whether a request of another resource manager is next in the mailbox."""
-    queue = simulator._channels.get((RM_PROXY, CONTEXT))
+    queue = simulator.channels.get((RM_PROXY, CONTEXT))
     following = queue[0][1].message if queue else None
     return isinstance(following, RMUpdateAllocation) and following.rm_id != message.rm_id

@@ -59,7 +59,7 @@ class ClusterQuestions:
             return str(error)
 
     def _load(self, text: str, by: str) -> dict[str, Any]:
-        refused = changed(self._core, lambda: self._core._administer(text, by))
+        refused = changed(self._core, lambda: self._core.administer(text, by))
         return refused or {"follows": self._standing.follows}
 
     def _drain(self, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
@@ -78,7 +78,7 @@ class ClusterQuestions:
 
     def _shown(self, answers: list[Any]) -> Any:  # noqa: ANN401 - plain values
         """Answer when the read side of this portal has heard of it, too: hosts wait for theirs."""
-        self._core._catch_up()
+        self._core.catch_up()
         return next((it for it in answers if "refused" in it), {})
 
     def _diagnostics(self) -> Any:  # noqa: ANN401 - plain values

@@ -185,7 +185,7 @@ class Host:
             topology=topology,
             on_failure=on_failure,
         )
-        self._core._measure()
+        self._core.measure()
         self._questions = CoreQuestions(self._core, Standing())
         self._life = os.urandom(8).hex()
         self._numbers = count(1)
@@ -214,7 +214,7 @@ class Host:
             await self._configure(config, by)
 
     async def _configure(self, config: str, by: str) -> None:
-        await asyncio.to_thread(self._core._administer, config, by)
+        await asyncio.to_thread(self._core.administer, config, by)
         self._is_configured = True
 
     async def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -231,7 +231,7 @@ class Host:
         if former is not None:
             former.tray.lift()
         tray = Tray(asyncio.get_running_loop())
-        answer_s = self._core._topology.settings.predicate_timeout_ns / 1e9
+        answer_s = self._core.topology.settings.predicate_timeout_ns / 1e9
         seat = Seat(rm_id, tray, Manager(tray, answered, answer_s))
         register = self._core.register_resource_manager
         await asyncio.to_thread(register, request, seat.manager)
@@ -251,7 +251,7 @@ class Host:
             self._core.mark(seat.rm_id)
 
     async def _take(self, seat: Seat, request: Request) -> None:
-        while not self._core._has_room(seat.rm_id):
+        while not self._core.has_room(seat.rm_id):
             await self._room(seat.rm_id)
         match request:
             case si.AllocationRequest():
@@ -268,7 +268,7 @@ class Host:
         def tell() -> None:
             loop.call_soon_threadsafe(room.set)
 
-        self._core._when_room(rm_id, tell)
+        self._core.when_room(rm_id, tell)
         await room.wait()
 
     async def answer(self, name: str, number: int, answer: Answer) -> None:
@@ -320,14 +320,14 @@ class Host:
         """Return a tray at which everything comes that becomes true, and first how it stands."""
         self._watch()
         follower = Follower(Tray(asyncio.get_running_loop()))
-        follower.address = await asyncio.to_thread(self._core._follow, follower)
+        follower.address = await asyncio.to_thread(self._core.follow, follower)
         name = self._name()
         self._followers[name] = follower
         return name
 
     async def told(self, name: str) -> int:
         """Return the number of the entry up to which this tray tells all that is true now."""
-        await asyncio.to_thread(self._core._catch_up)
+        await asyncio.to_thread(self._core.catch_up)
         follower = self._followers.get(name)
         if follower is None:
             raise self._why_gone(name)
@@ -337,7 +337,7 @@ class Host:
         follower = self._followers.pop(name, None)
         if follower is not None:
             follower.tray.close()
-            self._core._unfollow(follower.address)
+            self._core.unfollow(follower.address)
 
     def _name(self) -> str:
         return f"{self._life}/{next(self._numbers)}"

@@ -51,8 +51,8 @@ class ClusterCore:
         """`config` names the partitions; `engine` finds or starts the host of each, by name."""
         self.clock: Final[Clock] = RealClock()
         self.failure: CoreFailed | None = None
-        self._topology = Topology("proposing", settings=Settings(), instance=os.urandom(4).hex())
-        self._when_over: list[Callable[[], None]] = []
+        self.topology = Topology("proposing", settings=Settings(), instance=os.urandom(4).hex())
+        self.when_over: list[Callable[[], None]] = []
         self._config = config
         self._partitions: Final = names_in(config)
         self._engine = engine
@@ -87,7 +87,7 @@ class ClusterCore:
             return
         for following in followings.values():
             following.end()
-        for tell in tuple(self._when_over):
+        for tell in tuple(self.when_over):
             tell()
         self._end_envoys((it for envoys in managers.values() for it in envoys.values()), timeout)
         self._crew.shutdown(wait=False, cancel_futures=True)
@@ -120,7 +120,7 @@ class ClusterCore:
         with self._lock:
             return all(it.is_quiet for envoys in self._managers.values() for it in envoys.values())
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
         if self._state != "running":
             raise CoreStopped(f"the portal is {self._state}")
 
@@ -133,7 +133,7 @@ class ClusterCore:
     ) -> si.RegisterResourceManagerResponse:
         """Register with each partition; where one refuses, it is registered with none."""
         si.check_form(request, si.RegisterResourceManagerRequest)
-        self._check_running()
+        self.check_running()
         turn = threading.Lock()
         envoys = {
             partition: Envoy(
@@ -175,7 +175,7 @@ class ClusterCore:
 
     def _say(self, request: Request, kind: type[Request]) -> None:
         si.check_form(request, kind)
-        self._check_running()
+        self.check_running()
         envoys = self._envoys(request.rm_id)
         for envoy in envoys.values():
             envoy.check()
@@ -185,18 +185,18 @@ class ClusterCore:
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload the configuration of each partition; none may come or go."""
         si.check_form(request, si.UpdateConfigurationRequest)
-        self._check_running()
+        self.check_running()
         if not request.rm_id:
-            self._administer(request.config)
+            self.administer(request.config)
             return
         configs, envoys = self._configs(request.config), self._envoys(request.rm_id)
         if configs.keys() != envoys.keys():
             raise Refused(_other_partitions(envoys, configs))
         self._on_all(lambda it: envoys[it].configure(replace(request, config=configs[it])), envoys)
 
-    def _administer(self, text: str, by: str = "") -> None:
+    def administer(self, text: str, by: str = "") -> None:
         """Take the configuration of the administrator; where one core refuses it, none has it."""
-        self._check_running()
+        self.check_running()
         names = names_in(text)
         if set(names) != set(self._partitions):
             raise Refused(_other_partitions(self._partitions, names))
@@ -247,12 +247,12 @@ class ClusterCore:
             raise _left(rm_id)
         return envoys
 
-    def _has_room(self, rm_id: str) -> bool:
+    def has_room(self, rm_id: str) -> bool:
         with self._lock:
             envoys = self._managers.get(rm_id, {})
         return not any(it.backlog.is_full for it in envoys.values())
 
-    def _when_room(self, rm_id: str, call: Callable[[], None]) -> None:
+    def when_room(self, rm_id: str, call: Callable[[], None]) -> None:
         with self._lock:
             envoys = self._managers.get(rm_id, {})
         full = next((it for it in envoys.values() if it.backlog.is_full), None)
@@ -292,7 +292,7 @@ class ClusterCore:
 
     def on_each(self, method: str, *arguments: object) -> list[Any]:
         """Call every host; return the answers in the order of the partitions."""
-        self._check_running()
+        self.check_running()
         return self._on_all(lambda it: self._hosts[it].call(method, *arguments))
 
     def ask_host(self, partition: str, *question: str) -> Any:  # noqa: ANN401 - plain values
@@ -307,17 +307,17 @@ class ClusterCore:
         del first_id, count
         raise Refused(NO_EVENTS)
 
-    def _open_feed(self, feed: Feed, history: int) -> NoReturn:
+    def open_feed(self, feed: Feed, history: int) -> NoReturn:
         del feed, history
         raise Refused(NO_EVENTS)
 
     # -- for a read side
 
-    def _measure(self) -> None:
+    def measure(self) -> None:
         """Each host does so by itself."""
 
-    def _follow(self, follower: Follower) -> str:
-        self._check_running()
+    def follow(self, follower: Follower) -> str:
+        self.check_running()
         following = Following(follower, self._hosts)
         address = os.urandom(8).hex()
         with self._lock:
@@ -325,14 +325,14 @@ class ClusterCore:
         following.start()
         return address
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Wait until all followers have received what is true now."""
         with self._lock:
             followings = tuple(self._followings.values())
         for following in followings:
             self._on_all(following.catch_up)
 
-    def _unfollow(self, address: str) -> None:
+    def unfollow(self, address: str) -> None:
         with self._lock:
             following = self._followings.pop(address, None)
         if following is not None:

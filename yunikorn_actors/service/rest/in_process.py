@@ -57,10 +57,10 @@ class RestPart(Part):
         assert self._listener is not None
         core = self._core
         clock = core.clock
-        core._measure()
+        core.measure()
         side = ReadSide(
-            settings=core._topology.settings,
-            instance=core._topology.instance,
+            settings=core.topology.settings,
+            instance=core.topology.instance,
             start_ns=clock.now_ns(),
         )
         self._server = RestServer(side, self._questions, clock.now_ns, self._guard)
@@ -70,7 +70,7 @@ class RestPart(Part):
         self._thread.start()
         self._on_loop(self._server.start(self._listener, self._tls)).result(START_S)
         self._tokens.hear(self._renew)
-        self._following = core._follow(self)
+        self._following = core.follow(self)
 
     def hear(self, message: Message) -> None:
         """Hand on what the core tells its followers, on one of its threads."""
@@ -86,7 +86,7 @@ class RestPart(Part):
 
     def stop(self, grace: float) -> None:
         if self._following:
-            self._core._unfollow(self._following)
+            self._core.unfollow(self._following)
         if self._server is not None and self._thread is not None:
             with suppress(TimeoutError):
                 # It waits so long for answers, and as long again for their handlers to end.

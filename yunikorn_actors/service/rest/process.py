@@ -111,7 +111,7 @@ class ProcessPart(Part):
 
     def start(self) -> None:
         self.listen()
-        self._core._measure()
+        self._core.measure()
         self._start_ns = self._core.clock.now_ns()
         self._tokens.hear(self._renew)
         self._spawn()
@@ -151,7 +151,7 @@ class ProcessPart(Part):
             daemon=True,
         ).start()
         logs = self._site.logs or LogStyle(level="")
-        tls, topology, tokens = self._site.tls, self._core._topology, self._tokens.now
+        tls, topology, tokens = self._site.tls, self._core.topology, self._tokens.now
         outbox.put(
             Begin(
                 settings=topology.settings,
@@ -213,7 +213,7 @@ class ProcessPart(Part):
         begun = time.monotonic()
         # On this thread, which also ends it: so none that has ended is followed for, or left out.
         with suppress(CoreStopped, CoreFailed):
-            self._following = self._core._follow(self._outbox)
+            self._following = self._core.follow(self._outbox)
         with line.makefile("rb") as file, suppress(OSError):
             while head := file.read(LENGTH_BYTES):
                 entry = _up.decode(file.read(int.from_bytes(head, "big")))
@@ -227,7 +227,7 @@ class ProcessPart(Part):
         self._outbox.close()
         line.close()
         if self._following:
-            self._core._unfollow(self._following)
+            self._core.unfollow(self._following)
             self._following = ""
         was_ready = self._ready.is_set()
         self._ready.set()

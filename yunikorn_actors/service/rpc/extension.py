@@ -146,7 +146,7 @@ class Extension:
         if request.rm_id:
             await self._managers.call(partial(core.update_configuration, request))
         else:
-            await self._managers.call(partial(core._administer, request.config, f"gRPC at {peer}"))
+            await self._managers.call(partial(core.administer, request.config, f"gRPC at {peer}"))
         return b""
 
     async def _explain(self, data: bytes) -> bytes:
@@ -195,7 +195,7 @@ class Extension:
         feed = Feed(max(ROOM, min(asked.history, EVENTS_MOST)))
         news = asyncio.Event()
         feed.on_change = partial(self._managers.on_loop, news.set)
-        open_feed = partial(self._managers.core._open_feed, feed, asked.history)
+        open_feed = partial(self._managers.core.open_feed, feed, asked.history)
         close = await self._managers.call(open_feed)
         missed = 0
         # At once: a client that has this knows that nothing is missed from here on.

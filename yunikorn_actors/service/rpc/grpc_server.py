@@ -103,10 +103,10 @@ class RpcPart(Part):
     async def _serve(self) -> None:
         core = self._site.core
         self._loop = asyncio.get_running_loop()
-        answer_s = core._topology.settings.predicate_timeout_ns / 1e9
+        answer_s = core.topology.settings.predicate_timeout_ns / 1e9
         self._wanted_to_stop = asyncio.Event()
         self._managers = Managers(core, answer_s)
-        core._when_over.append(self._managers.core_is_over)
+        core.when_over.append(self._managers.core_is_over)
         interceptors = self._interceptors()
         self._server = grpc.aio.server(
             interceptors=interceptors, options=OPTIONS, maximum_concurrent_rpcs=CALLS_MAX

@@ -143,7 +143,7 @@ class Managers:
         """Raise if the service takes nothing more."""
         if self.is_closing:
             raise CoreStopped("the service is being stopped: connect again later")
-        self.core._check_running()
+        self.core.check_running()
 
     async def say(self, manager: Manager, take: Callable[[], None], *, may_block: bool) -> None:
         """Post a request when it is its turn and the core has room for it.
@@ -162,8 +162,8 @@ class Managers:
         """Return whether there was room. Shielded: the next caller must find the call made."""
         async with self._turn(manager.rm_id):
             manager.check()
-            self.core._check_running()
-            if not self.core._has_room(manager.rm_id):
+            self.core.check_running()
+            if not self.core.has_room(manager.rm_id):
                 return False
             await self.call(take) if may_block else take()
             return True
@@ -173,7 +173,7 @@ class Managers:
 
     async def _room(self, rm_id: str) -> None:
         room = asyncio.Event()
-        self.core._when_room(rm_id, partial(self.on_loop, room.set))
+        self.core.when_room(rm_id, partial(self.on_loop, room.set))
         await room.wait()
 
     def on_loop(self, function: Callable[[], None]) -> None:
