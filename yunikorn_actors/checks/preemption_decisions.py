@@ -1,4 +1,4 @@
-"""What must hold of a decision to preempt, derived from queues and victims (G12, G13, G19, G32)."""
+"""What must hold of a decision to preempt, from queues and victims (G12, G13, G19, G31, G32)."""
 
 from collections.abc import Container, Iterator
 
@@ -10,7 +10,7 @@ from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.values.resource import Resource, charge
+from yunikorn_actors.values.resource import Resource, charge, discharge
 
 
 def against_the_rules(
@@ -32,6 +32,31 @@ def against_the_rules(
         yield from _torn(app, fact)
     if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
         yield from _beyond_the_guarantees(state, fact, victims)
+        yield from _for_a_part(state, fact, victims)
+
+
+def _for_a_part(
+    state: PartitionState, fact: f.PreemptionDecided, victims: list[Allocation]
+) -> Iterator[str]:
+    """No victim goes for a gang whose leaf is not guaranteed room for all that is to come of it."""
+    whom = fact.beneficiary
+    app = state.applications[whom.application_id]
+    if not victims or not app.spec.is_gang or not app.asks[whom.key].spec.placeholder:
+        return
+    coming = expected(app.queue)
+    wanted: Resource = {}
+    for ask in app.asks.values():
+        if ask.spec.placeholder and not ask.spec.required_node:
+            waiting = {kind: n * ask.remaining for kind, n in ask.spec.resource.items()}
+            charge(coming, waiting)
+            charge(wanted, waiting)
+    for node in state.nodes.values():
+        for kept in node.reservations.values():
+            if kept.application_id == app.id and app.asks[kept.key].spec.placeholder:
+                discharge(coming, kept.promised)
+    for kind, most in (app.queue.spec.guaranteed or {}).items():
+        if wanted.get(kind, 0) > 0 and coming.get(kind, 0) > most:
+            yield f"G31: {app.id} may claim a part of its {kind} only, and others go for it"
 
 
 def _torn(app: Application, fact: f.PreemptionDecided) -> Iterator[str]:

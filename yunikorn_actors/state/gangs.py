@@ -81,6 +81,21 @@ def is_incomplete(app: Application) -> bool:
     )
 
 
+def waiting_room(app: Application) -> Resource:
+    """Add up what the placeholders that wait want, those with an earmark included."""
+    wanted: Resource = {}
+    for ask in app.asks.values():
+        if ask.spec.placeholder and ask.remaining:
+            size = ask.spec.resource
+            charge(wanted, {kind: quantity * ask.remaining for kind, quantity in size.items()})
+    return wanted
+
+
+def is_all_there(app: Application) -> bool:
+    """Whether all placeholders of the gang that were never placed have been asked for."""
+    return fits_in(unplaced(app), waiting_room(app))
+
+
 def unplaced(app: Application) -> Resource:
     """Return the part of the gang for which no placeholder has been placed yet."""
     placed = app.placed

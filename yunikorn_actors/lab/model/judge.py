@@ -380,6 +380,7 @@ class Judge(Model):
             self.must("preempt", bool(self.config.preemption_enabled), f"{whom}: switched off")
             self.must("preempt", self.is_entitled(ask, victims), f"{whom}, but is not entitled")
             self.must("preempt", self.waited_for_preemption(ask), f"{whom}, too early")
+            self.must("preempt", self.claims_all(ask), f"{whom}, and claims a part of its gang")
             self.must("victim", self.keeps_guarantee(ask, victims), f"{whom}: below a guarantee")
             for other in self.waiting():
                 # What can run on one node alone has a rule of its own, in no order with this.

@@ -519,6 +519,24 @@ class Model(Cluster):
     def waited_for_preemption(self, ask: Ask) -> bool:
         return self.now >= ask.created + self.preemption_delay(ask)
 
+    def waiting_of_gang(self, ask: Ask) -> list[Ask]:
+        """Return the placeholders that wait with an ask, of which all have victims or none."""
+        if not ask.spec.placeholder or not any(ask.app.spec.placeholder_ask.values()):
+            return []
+        asks = [other for other in self.asks_of(ask.app) if other.spec.placeholder]
+        return [other for other in asks if not other.spec.required_node]
+
+    def claims_all(self, ask: Ask) -> bool:
+        """Whether the guarantee of its leaf has room for all of its gang that is to come."""
+        asks, leaf = self.waiting_of_gang(ask), ask.app.leaf
+        if not asks:
+            return True
+        mine = total(kept.size for kept in self.kept if kept.claims and kept.ask in asks)
+        wanted = sub(_wanted(asks), mine)
+        used = add(self.spoken_for(leaf), wanted)
+        bound = leaf.spec.guaranteed or {}
+        return all(used.get(k, 0) <= n for k, n in bound.items() if wanted.get(k, 0) > 0)
+
     def could_preempt(self, ask: Ask, until: float = math.inf) -> bool:
         """Whether a victim must go for an ask: one node, its willing work, newest first.
 
@@ -529,6 +547,9 @@ class Model(Cluster):
         if ask.spec.required_node:
             nodes = [n for n in self.nodes.values() if n.id == ask.spec.required_node]
         elif self.config.preemption_enabled and self.is_entitled(ask) and ask.left == 1:
+            # Of a gang all have victims or none: that is more than is looked at here.
+            if self.waiting_of_gang(ask):
+                return False
             nodes = [n for n in self.nodes.values() if n.takes_work]
             nodes = [n for n in nodes if all(k.claims for k in self.kept if k.node == n.id)]
         else:

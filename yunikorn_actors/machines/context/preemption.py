@@ -20,11 +20,13 @@ from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
     earmarks_of,
+    has_claim_for_all,
     has_only_to_wait,
     is_kept_for_another,
     is_limited_by_promises,
     is_usable,
     room_on,
+    to_claim_of,
     victims_of,
 )
 from yunikorn_actors.planning.preemption.victim_rules import delay_of
@@ -40,7 +42,7 @@ from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.eligibility import check_application, check_limits
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.preemption import staying
+from yunikorn_actors.state.preemption import expected, staying
 from yunikorn_actors.state.proposals import Preempt, Refusal
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.resource import Resource, charge, fits_in
@@ -123,7 +125,16 @@ def _check_guarantee(
     if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
     refusal = _check_victims(state, Claimant(state, ExpectedUsage(), app.queue, spec), victims)
+    if victims and _claims_a_part(state, app, spec):
+        refusal = Refusal.PREEMPTION_REFUSED
     return refusal or _check_room(node, spec, victims)
+
+
+def _claims_a_part(state: PartitionState, app: Application, spec: AskSpec) -> bool:
+    """Whether it is of a gang that may not claim all that it needs (G31)."""
+    if not spec.placeholder or not app.spec.is_gang:
+        return False
+    return not has_claim_for_all(app, expected(app.queue), to_claim_of(state, app))
 
 
 def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> Refusal | None:

@@ -27,6 +27,7 @@ from yunikorn_actors.planning.preemption.victim_units import Part, Units
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Reservation, ReservationKey
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.devices import could_hold, promised_devices
+from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import Limit, limits_of
 from yunikorn_actors.state.nodes import Node
@@ -344,3 +345,25 @@ def is_limited_by_promises(state: PartitionState, app: Application, wanted: Reso
 def earmarks_of(state: PartitionState, ask: Ask) -> int:
     """Count the repeats that have an earmark already."""
     return sum(1 for id_ in ask.reserved if kept_for(state, ask, id_).earmark is not None)
+
+
+def has_claim_for_all(app: Application, used: Resource, to_claim: Resource) -> bool:
+    """Whether all placeholders of a gang are there, and its leaf is guaranteed room for them (G31).
+
+    `to_claim` is what those want that have no earmark yet, and `used` what the leaf will use
+    without them.
+    """
+    coming = dict(used)
+    charge(coming, to_claim)
+    return is_all_there(app) and not excess(app.queue.spec.guaranteed, coming, to_claim)
+
+
+def to_claim_of(state: PartitionState, app: Application) -> Resource:
+    """Add up what the placeholders want that wait without an earmark and may run anywhere."""
+    wanted: Resource = {}
+    for ask in app.asks.values():
+        if ask.spec.placeholder and not ask.spec.required_node:
+            repeats = ask.remaining - earmarks_of(state, ask)
+            size = ask.spec.resource
+            charge(wanted, {kind: quantity * repeats for kind, quantity in size.items()})
+    return wanted

@@ -7,6 +7,7 @@ time has come. The number of attempts in one plan is bounded, and only real atte
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -14,23 +15,48 @@ from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape
-from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
+from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
 from yunikorn_actors.planning.preemption.device_room import freed, with_parts
 from yunikorn_actors.planning.preemption.outlook import Flight, Scene
-from yunikorn_actors.planning.preemption.preemptor_ask import earmarks_of, is_limited_by_promises
+from yunikorn_actors.planning.preemption.preemptor_ask import (
+    earmarks_of,
+    has_claim_for_all,
+    is_limited_by_promises,
+)
 from yunikorn_actors.planning.preemption.quota import Enforcement
 from yunikorn_actors.planning.preemption.required_node import victims_on
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS, Agenda, may_preempt
-from yunikorn_actors.planning.preemption.victim_search import Search, is_barred
+from yunikorn_actors.planning.preemption.victim_search import Search, Solution, is_barred
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
-from yunikorn_actors.values.resource import charge
+from yunikorn_actors.values.resource import Resource, charge
 
 ATTEMPTS_MAX = 256
 """In one plan; what is left over is tried in the next."""
+
+
+class Searches:
+    """The searches of one plan, one for all asks of a leaf that are alike."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.gangs: dict[int, None] = {}
+        """Those that had their turn in this plan, by the serial of their application."""
+        self.begin_anew(scene)
+
+    def begin_anew(self, scene: Scene) -> None:
+        """Search in another scene from now on."""
+        self.scene = scene
+        self._searches: dict[tuple[QueueView, Shape, int], Search] = {}
+
+    def of(self, shape: Shape, ask: AskView) -> Search:
+        spec, leaf = ask.ask.spec, ask.app.leaf
+        key = (leaf, shape, spec.priority)
+        if key not in self._searches:
+            self._searches[key] = Search(self.scene, leaf.queue, spec, shape)
+        return self._searches[key]
 
 
 class Preemptor:
@@ -53,6 +79,8 @@ class Preemptor:
         self._is_cut_short = False
         """The bound ended the last plan; there may be more to find."""
         self._attempts = 0
+        self._room = self._left = 0
+        """How many decisions the plan may hand out, and how many of them are left."""
 
     @property
     def due_ns(self) -> int:
@@ -112,13 +140,15 @@ class Preemptor:
             return []
         self.agenda.take_marks()
         self._attempts = 0
+        self._room = self._left = room
         self._is_cut_short = False
         proposals: list[Proposal] = []
         # A generator, so that it stops exactly at the bound: each decision has been put in flight,
         # and one that is not handed out would stay there for ever.
         for proposal in self._decide(now_ns):
             proposals.append(proposal)
-            if len(proposals) >= room:
+            self._left -= 1
+            if not self._left:
                 self._is_cut_short = True
                 break
         self._measure()
@@ -131,10 +161,13 @@ class Preemptor:
             return
         # Made only now: it counts what was just decided for required nodes. For the same reason
         # quotas come before guarantees: room that their victims leave spares other victims.
-        flights = self.in_flight.values()
-        scene = Scene(self._model, flights, now_ns, one_at_a_time=self.one_at_a_time)
+        scene = self._scene(now_ns)
         yield from self._for_quotas(scene, now_ns)
         yield from self._for_guarantees(scene, now_ns)
+
+    def _scene(self, now_ns: int) -> Scene:
+        flights = self.in_flight.values()
+        return Scene(self._model, flights, now_ns, one_at_a_time=self.one_at_a_time)
 
     def _measure(self) -> None:
         """Find out when to come back."""
@@ -266,18 +299,12 @@ class Preemptor:
         if config is None or not config.preemption_enabled or root is None:
             self.agenda.clear()
             return
-        searches: dict[tuple[QueueView, Shape, int], Search] = {}
+        searches = Searches(scene)
         for leaf in _leaves(root):
             if self.agenda.begin(leaf, now_ns):
-                yield from self._for_leaf(leaf, scene, searches, now_ns)
+                yield from self._for_leaf(leaf, searches, now_ns)
 
-    def _for_leaf(
-        self,
-        leaf: QueueView,
-        scene: Scene,
-        searches: dict[tuple[QueueView, Shape, int], Search],
-        now_ns: int,
-    ) -> Iterator[Preempt]:
+    def _for_leaf(self, leaf: QueueView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         agenda, next_ns = self.agenda, NEVER_NS
         for lane, ask in waiting_in(leaf, may_preempt):
             if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
@@ -294,13 +321,13 @@ class Preemptor:
             if due_ns > now_ns:
                 next_ns = min(next_ns, due_ns)
                 continue
-            key = (leaf, lane.shape, ask.ask.spec.priority)
-            if key not in searches:
-                searches[key] = Search(scene, leaf.queue, ask.ask.spec, lane.shape)
-            if scene.would_exceed_limit(ask.app, ask.resource):
+            if searches.scene.would_exceed_limit(ask.app, ask.resource):
                 self.agenda.block(leaf, now_ns)
                 continue
-            yield from self._try(ask, lane, searches[key], now_ns)
+            if ask.is_placeholder and ask.app.app.spec.is_gang:
+                yield from self._try_placeholder(ask, lane, searches, now_ns)
+            else:
+                yield from self._try(ask, lane, searches, now_ns)
             if self._attempts >= ATTEMPTS_MAX:
                 self._is_cut_short = True
                 return
@@ -321,10 +348,10 @@ class Preemptor:
             model.tree.refuse(lane, limit)
         return limit is not None
 
-    def _try(self, ask: AskView, lane: Lane, search: Search, now_ns: int) -> Iterator[Preempt]:
+    def _try(self, ask: AskView, lane: Lane, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """Find room for as many repeats as wait, until nothing is found."""
         model = self._model
-        leaf = ask.app.leaf
+        leaf, search = ask.app.leaf, searches.of(lane.shape, ask)
         while self._repeats_left(ask):
             self._attempts += not search.is_over
             found = (
@@ -350,6 +377,88 @@ class Preemptor:
                 ask,
                 model.nodes.views[found.node_id],
             )
+
+    # -- gangs
+
+    def _try_placeholder(
+        self, ask: AskView, lane: Lane, searches: Searches, now_ns: int
+    ) -> Iterator[Preempt]:
+        """All placeholders of a gang have room, or none has victims."""
+        app = ask.app
+        if app.app.serial in searches.gangs:
+            return
+        if self.one_at_a_time and self._has_claim_for_all(app, searches.scene):
+            # A resource manager that is asked first answers for one ask at a time.
+            yield from self._try(ask, lane, searches, now_ns)
+            return
+        searches.gangs[app.app.serial] = None
+        if self._has_claim_for_all(app, searches.scene):
+            yield from self._try_gang(app, searches, now_ns)
+        else:
+            self._give_up(self._placeholders_of(app), now_ns)
+
+    def _has_claim_for_all(self, app: AppView, scene: Scene) -> bool:
+        to_claim: Resource = {}
+        for ask in self._placeholders_of(app):
+            repeats = self._repeats_left(ask)
+            charge(to_claim, {kind: size * repeats for kind, size in ask.resource.items()})
+        return has_claim_for_all(app.app, scene.usage.of(app.leaf.queue), to_claim)
+
+    def _give_up(self, asks: list[AskView], now_ns: int) -> None:
+        """Nothing goes for any of them; they are tried again after a change."""
+        for ask in asks:
+            ask.tried = (now_ns, self.agenda.changes)
+            self.agenda.rest(ask.app.leaf, now_ns + PAUSE_NS)
+
+    def _try_gang(self, app: AppView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
+        """Find room for all placeholders that wait, and have victims go only if there is (G31)."""
+        asks = self._placeholders_of(app)
+        found = self._find_all(asks, now_ns)
+        if found is None:
+            self._give_up(asks, now_ns)
+            return
+        if len(found) > self._left < self._room:
+            # They would not all be handed out together: in the next plan, before others.
+            self._attempts = ATTEMPTS_MAX
+            return
+        for ask, solution in found:
+            if solution.has_only_to_wait:
+                self.agenda.block(app.leaf, now_ns)
+                continue
+            yield self._propose(
+                PreemptionRule.GUARANTEE,
+                app.leaf.queue.path,
+                solution.victims,
+                ask,
+                self._model.nodes.views[solution.node_id],
+            )
+        # What was found was found apart, so that nothing had to be undone.
+        searches.begin_anew(self._scene(now_ns))
+
+    def _placeholders_of(self, app: AppView) -> list[AskView]:
+        """Return those that wait, in order; one that requires its node has a rule of its own."""
+        asks = [
+            ask
+            for ask in app.asks.values()
+            if ask.is_placeholder and not ask.shape.required_node and self._repeats_left(ask)
+        ]
+        return sorted(asks, key=lambda ask: ask.order)
+
+    def _find_all(self, asks: list[AskView], now_ns: int) -> list[tuple[AskView, Solution]] | None:
+        """Return room for each repeat, or None if one has none: then all is as before."""
+        searches = Searches(self._scene(now_ns))
+        found: list[tuple[AskView, Solution]] = []
+        for ask in asks:
+            search = searches.of(ask.shape, ask)
+            alike = [other for other in asks if other.shape is ask.shape]
+            count = partial(sum, list(map(self._repeats_left, alike)))
+            for _ in range(self._repeats_left(ask)):
+                self._attempts += 1
+                solution = search.next(ask.app, ask.ask.spec, count)
+                if solution is None or (solution.victims and not ask.ask.spec.allow_preempt_other):
+                    return None
+                found.append((ask, solution))
+        return found
 
     def _waiting_like(self, ask: AskView, lane: Lane, now_ns: int) -> int:
         """Count the repeats that are to be served in this plan, in one search with this one."""
