@@ -2,11 +2,14 @@
 
 import pytest
 
+from yunikorn_actors.drivers.simulator.refusal_checks import AgreementChecker
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.mutants.corpus import CORPUS
 from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, played
 from yunikorn_actors.lab.swarm.world_parts import RESTART, Wanted
+from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.restart import CoreRestored
 
 RESTARTS = Wanted(only=(RESTART, "several-managers", "runs", "bursts", "waits", "fault-freeze"))
@@ -29,6 +32,24 @@ def test_few_worlds_have_it_and_nothing_else_changes_by_it() -> None:
     for one, other in pairs:
         assert one.parts - {RESTART} == other.parts
         assert (one.case, one.strategy, one.order) == (other.case, other.strategy, other.order)
+
+
+def test_numbers_of_proposals_that_are_given_again_are_no_plans_of_before() -> None:
+    """What a core before this one had planned first is forgotten when it begins."""
+    known: list[int] = []
+    agreement = AgreementChecker()
+
+    class Look:
+        def delivered(self, _: Simulator, delivery: Delivery) -> None:
+            if isinstance(delivery.message, CoreRestored):
+                known.append(len(agreement._first))
+
+    for number in range(1, 9):
+        run = drawn(1, number, RESTARTS)
+        checkers = (Look(), agreement, Look(), *run.checkers())
+        assert explore(run.case, run.schedule(), checkers).ok
+    assert set(known[1::2]) == {0}
+    assert any(known[::2]), "vacuous: none had planned"
 
 
 @pytest.mark.parametrize("id_", ON_FILES)

@@ -289,7 +289,8 @@ class DecisionChecker:
         if delivery.mailbox != CONTEXT:
             return
         if isinstance(delivery.message, CoreRestored):
-            self._replicas.update(states_in(delivery.message))
+            # An epoch that the disk has lost is given again.
+            self._replicas = states_in(delivery.message)
         for effect in simulator.effects:
             if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
                 told = effect.message

@@ -22,6 +22,7 @@ from yunikorn_actors.messages.predicates import (
     PredicatesChecked,
     PreemptionPredicatesChecked,
 )
+from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import (
     FactsAppended,
     PartitionSnapshot,
@@ -42,6 +43,8 @@ class RefusalChecker:
         """By address of the scheduler; where Context plans, by name of the partition."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if isinstance(delivery.message, CoreRestored):
+            self._planners.clear()
         machine = simulator.machines.get(delivery.mailbox)
         if isinstance(machine, Scheduler):
             self._follow_scheduler(simulator.effects, delivery)
@@ -97,6 +100,10 @@ class AgreementChecker:
     """
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing: the planners of a core number their proposals from the beginning."""
         self._revisions: dict[_Life, int] = {}
         """Of each life of a partition, when Context had handled the last message."""
         self._refused: dict[_Life, int] = {}
@@ -106,6 +113,8 @@ class AgreementChecker:
         """What planners sent first in a message: a laboratory makes up others."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if isinstance(delivery.message, CoreRestored):
+            self._begin()
         machine = simulator.machines.get(delivery.mailbox)
         if isinstance(machine, Scheduler):
             if machine.loop.predicate_gate is None:
