@@ -206,7 +206,7 @@ WISHES = (
     ),
     Planted(
         "M303",
-        "drained=False, ready=True), reported as",
+        "of n1 ready is True, reported False",
         """
 - create_node: {id: n1, capacity: {vcore: 9}}
 - update_node: {id: n1, attributes: {ready: 'false'}}

@@ -45,4 +45,4 @@ def test_a_node_that_is_otherwise_is_named(name: str) -> None:
     with Mutant(name, "", "", where, old, new).applied():
         violation = play(case, case.tape(), oracles()).violation
     assert violation is not None
-    assert violation.text.startswith("G01: n1 is _Said("), violation.text
+    assert violation.text.startswith("G01: of n1 "), violation.text

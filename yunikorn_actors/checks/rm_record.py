@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import si
+from yunikorn_actors.checks.node_reports import NEW, described
 from yunikorn_actors.checks.notices import (
     ApplicationAccepted,
     ApplicationIs,
@@ -42,9 +43,8 @@ from yunikorn_actors.state.applications import FINISHED, Application, Applicatio
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.termination import ASKED_BACK, TerminationType
-from yunikorn_actors.values.devices import flaw_of_devices
 from yunikorn_actors.values.ids import partition_name, short_partition_name
-from yunikorn_actors.values.tags import NODE_PARTITION, NODE_READY_ATTRIBUTE, TAG_FOREIGN
+from yunikorn_actors.values.tags import NODE_PARTITION, TAG_FOREIGN
 
 _T = TerminationType
 _CREATES: Final = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
@@ -52,7 +52,6 @@ _DRAINS: Final = {
     si.ActionFromRM.DRAIN_NODE: True,
     si.ActionFromRM.DRAIN_TO_SCHEDULABLE: False,
 }
-_READY: Final = {"true": True, "false": False}
 """Other words mean nothing."""
 _BY_WISH: Final = frozenset(
     {_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM}
@@ -153,16 +152,14 @@ class _Application:
 
 class _Node:
     __slots__ = (
-        "accepted", "attributes", "capacity", "is_drained", "is_gone", "is_ready", "occupied",
-        "partition", "rejected", "reported", "requested", "was_removed",
+        "accepted", "is_gone", "now", "partition", "rejected", "reported", "requested",
+        "was_removed",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.requested = self.accepted = self.rejected = 0
-        self.attributes: dict[str, str] = {}
-        self.capacity: dict[str, int] = {}
-        self.occupied: dict[str, int] = {}
-        self.is_drained, self.is_ready = False, True
+        self.now = NEW
+        """What it is by all reports."""
         self.was_removed = False
         self.partition = ""
         self.is_gone = False
@@ -172,17 +169,10 @@ class _Node:
 
     def describe(self, info: si.NodeInfo, *, is_new: bool) -> None:
         """Take in what a report says of it; what it does not name stays."""
-        capacity, occupied = _amounts(info.schedulable_resource), _amounts(info.occupied_resource)
-        if min([0, *(capacity or {}).values(), *(occupied or {}).values()]) < 0:
-            return
-        size = ({} if is_new else self.capacity) if capacity is None else capacity
-        attributes = info.attributes or ({} if is_new else self.attributes)
-        if flaw_of_devices(attributes, size or {}):
-            return
-        self.capacity, self.attributes = size, attributes
-        self.occupied = ({} if is_new else self.occupied) if occupied is None else occupied
-        word = info.attributes.get(NODE_READY_ATTRIBUTE, "").lower()
-        self.is_ready = _READY.get(word, self.is_ready or is_new)
+        before = None if is_new else self.now
+        capacity, occupied = info.schedulable_resource, info.occupied_resource
+        said = described(before, _amounts(capacity), _amounts(occupied), info.attributes or None)
+        self.now = said or self.now
 
 
 class _Touched:
@@ -326,7 +316,8 @@ class RmRecord:
                 node.partition = partition
                 node.is_gone = node.requested > 1
                 node.describe(info, is_new=True)
-                node.is_drained = info.action is si.ActionFromRM.CREATE_DRAIN
+                drained = info.action is si.ActionFromRM.CREATE_DRAIN
+                node.now = node.now._replace(drained=drained)
                 for item in info.existing_allocations:
                     self._report(partition, item, info.node_id)
                     if item.uuid:
@@ -340,7 +331,7 @@ class RmRecord:
         elif partition == node.partition and info.action is si.ActionFromRM.UPDATE:
             node.describe(info, is_new=False)
         elif partition == node.partition and info.action in _DRAINS:
-            node.is_drained = _DRAINS[info.action]
+            node.now = node.now._replace(drained=_DRAINS[info.action])
 
     def _request_configuration(self, _: object) -> None:
         """A partition that leaves takes its nodes with it, and nobody is notified of that."""
@@ -993,24 +984,12 @@ class RmRecord:
         node = None if state is None else state.nodes.get(id_)
         if node is None or known.is_gone or not known.accepted:
             return
-        pairs = {
-            "capacity": (known.capacity, node.capacity),
-            "occupied": (known.occupied, node.occupied_reported),
-            "drained": (known.is_drained, node.drained),
-            "ready": (known.is_ready, node.ready),
-        }
-        for word, (said, true) in pairs.items():
-            if _plain(said) != _plain(true):
-                yield f"G01: {self.rm_id} has said {word} {said} of node {id_}, and it is {true}"
+        for wrong in known.now.differences(node):
+            yield f"G01: of {id_}, which {self.rm_id} has reported, {wrong}"
 
 
 def _amounts(resource: si.Resource | None) -> dict[str, int] | None:
     return None if resource is None else resource.amounts()
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - an amount or a flag
-    """Amounts of zero say nothing."""
-    return {kind: n for kind, n in value.items() if n} if isinstance(value, dict) else value
 
 
 def _means(request: Name, name: Name) -> bool:
