@@ -10,6 +10,7 @@ from support import APP, PARTITION, RM, Lab, report, settled
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.state_invariants import violations
+from yunikorn_actors.drivers.simulator.records import RecordChecker
 from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -238,6 +239,33 @@ def test_what_was_asked_back_is_asked_back_again(topology: TopologyName) -> None
     lab.settle()
     assert {} == lab.state.owners
     assert [] == violations(lab.state)
+
+
+@EVERY
+def test_what_is_placed_before_it_is_asked_for_again_may_end_unasked(
+    topology: TopologyName,
+) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("big", vcore=4)
+    former.ask("k", vcore=1)
+    former.settle()
+    [big] = former.rm.running
+    lab = Restarted(former, topology)
+    lab.rm.running.clear()
+    lab.come_back()
+    lab.report_node("n1", *running_of(former), vcore=5)
+    lab.node("n1", si.ActionFromRM.UPDATE, 5)
+    lab.settle()
+    assert [("k", "n1")] == lab.rm.told("new"), "asked for before the restart"
+    lab.submit(APP)
+    lab.ask("k", vcore=1)
+    lab.release("k", termination_type=si.TerminationType.TIMEOUT)
+    lab.settle()
+    [records] = (it for it in lab.simulator._checkers if isinstance(it, RecordChecker))
+    assert [] == records.differences(lab.context)
+    assert [big] == list(lab.state.owners)
 
 
 @EVERY

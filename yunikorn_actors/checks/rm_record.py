@@ -484,6 +484,9 @@ class RmRecord:
         self._taken_back.pop(name, None)
         if asked is None:
             asked = self._asks[name] = _Requested()
+            if self._was_restored:
+                # What it has asked a core before this one for may be announced before it asks.
+                asked.was_placed = any(self._is_of(name, it) for it in self.running.values())
             partition, application_id, key = name
             partitions = self._partitions_of.get((application_id, key), ())
             self._partitions_of[application_id, key] = (*partitions, partition)
