@@ -257,7 +257,7 @@ def command_faults(command: str) -> list[str]:
     for name, main in _PROGRAMS.items():
         if command.startswith(f"{name} "):
             words = shlex.split(command.removeprefix(name))
-            names = [word for word in words if re.fullmatch("[a-z]+", word)]
+            names = [word for word in words if re.fullmatch("[a-z]+(?:-[a-z]+)*", word)]
             help_ = _help_of(main, names)
             options = [word.partition("=")[0] for word in words if word.startswith("--")]
             return [f"{command}: no {option}" for option in options if option not in help_] + (

@@ -42,6 +42,14 @@ def test_the_one_with_less_room_loses() -> None:
     assert ["user", "queue", "size", "hour"] == list(dict.fromkeys(kinds))
 
 
+def test_what_is_not_done_at_all_is_said() -> None:
+    found = compared(other=NARROW.replace("48", "16"))
+    (difference,) = found.differences
+    undone = sum(row["state"] == "waiting" for row in found.tables["other"])
+    assert 0 < undone == difference.undone
+    assert f"{undone} are not done at all" in found.verdict
+
+
 def test_equal_ones_are_not_told_apart() -> None:
     found = compared(other=OPEN + "\n")
     assert found.verdict.startswith("no difference between other and open can be told")

@@ -172,13 +172,13 @@ def test_nodes_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "nodes.yaml"
     file.write_text(
         "- {id: small, count: 2, resources: {vcore: 4, memory: 8Gi}}\n"
-        "- {id: big, resources: {vcore: 500m}, model: T4}\n",
+        "- {id: big, resources: {vcore: 500m, gpu: 2}, model: T4}\n",
         encoding="utf-8",
     )
     nodes = read_nodes(str(file))
     assert ["small-0", "small-1", "big"] == [it.id for it in nodes]
     assert {"vcore": 4000, "memory": 8 << 30} == nodes[0].resources
-    assert "T4" == nodes[2].model
+    assert ("T4", 2, 2_000) == (nodes[2].model, nodes[2].devices, nodes[2].resources["gpu"])
 
 
 @pytest.mark.parametrize("text", ["[]", "- {id: a}", "a: b", "- {id: a, resources: {vcore: x}}"])

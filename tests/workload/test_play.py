@@ -1,13 +1,17 @@
 """Workloads are played by the real scheduler: what starts when can be counted by hand."""
 
 import csv
+import gc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from yunikorn_actors.runtime.virtual_core import LINES_KEPT
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.workload import Job, Node, Options, Table, Workload, WorkloadError, play
 from yunikorn_actors.workload.figures import Series, percentile, slowdown
+from yunikorn_actors.workload.player import _Player
 
 POOL = [Node(id="n", resources={"vcore": 4_000})]
 SMALL = [Node(id=f"n-{it}", resources={"vcore": 1_000}) for it in range(4)]
@@ -194,3 +198,19 @@ def test_figures_by_hand() -> None:
     assert 2.0 == percentile([1.0, 2.0, 3.0, 4.0], 50)
     assert 1.0 == slowdown(0, 2)
     assert 2.2 == slowdown(20, 2)
+
+
+def test_what_has_ended_leaves_nothing_in_the_core() -> None:
+    """Applications come and go for as long as a log is, and nobody asks what waits."""
+    jobs = [job(it, 10 * it, 5, 1) for it in range(300)]
+    gc.collect()
+    before = _applications()
+    player = _Player(Workload.of(jobs), POOL, "", {}, "", Options())
+    player.play()
+    gc.collect()
+    assert _applications() - before <= 2
+    assert len(player._core._simulator.lines) <= LINES_KEPT
+
+
+def _applications() -> int:
+    return sum(isinstance(it, Application) for it in gc.get_objects())

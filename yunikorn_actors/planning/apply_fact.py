@@ -209,6 +209,7 @@ def _on_application_removed(model: Model, fact: f.ApplicationRemoved) -> None:
     model.tree.leave(view)
     model.applications.forget(view)
     model.participants.wake_others(view)
+    model.wakes.application_removed(view)
 
 
 # -- asks

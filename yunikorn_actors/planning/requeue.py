@@ -95,6 +95,13 @@ class Wakes:
         self.explaining = ExplainingMarks(reports)
         self.recounts: dict[AppView, None] = {}
         """Applications of which something else waits than at the last question, or otherwise."""
+        self.counted: set[AppView] = set()
+        """Applications that are in the sums of the last question."""
+
+    def application_removed(self, app: AppView) -> None:
+        """Count it no more; one that no sum has is forgotten, as nobody may ever ask again."""
+        if app not in self.counted:
+            self.recounts.pop(app, None)
 
     # -- nodes
 

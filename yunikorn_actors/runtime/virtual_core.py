@@ -7,6 +7,7 @@ it, from timer to timer. So a program asks when the next timer is due instead of
 two runs that make the same calls are the same, message by message.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,7 @@ from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import RMApplicationUpdate
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.arguments import check_forms
 from yunikorn_actors.runtime.config_source import read_config
@@ -44,6 +46,8 @@ from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.resource import INT64_MAX
 
+LINES_KEPT: Final = 1_000
+"""Of a log that nobody reads: a run may be as long as it likes."""
 INSTANCE: Final = "virtual"
 """A part of every UUID: the same in each run, so that runs can be compared."""
 _OVER: Final = {
@@ -75,6 +79,7 @@ class VirtualCore:
         digest: bool = False,
         trace: str | Path | None = None,
         config: str | Path | None = None,
+        policies: Mapping[str, Policy] | None = None,
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """Make a core; what `SchedulerCore` has too means the same here.
@@ -91,15 +96,16 @@ class VirtualCore:
         """
         check_forms(
             settings=settings, instance=instance, trace=trace, config=config,
-            on_callback_error=on_callback_error,
+            policies=policies, on_callback_error=on_callback_error,
         )  # fmt: skip
         check_counts("VirtualCore", seed=seed, start_ns=start_ns)
         if quiet and (trace is not None or checked):
             whose = "a recording" if trace is not None else "a check"
             raise InvalidRequest(f"quiet: {whose} needs every message: leave one of the two out")
         built = Topology(
-            topology, settings=settings or Settings(), instance=instance, schedulers=schedulers
-        )
+            topology, settings=settings or Settings(), instance=instance,
+            schedulers=schedulers, policies=Policies(policies),
+        )  # fmt: skip
         self._digest = TraceDigest() if digest else None
         self._recorder: FileRecorder | None = None
         self._trace = None if trace is None else TraceSettings(path=trace)
@@ -344,6 +350,7 @@ class _Heard(Simulator):
             accounts=accounts,
         )
         self._hooks = hooks
+        self.lines = deque(maxlen=LINES_KEPT)
         self._is_quiet = is_quiet
         self._overridden: dict[tuple[str, type[Message]], bool] = {}
         """Whether a callback overrides the method that such a message calls."""

@@ -4,6 +4,7 @@ Read a log with `Workload.read` or make one of jobs, `play` it on nodes, and loo
 """
 
 from yunikorn_actors.workload.jobs import Fault, Job, Mapping, Node, WorkloadError
+from yunikorn_actors.workload.made import diurnal, exponential, fitted, lognormal, made, one_of
 from yunikorn_actors.workload.nodes import read_nodes
 from yunikorn_actors.workload.player import Options, play
 from yunikorn_actors.workload.table import Table
@@ -18,6 +19,12 @@ __all__ = [
     "Table",
     "Workload",
     "WorkloadError",
+    "diurnal",
+    "exponential",
+    "fitted",
+    "lognormal",
+    "made",
+    "one_of",
     "play",
     "read_nodes",
 ]

@@ -185,6 +185,8 @@ def _dask(address: str) -> Iterator[Callable[..., "Future[Result]"]]:
     try:
         client_of: Any = import_module("distributed").Client
     except ImportError:
-        raise WorkloadError("Dask is an extra: pip install 'yunikorn-actors[dask]'") from None
+        raise WorkloadError(
+            "Dask is an extra: pip install -e '.[dask]' in a clone of the repository"
+        ) from None
     with client_of(f"tcp://{address}") as client, client.get_executor(retries=ATTEMPTS) as pool:
         yield pool.submit

@@ -51,6 +51,8 @@ class Difference(Struct, kw_only=True):
     fewer: int
     """So many jobs wait less than with the first."""
     more: int
+    undone: int
+    """So many jobs that are done with the first are not with this."""
     groups: list[tuple[str, str, int, float, float]]
     """Kind, name, jobs, and both mean waits, of users, queues, sizes and hours."""
 
@@ -64,6 +66,8 @@ class Difference(Struct, kw_only=True):
         high = max(it[1] for it in (self.shaken, self.resampled) if it is not None)
         means = f"{duration(self.other)} in place of {duration(self.first)}"
         counts = f"{self.fewer:,} jobs wait less and {self.more:,} more"
+        if self.undone:
+            counts += f", and {self.undone:,} are not done at all"
         if low <= 0 <= high:
             return f"no difference between {self.name} and {first} can be told: {means}; {counts}"
         word = "less" if self.change < 0 else "more"
@@ -150,6 +154,9 @@ def _difference(name: str, first: Table, other: Table, shaken: Interval | None) 
         resampled=_resampled([one["submit"] for one, _ in pairs], changes),
         fewer=sum(it < 0 for it in changes),
         more=sum(it > 0 for it in changes),
+        undone=sum(
+            one["state"] == "done" != two["state"] for one, two in zip(first, other, strict=True)
+        ),
         groups=_groups(pairs),
     )
 

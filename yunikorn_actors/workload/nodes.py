@@ -69,14 +69,19 @@ def _of_yaml(text: str) -> Iterator[Node]:
         if not isinstance(item, dict) or not item.keys() <= _NODE_KEYS:
             raise ValueError(f"a node has {', '.join(sorted(_NODE_KEYS))}")
         count, base = int(item.get("count", 1)), item.get("base")
-        # Amounts as people write them, or plain ones in base units.
-        resources = base or si.Resource.parse(item["resources"]).amounts()
+        # Amounts as people write them, with whole devices, or plain ones in base units.
+        resources = base or _amounts(item["resources"])
         devices = int(item.get("devices", resources.get(GPU, 0) // DEVICE))
         for number in range(count):
             id_ = f"{item['id']}-{number}" if "count" in item else str(item["id"])
             yield Node(
                 id=id_, resources=resources, model=str(item.get("model", "")), devices=devices
             )
+
+
+def _amounts(written: dict[str, Any]) -> dict[str, int]:
+    amounts = si.Resource.parse(written).amounts()
+    return amounts | ({GPU: amounts[GPU] * DEVICE} if GPU in amounts else {})
 
 
 class Capacity:

@@ -31,7 +31,6 @@ from yunikorn_actors.workload.table import Run, Table
 from yunikorn_actors.workload.workload import Workload
 
 RM_ID: Final = "workload"
-RUNTIME: Final = "yunikorn-actors/runtime"
 FOREVER_MS: Final = 10 * 365 * 86_400 * 1_000
 """So long a gang may take to come together: jobs of a log wait for days."""
 NOTHING_FOR_S: Final = 86_400
@@ -285,7 +284,7 @@ class _Player(si.ResourceManagerCallback):
 
     def _ask(self, alive: _Alive, *, placeholder: bool) -> si.AllocationAsk:
         job, is_gang = alive.job, self._options.jobs == "gang"
-        words = {RUNTIME: f"{_declared(job, self._options.estimates):.9g}"}
+        words = {tags.TAG_RUNTIME: f"{_declared(job, self._options.estimates):.9g}"}
         if job.models:
             words[tags.GPU_MODEL] = "|".join(job.models)
         return si.AllocationAsk(

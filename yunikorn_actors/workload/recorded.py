@@ -134,7 +134,7 @@ class Recorded:
                 submit_s=(asked_ns - began_ns) / SECOND,
                 run_s=(at_ns - start_ns) / SECOND,
                 size=dict(spec.resource),
-                declared_s=float(spec.tags.get("yunikorn-actors/runtime", 0) or 0),
+                declared_s=float(spec.tags.get(tags.TAG_RUNTIME, 0) or 0),
                 user=fact.user,
                 group=self._groups.get(spec.application_id, fact.user),
                 queue=fact.queue,

@@ -7,7 +7,7 @@ one calls the core, that is a message like any other.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
 from itertools import count
 from typing import Any, Protocol
 
@@ -94,7 +94,7 @@ class Simulator(Gateway):
         self.now_ns = EPOCH_NS
         self.machines: dict[str, Machine] = topology.first_machines()
         self.callback_errors: list[Exception] = []
-        self.lines: list[str] = []
+        self.lines: MutableSequence[str] = []
         """The lines that on threads would go to the log."""
         self.delivered = 0
         self.effects: list[Effect] = []

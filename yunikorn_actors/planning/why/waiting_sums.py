@@ -41,6 +41,7 @@ class WaitingSums:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._marks = model.wakes.recounts
+        self._counted = model.wakes.counted
         self._of: dict[AppView, dict[_Key, int]] = {}
         self._sums: dict[_Key, int] = {}
         self._order: dict[_Key, _Rank] = {}
@@ -82,6 +83,7 @@ class WaitingSums:
 
     def _count(self, app: AppView) -> None:
         sums = self._sums
+        self._counted.discard(app)
         for key, count in self._of.pop(app, {}).items():
             left = sums[key] - count
             if left:
@@ -90,6 +92,7 @@ class WaitingSums:
                 del sums[key], self._order[key]
         if not app.waits or self._model.apps.get(app.app.serial) is not app:
             return
+        self._counted.add(app)
         mine = self._of[app] = {}
         for key, count in _kinds(app):
             if count:
