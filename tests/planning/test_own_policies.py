@@ -54,6 +54,18 @@ class RaisingGate:
         raise RuntimeError(f"do not know about {job.id} in {pool.queue}")
 
 
+class Fullest:
+    """A node score: the least left over of what is asked for."""
+
+    def score(self, node: Any, shape: Any) -> float:
+        return float(sum(node.free.get(kind, 0) - size for kind, size in shape.items()))
+
+
+class RaisingScore:
+    def score(self, node: Any, shape: Any) -> float:
+        raise RuntimeError(f"do not know {node.id} for {shape}")
+
+
 @dataclass
 class RaisingFold:
     seen: int = 0
@@ -132,6 +144,48 @@ def test_one_that_fails_stops_nobody(policy: Any, topology: Any) -> None:
     it = lab(policy, topology)
     assert sorted(order(it)) == sorted(TAGS)
     told = [line for line in it.simulator.lines if "has failed and decides no more" in line]
+    assert len(told) == 1, it.simulator.lines
+
+
+NODES = """
+partitions:
+  - name: default
+    nodesortpolicy: {type: mine}
+    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
+"""
+
+
+def nodes_of(it: Lab) -> dict[str, str]:
+    found = it.state.applications["app-1"].allocations.values()
+    return {each.spec.key: each.node_id for each in found}
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_a_node_score_is_asked_for_each_shape(topology: Any) -> None:
+    it = Lab(topology=topology, config=NODES, policies=Policies({"mine": Fullest}))
+    it.nodes(large=10, small=3, middle=5)
+    it.submit("app-1")
+    it.ask("a", vcore=2)
+    it.ask("b", vcore=4)
+    it.ask("c", vcore=1)
+    it.settle()
+    assert nodes_of(it) == {"a": "small", "b": "middle", "c": "middle"}
+    it.ask("d", vcore=6)
+    it.settle()
+    assert nodes_of(it)["d"] == "large"
+
+
+def test_a_node_score_that_raises_stops_nobody() -> None:
+    it = Lab(config=NODES, policies=Policies({"mine": RaisingScore}))
+    it.nodes(a=2, b=2)
+    it.submit("app-1")
+    it.ask("a", vcore=2)
+    it.ask("b", vcore=2)
+    it.settle()
+    it.ask("c", vcore=2)
+    it.settle()
+    assert it.running() == ["a", "b"]
+    told = [line for line in it.simulator.lines if "the policy of the nodes" in line]
     assert len(told) == 1, it.simulator.lines
 
 

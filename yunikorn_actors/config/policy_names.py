@@ -19,7 +19,7 @@ class PolicyNames(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] = ()
     """For `queue.sort.policy`."""
     nodes: tuple[str, ...] = ()
-    """For `nodesortpolicy` and the tag of an application."""
+    """For `nodesortpolicy`."""
     is_closed: bool = False
     """Another name is a fault and no warning: whoever gives policies means one of them."""
 

@@ -26,6 +26,7 @@ from yunikorn_actors.front.written import (
     read_timeout,
     shown,
     with_model,
+    with_runtime,
 )
 
 ASYNC_FITS: Final = "fits: an async function is for AsyncScheduler; use a plain one"
@@ -93,6 +94,7 @@ class BaseApplication(Generic[F, L]):
         apart_from: Apart = "",
         count: None = None,
         deadline: str | float | None = None,
+        runtime: float | None = None,
         tags: Mapping[str, str] | None = None,
         may_preempt: bool | None = None,
         preemptible: bool | None = None,
@@ -118,6 +120,7 @@ class BaseApplication(Generic[F, L]):
         apart_from: Apart = "",
         count: int,
         deadline: str | float | None = None,
+        runtime: float | None = None,
         tags: Mapping[str, str] | None = None,
         may_preempt: bool | None = None,
         preemptible: bool | None = None,
@@ -142,6 +145,7 @@ class BaseApplication(Generic[F, L]):
         apart_from: Apart = "",
         count: int | None = None,
         deadline: str | float | None = None,
+        runtime: float | None = None,
         tags: Mapping[str, str] | None = None,
         may_preempt: bool | None = None,
         preemptible: bool | None = None,
@@ -165,6 +169,7 @@ class BaseApplication(Generic[F, L]):
           `gpu_model`, `may_preempt`, `preemptible`, `tags` its group or application has the rest.
         - `count`: so many alike, with the keys `key-1`, `key-2` and so on; returns their futures.
         - `deadline`: withdrawn after so long (seconds, or `"10m"`), with `DeadlinePassed`.
+        - `runtime`: for how many seconds it will run; policies go by it, and nothing ends by it.
         """
         has_rule = where or spread or apart_from
         rule = read_rule(where, spread, apart_from, group) if has_rule else None
@@ -178,7 +183,7 @@ class BaseApplication(Generic[F, L]):
             partition_name=self._broker.terms.partition, task_group_name=group,
             resource_ask=si.Resource.parse(written), preemption_policy=policy,
             priority=treatment.priority if priority is None else priority,
-            tags=self._tags(tags, required_node, gpu_model, fits, treatment.tags, rule),
+            tags=self._tags(tags, required_node, gpu_model, fits, treatment.tags, rule, runtime),
         )  # fmt: skip
         futures = self._ask(ask, written, fits, rule, count, deadline)
         return futures[0] if count is None else futures
@@ -197,10 +202,13 @@ class BaseApplication(Generic[F, L]):
         fits: Fits | None,
         otherwise: Mapping[str, str],
         rule: Rule | None,
+        runtime: float | None = None,
     ) -> dict[str, str]:
         given = dict(otherwise)
         if tags is not None:
             given |= read_texts("ask: tags", tags)
+        if runtime is not None:
+            given = with_runtime("ask", given, runtime)
         if required_node:
             given = with_required_node("ask", given, required_node)
         if gpu_model:

@@ -27,6 +27,7 @@ from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.front.written import Queues, read_amounts, read_queues
 from yunikorn_actors.planning.why.reasons import WaitingSum
+from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.runtime.arguments import read_timeout
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
@@ -55,6 +56,7 @@ class Scheduler:
         grace: float = requests.GRACE_S,
         callback: si.ResourceManagerCallback | None = None,
         core: Core | None = None,
+        policies: Mapping[str, Policy] | None = None,
         rm_id: str = "rm-1",
         partition: str = "",
     ) -> None:
@@ -68,6 +70,7 @@ class Scheduler:
           hears the scheduler has heard before.
         - `core`: a core with settings, a trace or hooks of its own, not started yet. With a core of
           yours `fits` has the time that its settings give (`predicate_timeout_ns`).
+        - `policies`: your own, by the names that `queues` may use; a core of yours has its own.
         - `rm_id`, `partition`: by which names the core knows this scheduler and its nodes.
         """
         if callback is not None and not isinstance(callback, si.ResourceManagerCallback):
@@ -75,12 +78,15 @@ class Scheduler:
                 f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}; "
                 "subclass it and override what you care about"
             )
-        self._terms = Terms.read(queues, rm_id, partition, grace)
+        self._policies = Policies(policies)
+        self._terms = Terms.read(queues, rm_id, partition, grace, self._policies)
         given: object = core
         if given is not None and not isinstance(given, Core):
             told = f"must be a SchedulerCore or a RemoteCore, not {type(given).__name__}"
             raise InvalidRequest(f"core: {told}")
-        self.core: Final[Core] = core or SchedulerCore(settings=requests.patient_settings())
+        self.core: Final[Core] = core or SchedulerCore(
+            settings=requests.patient_settings(), policies=policies
+        )
         """The core below, for whatever the front does not offer."""
         self._broker: Broker[Lease] = Broker(self.core, self._terms, Lease)
         self._broker.hearing.voice = _Voice(self._broker.fits_of, callback)
@@ -317,7 +323,7 @@ class Scheduler:
 
     def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
-        text = read_queues(queues)
+        text = read_queues(queues, self._policies)
         self._broker.door.check()
         self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)

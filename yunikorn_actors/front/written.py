@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from yunikorn_actors import si
 from yunikorn_actors.config import parse_duration, warnings_in
 from yunikorn_actors.errors import ConfigWarning, InvalidRequest
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.si.form import flaw_of
 from yunikorn_actors.si.wire import SiMessage
@@ -33,7 +34,7 @@ _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 _MILLION: Final = 1_000_000
 
 
-def read_queues(queues: Queues) -> str:
+def read_queues(queues: Queues, policies: Policies = NO_POLICIES) -> str:
     """Return the text of a configuration, which has no fault."""
     if isinstance(queues, Mapping):
         try:
@@ -45,8 +46,8 @@ def read_queues(queues: Queues) -> str:
         raise InvalidRequest(
             f"queues: must be a file, a text or a mapping, not {type(queues).__name__}"
         )
-    text = read_config(queues)
-    for slip in warnings_in(text):
+    text = read_config(queues, policies)
+    for slip in warnings_in(text, policies.names_for(text)):
         warnings.warn(f"queues: {slip}", ConfigWarning, _outside())
     return text
 
@@ -133,6 +134,13 @@ def with_model(what: str, tags: dict[str, str], model: object) -> dict[str, str]
             f"{what}: gpu_model: must be a model, or several as 'V100|A100', not {shown(model)}"
         )
     return {**tags, si.constants.GPU_MODEL: model} if model else tags
+
+
+def with_runtime(what: str, tags: dict[str, str], runtime: object) -> dict[str, str]:
+    """Add for how many seconds it will run."""
+    if type(runtime) not in {int, float} or not 0 <= runtime < float("inf"):  # type: ignore[operator]
+        raise InvalidRequest(f"{what}: runtime: must be seconds, 0 or more, not {shown(runtime)}")
+    return {**tags, si.constants.TAG_RUNTIME: str(runtime)}
 
 
 def check_words(

@@ -117,11 +117,12 @@ class PlanningLoop:
         if not self.planner.failures:
             return []
         failures, self.planner.failures = self.planner.failures, {}
-        return [
-            Log(text=f"the policy of queue {path} of {self._partition} has failed and decides "
-                f"no more: {what}", is_warning=True, is_alarm=True)
-            for path, what in failures.items()
-        ]  # fmt: skip
+        return [self._failure(path, what) for path, what in failures.items()]
+
+    def _failure(self, path: str, what: str) -> Log:
+        whose = f"queue {path}" if path else "the nodes"
+        text = f"the policy of {whose} of {self._partition} has failed and decides no more: {what}"
+        return Log(text=text, is_warning=True, is_alarm=True)
 
     def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
         """Continue with the proposal after a yes; after a no the planner looks elsewhere."""

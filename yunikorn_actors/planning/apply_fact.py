@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast, get_args
 
 from yunikorn_actors.config import PartitionConfig
-from yunikorn_actors.config.node_order import NODE_ORDERS
+from yunikorn_actors.config.node_order import FAIR, NODE_ORDERS
 from yunikorn_actors.planning.model.nodes import NodeView, reported_devices_of
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
@@ -93,7 +93,9 @@ def _on_configured(model: Model, fact: f.PartitionConfigured) -> None:
 
 
 def _sort_nodes(model: Model, config: PartitionConfig) -> None:
-    model.nodes.set_order(NODE_ORDERS[config.node_sort.policy], config.node_sort.weights)
+    name = config.node_sort.policy
+    model.nodes.own = model.deciders.score_of(name)
+    model.nodes.set_order(NODE_ORDERS.get(name, FAIR), config.node_sort.weights)
 
 
 def _on_queue_added(model: Model, fact: f.QueueAdded) -> None:

@@ -58,6 +58,8 @@ class Header(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"
     format: int
     topology: TopologyName
     schedulers: int = 1
+    policies: dict[str, str] = {}
+    """The digests of the policies that were given, by name."""
     """A trace from before there could be several does not tell."""
     driver: str
     seed: int | None

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
+from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
 from yunikorn_actors.policies.folds import Folds, job_of_ask, policy_name
 from yunikorn_actors.policies.guard import tried
@@ -19,6 +20,8 @@ from yunikorn_actors.policies.places import (
     Fold,
     Gate,
     Key,
+    NodeScore,
+    NodeSeen,
     Pool,
     QueueOrder,
     VictimOrder,
@@ -27,7 +30,10 @@ from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.allocations import Ask, AskOrder
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource
 
+NODES: Final = ""
+"""Where the nodes are sorted: of no queue."""
 _FAILED: Final = (1,)
 """Behind all keys of a policy, which begin with 0."""
 
@@ -74,6 +80,21 @@ class Deciders:
             policy = None if self._folds is None else self._folds.by_queue.get(queue.path)
             policy = policy or self._policies.make(name)
         return Decider(queue, policy, self)
+
+    def score_of(self, name: str) -> Callable[[NodeSeen, Resource], float] | None:
+        """Return what the policy of this name says of a node; None if there is no such one."""
+        policy = None if name in NODE_ORDERS else self._policies.make(name)
+        if not isinstance(policy, NodeScore):
+            return None
+
+        def score(node: NodeSeen, shape: Resource) -> float:
+            given, fault = tried("score", lambda: float(policy.score(node, shape)))
+            if given is not None and given == given:  # noqa: PLR0124 - NaN has no place
+                return given
+            self.fail(NODES, name, fault or "score is NaN, which has no place in an order")
+            return 0.0
+
+        return score
 
     def has_policy(self, queue: Queue) -> bool:
         name = policy_name(queue)

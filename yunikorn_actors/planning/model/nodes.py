@@ -22,10 +22,11 @@ What is free here is what the replica has available less what proposals in fligh
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from yunikorn_actors.config import NodeSortConfig
 from yunikorn_actors.config.node_order import FAIR, NodeOrder, Scale, scale_of
+from yunikorn_actors.planning.model.seen import SeenNode
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.values.devices import Devices, Parts, amount_of, is_of_model, pick, take
@@ -33,6 +34,9 @@ from yunikorn_actors.values.resource import Resource
 
 RUN_LENGTH = 100
 FLOORS_MAX = 8
+SHAPES_MAX = 256
+"""For so many shapes the nodes are kept in the order of a policy."""
+OwnScore = Callable[[SeenNode, Resource], float]
 NO_DEVICES = ("", -1)
 
 
@@ -277,13 +281,27 @@ class NodeRuns:
         floors[shape] = view.entry
 
 
+class OwnRuns(NodeRuns):
+    """The nodes in the order that a policy gives them for asks of one shape."""
+
+    def __init__(self, shape: Shape, score: OwnScore) -> None:
+        super().__init__(FAIR, {})
+        self._wanted = dict(shape.wanted)
+        self._own = score
+
+    def entry_of(self, view: NodeView) -> Entry:
+        return (self._own(SeenNode(view.node, view.free), self._wanted), view.id, view)
+
+
 class NodeIndex:
     """All nodes of a partition, and who of them has room for a shape."""
 
     def __init__(self) -> None:
         self.views: dict[str, NodeView] = {}
         self.runs = NodeRuns(FAIR, NodeSortConfig().weights)
-        self._others: dict[NodeOrder, _OtherOrder] = {}
+        self.own: OwnScore | None = None
+        """What a policy says of a node and a shape; where it does, it goes before the order."""
+        self._others: dict[NodeOrder | Shape, _OtherOrder] = {}
         self._stray: dict[NodeView, None] = {}
         """Nodes whose free amounts changed since they found their place."""
         self.changed: dict[NodeView, None] = {}
@@ -372,6 +390,9 @@ class NodeIndex:
             required = self.views.get(shape.required_node)
             return required if required is not None and required.serves(shape) else None
         self.tidy()
+        if order is None and self.own is not None:
+            found = next(self._in_own(shape, self.own).serving(shape), None)
+            return None if found is None else self.views[found.id]
         if order is None or order is self.runs.order:
             if shape.denial is None and not (shape.devices and self._by_device(shape)):
                 return self.runs.first_fit(shape)
@@ -388,7 +409,10 @@ class NodeIndex:
         if shape.required_node:
             required = self.first_fit(shape, order)
             return required if required is not None and required.id != node_id else None
-        runs = self._in(order or self.runs.order)
+        if order is None and self.own is not None:
+            runs = self._in_own(shape, self.own)
+        else:
+            runs = self._in(order or self.runs.order)
         others = (view.id for view in runs.serving(shape) if view.id != node_id)
         found = next(others, None)
         return None if found is None else self.views[found]
@@ -410,6 +434,18 @@ class NodeIndex:
         if other is None:
             runs = NodeRuns(order, self.runs.weights)
             other = self._others[order] = _OtherOrder(runs, self.views.values())
+        return other.caught_up(self)
+
+    def _in_own(self, shape: Shape, score: OwnScore) -> NodeRuns:
+        """Return them in the order for this shape: a node that changed costs one score there."""
+        self.tidy()
+        other = self._others.pop(shape, None)
+        if other is None:
+            other = _OtherOrder(OwnRuns(shape, score), self.views.values())
+            if len(self._others) >= SHAPES_MAX:
+                del self._others[next(iter(self._others))]
+        # The one that was asked for last is the last to go.
+        self._others[shape] = other
         return other.caught_up(self)
 
 

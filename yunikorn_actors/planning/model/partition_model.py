@@ -7,7 +7,7 @@ from typing import cast
 
 from yunikorn_actors.planning.model.applications import Applications
 from yunikorn_actors.planning.model.asks import Asks
-from yunikorn_actors.planning.model.deciding import Deciders
+from yunikorn_actors.planning.model.deciding import NODES, Deciders
 from yunikorn_actors.planning.model.gangs import Gangs
 from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.in_flight import Flights
@@ -98,6 +98,8 @@ class Model:
         self.deciders.look_at_folds(self.state.queues)
         news, self.deciders.news = self.deciders.news, {}
         for path in news:
+            if path == NODES:
+                self.nodes.own = None
             queue = self.tree.queues.get(path)
             if queue is None:
                 continue
