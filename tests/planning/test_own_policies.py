@@ -1,13 +1,13 @@
 """Policies of a program's own: by name, in each place, and what becomes of one that fails."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from tests.helpers.support import Lab, ask
 from yunikorn_actors.config import ConfigError
-from yunikorn_actors.policies import Hold, InvalidPolicy, Policies
+from yunikorn_actors.policies import Hold, InvalidPolicy, Policies, Started
 
 CONFIG = """
 partitions:
@@ -59,6 +59,21 @@ class Fullest:
 
     def score(self, node: Any, shape: Any) -> float:
         return float(sum(node.free.get(kind, 0) - size for kind, size in shape.items()))
+
+
+@dataclass
+class FewestRunning:
+    """A fold in an order: the user with the fewest jobs first."""
+
+    reads = ("state",)
+    running: dict[str, int] = field(default_factory=dict)
+
+    def application_key(self, app: Any) -> int:
+        return self.running.get(app.user, 0)
+
+    def observe(self, fact: Any, now_ns: int) -> None:
+        if isinstance(fact, Started):
+            self.running[fact.job.user] = self.running.get(fact.job.user, 0) + (now_ns > 0)
 
 
 class RaisingScore:
@@ -153,6 +168,27 @@ partitions:
     nodesortpolicy: {type: mine}
     queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
 """
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_what_a_policy_remembers_moves_those_that_wait(topology: Any) -> None:
+    it = lab(FewestRunning, topology)
+    it.nodes(n=1)
+    it.submit("ann-1", "ann-2", "ann-3", user="ann")
+    it.submit("bob-1", user="bob")
+    names = ("ann-1", "ann-2", "ann-3", "bob-1")
+    it.request(asks=tuple(ask(name, app=name) for name in names))
+    it.settle()
+    ran = []
+    while running := it.running():
+        ran += running
+        it.release(*running, app=running[0])
+        it.settle()
+    assert ran == ["ann-1", "bob-1", "ann-2", "ann-3"]
+    truth = it.state.folds.image()
+    assert truth["root.default"][1]["running"] == {"ann": 3, "bob": 1}
+    for each in it.schedulers if topology == "proposing" else ():
+        assert each.replica.folds.image() == truth
 
 
 def nodes_of(it: Lab) -> dict[str, str]:

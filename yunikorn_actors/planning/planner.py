@@ -85,6 +85,8 @@ class Planner:
         self.waiting_sums = WaitingSums(model)
         self.explainer = Explainer(model, desk, self.placer)
         self._planned_ns = 0
+        self._has_new_keys = True
+        """A fact has come since the keys were looked at that change with more than one thing."""
         self.failures: dict[str, str] = {}
         """Queues whose policy has failed and was replaced, and how; not reported yet."""
 
@@ -186,6 +188,9 @@ class Planner:
         self._planned_ns = now_ns
         # Nothing is decided for a partition that is suspended or half changed.
         if not self.state.is_held and limit > 0:
+            if self._has_new_keys and self.model.deciders.moving:
+                self._has_new_keys = False
+                self.model.tree.rekey_moving()
             if self.model.deciders.has_news:
                 self.failures.update(self.model.replace_failed())
             room = limit
@@ -302,6 +307,7 @@ class Planner:
         # Behind the change: what was set aside is tried on the state as it is now.
         if type(fact) not in RECORDS:
             self.gatekeeper.something_new()
+            self._has_new_keys = True
             if self._refusals.has_notes:
                 self._refusals.something_arrived()
         if self._is_shared and isinstance(fact, MachineReplaced):

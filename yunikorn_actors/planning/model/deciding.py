@@ -70,6 +70,8 @@ class Deciders:
         """Queues whose fold is known to have failed."""
         self.gated: dict[Any, None] = {}
         """The views of leaves with a gate."""
+        self.moving: dict[Any, None] = {}
+        """The views of leaves in which keys change with more than what an application uses."""
         self.news: dict[str, str] = {}
         """Those of them that have not been dealt with."""
 
@@ -138,6 +140,7 @@ class Decider:
             self.reads = frozenset(getattr(policy, "reads", ()))
         if isinstance(policy, QueueOrder):
             self.queue_rank = self._queue_rank
+        self.moves = isinstance(policy, ApplicationOrder) and bool(self.reads - {"used"})
         self.gate = policy if isinstance(policy, Gate) else None
         self.is_fold = isinstance(policy, Fold)
         self.orders_asks = isinstance(policy, AsksOrder)

@@ -59,6 +59,7 @@ class Tree:
     def remove_queue(self, path: str) -> None:
         view = self.queues.pop(path)
         self._deciders.gated.pop(view, None)
+        self._deciders.moving.pop(view, None)
         if view.parent is not None:
             view.parent.below.remove(view)
 
@@ -81,6 +82,13 @@ class Tree:
         for shape in app.piles:
             self._part(app, shape)
         app.entry = None
+
+    def rekey_moving(self) -> None:
+        """Where a key goes by what waits, or by what its policy keeps: whose is another moves."""
+        for leaf in self._deciders.moving:
+            for app in tuple(leaf.members.values()):
+                if app.entry is not None and key_of(app) != app.entry[0]:
+                    self.rekey_app(app)
 
     def rekey_app(self, app: AppView) -> None:
         """What has nothing that waits stands nowhere: so it is while a recovery is reported."""

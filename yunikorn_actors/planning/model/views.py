@@ -381,6 +381,9 @@ class QueueView:
         self.deciders.gated.pop(self, None)
         if self.decider.gate is not None:
             self.deciders.gated[self] = None
+        self.deciders.moving.pop(self, None)
+        if self.decider.moves:
+            self.deciders.moving[self] = None
         self.sorts_by_usage = "used" in self.decider.reads
         self.is_stateaware = policy is ApplicationSortPolicy.STATEAWARE
 
