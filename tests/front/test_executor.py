@@ -19,6 +19,7 @@ from yunikorn_actors import (
     LeaseLost,
     Scheduler,
     SchedulerClosed,
+    StillWaiting,
     current_lease,
 )
 
@@ -126,6 +127,20 @@ def test_one_that_waits_is_cancelled_and_its_ask_is_withdrawn(
     (tmp_path / "a").write_text("done")
     assert "done" == first.result(PATIENCE_S)
     assert not first.cancel()
+
+
+def test_a_wait_that_ends_says_what_the_function_lacks(s: Scheduler, tmp_path: Path) -> None:
+    with s.executor(queue="root.batch", user="ann") as pool:
+        future = pool.submit(square, 1, memory="9Gi")
+        with pytest.raises(StillWaiting, match="still waits"):
+            future.result(0.2)
+        assert future.cancel()
+        runs = pool.submit(wait_for, tmp_path / "a")
+        wait_until(begun(tmp_path / "a"))
+        with pytest.raises(TimeoutError) as raised:
+            runs.result(0.05)
+        assert not isinstance(raised.value, StillWaiting)
+        (tmp_path / "a").write_text("")
 
 
 def test_a_cancellation_and_the_start_exclude_each_other(s: Scheduler) -> None:

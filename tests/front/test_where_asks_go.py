@@ -302,4 +302,4 @@ def test_what_is_over_is_forgotten(s: Scheduler) -> None:
     wait_until(lambda: leases[1].lost)
     app.close()
     whereabouts = s._broker._deals.whereabouts
-    assert ({}, {}, set()) == (whereabouts._at, whereabouts._counts, whereabouts._refused)
+    assert ({}, {}, set()) == (whereabouts._at, whereabouts.counts, whereabouts._refused)

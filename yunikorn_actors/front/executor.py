@@ -26,6 +26,8 @@ class CallFuture(Future[T]):
         super().__init__()
         self._turn = threading.RLock()
         """A cancellation and the beginning exclude each other."""
+        self.ask: Future[Lease] | None = None
+        """Of its room."""
         self.withdraw: Callable[[], None] = lambda: None
         """Called once, on the thread that cancels."""
 
@@ -40,6 +42,15 @@ class CallFuture(Future[T]):
             self.set_running_or_notify_cancel()
         self.withdraw()
         return True
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result; if there is no room in time, `StillWaiting` says what it lacks."""
+        try:
+            return super().result(timeout)
+        except TimeoutError:
+            if not self.done() and not self.running() and self.ask is not None:
+                self.ask.result(0)
+            raise
 
     def begin(self) -> bool:
         """Say whether the function is to run."""
@@ -117,7 +128,7 @@ class LeasedExecutor(Executor):
         except BaseException:
             self._close(key)
             raise
-        future.withdraw = partial(self._withdraw, key, ask)
+        future.ask, future.withdraw = ask, partial(self._withdraw, key, ask)
         ask.add_done_callback(partial(self._run, key, call, future))
         return future
 
