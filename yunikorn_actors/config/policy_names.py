@@ -18,7 +18,7 @@ class PolicyNames(Struct, frozen=True, kw_only=True):
     """For `application.sort.policy`."""
     queues: tuple[str, ...] = ()
     """For `queue.sort.policy`."""
-    nodes: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ("best-fit",)
     """For `nodesortpolicy`."""
     is_closed: bool = False
     """Another name is a fault and no warning: whoever gives policies means one of them."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from yunikorn_actors.policies.jobs import Change, Hold, Job, Running
+from yunikorn_actors.values.devices import Devices, Parts
 from yunikorn_actors.values.resource import Resource
 
 Key: TypeAlias = Any
@@ -72,7 +73,7 @@ class QueueSeen(Protocol):
 
 
 class NodeSeen(Protocol):
-    """A node; `free` is what no decision has taken yet."""
+    """A node; `free` is what no decision has taken yet, and `parts` that of each device."""
 
     @property
     def id(self) -> str: ...
@@ -82,6 +83,13 @@ class NodeSeen(Protocol):
     def free(self) -> Resource: ...
     @property
     def attributes(self) -> Mapping[str, str]: ...
+    @property
+    def model(self) -> str:
+        """Of its devices."""
+
+    @property
+    def parts(self) -> Parts | None:
+        """What is free of each device; None if it does not tell them apart."""
 
 
 class Pool(Protocol):
@@ -132,6 +140,17 @@ class QueueOrder(Protocol):
 class NodeScore(Protocol):
     def score(self, node: NodeSeen, shape: Resource) -> float:
         """Say how well the node suits an ask of this size; the lowest comes first."""
+
+
+@runtime_checkable
+class DeviceChoice(Protocol):
+    """What a node score may have beside."""
+
+    def devices(self, node: NodeSeen, shape: Resource, free: Parts) -> Devices | None:
+        """Choose devices for an ask of this size; None leaves that to the core.
+
+        `free` is what the ask may have of each.
+        """
 
 
 @runtime_checkable

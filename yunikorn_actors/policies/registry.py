@@ -17,6 +17,7 @@ from yunikorn_actors.policies.dominant_share import DominantShare
 from yunikorn_actors.policies.easy import Easy
 from yunikorn_actors.policies.fair_decay import FairDecay
 from yunikorn_actors.policies.fcfs import Fcfs
+from yunikorn_actors.policies.fgd import BestFit
 from yunikorn_actors.policies.guard import tried
 from yunikorn_actors.policies.largest_first import LargestFirst
 from yunikorn_actors.policies.sjf import Sjf
@@ -32,6 +33,7 @@ SHIPPED: Final[dict[str, Policy]] = {
     "largest-first": LargestFirst,
     "fair-decay": FairDecay,
     "dominant-share": DominantShare,
+    "best-fit": BestFit,
 }
 GROUP: Final = "yunikorn_actors.policies"
 """The entry points of installed packages."""

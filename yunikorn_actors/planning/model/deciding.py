@@ -17,6 +17,7 @@ from yunikorn_actors.policies.jobs import Hold, Job
 from yunikorn_actors.policies.places import (
     ApplicationOrder,
     AsksOrder,
+    DeviceChoice,
     Fold,
     Gate,
     Key,
@@ -30,6 +31,7 @@ from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.allocations import Ask, AskOrder
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.devices import Devices, Parts
 from yunikorn_actors.values.resource import Resource
 
 NODES: Final = ""
@@ -97,6 +99,20 @@ class Deciders:
             return 0.0
 
         return score
+
+    def devices_of(self, name: str) -> Callable[[NodeSeen, Resource, Parts], Devices | None] | None:
+        """Return what chooses devices where the policy of this name does."""
+        policy = None if name in NODE_ORDERS else self._policies.make(name)
+        if not isinstance(policy, DeviceChoice):
+            return None
+
+        def devices(node: NodeSeen, shape: Resource, free: Parts) -> Devices | None:
+            chosen, fault = tried("devices", lambda: policy.devices(node, shape, free))
+            if fault:
+                self.fail(NODES, name, fault)
+            return chosen
+
+        return devices
 
     def has_policy(self, queue: Queue) -> bool:
         name = policy_name(queue)

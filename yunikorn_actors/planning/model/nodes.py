@@ -37,6 +37,8 @@ FLOORS_MAX = 8
 SHAPES_MAX = 256
 """For so many shapes the nodes are kept in the order of a policy."""
 OwnScore = Callable[[SeenNode, Resource], float]
+OwnDevices = Callable[[SeenNode, Resource, Parts], Devices | None]
+"""Which devices a policy chooses."""
 NO_DEVICES = ("", -1)
 
 
@@ -290,7 +292,7 @@ class OwnRuns(NodeRuns):
         self._own = score
 
     def entry_of(self, view: NodeView) -> Entry:
-        return (self._own(SeenNode(view.node, view.free), self._wanted), view.id, view)
+        return (self._own(SeenNode(view.node, view.free, view.parts), self._wanted), view.id, view)
 
 
 class NodeIndex:
@@ -299,6 +301,7 @@ class NodeIndex:
     def __init__(self) -> None:
         self.views: dict[str, NodeView] = {}
         self.runs = NodeRuns(FAIR, NodeSortConfig().weights)
+        self.own_devices: OwnDevices | None = None
         self.own: OwnScore | None = None
         """What a policy says of a node and a shape; where it does, it goes before the order."""
         self._others: dict[NodeOrder | Shape, _OtherOrder] = {}

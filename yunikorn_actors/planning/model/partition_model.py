@@ -15,6 +15,7 @@ from yunikorn_actors.planning.model.in_use import Amounts
 from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
+from yunikorn_actors.planning.model.seen import SeenNode
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
@@ -26,7 +27,7 @@ from yunikorn_actors.state.devices import devices_on, parts_for
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import room_for
-from yunikorn_actors.values.devices import Devices
+from yunikorn_actors.values.devices import Devices, hold
 from yunikorn_actors.values.resource import Resource, fits_in
 
 
@@ -79,6 +80,13 @@ class Model:
         if free is not None and node.node.reservations:
             served = self.flights.serving_on.get(node.id, ())
             free = parts_for(node.node, ask.ask.spec, free, served)
+        choose = self.nodes.own_devices
+        if choose is not None and free is not None:
+            seen = SeenNode(node.node, node.free, node.parts)
+            chosen = choose(seen, dict(ask.shape.wanted), free)
+            # A policy may be wrong: then the rule of the core decides.
+            if chosen is not None and hold(free, chosen, ask.shape.devices):
+                return chosen
         return devices_on(node.node, ask.ask.spec, free)
 
     def take_devices(self, ask: AskView, node: NodeView) -> Devices:

@@ -14,6 +14,7 @@ from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.devices import Parts
 from yunikorn_actors.values.resource import Resource
 
 
@@ -141,10 +142,10 @@ class SeenQueue:
 
 
 class SeenNode:
-    __slots__ = ("_free", "_node")
+    __slots__ = ("_free", "_node", "_parts")
 
-    def __init__(self, node: Node, free: Resource) -> None:
-        self._node, self._free = node, free
+    def __init__(self, node: Node, free: Resource, parts: Parts | None) -> None:
+        self._node, self._free, self._parts = node, free, parts
 
     @property
     def id(self) -> str:
@@ -161,3 +162,11 @@ class SeenNode:
     @property
     def attributes(self) -> Mapping[str, str]:
         return MappingProxyType(self._node.attributes)
+
+    @property
+    def model(self) -> str:
+        return self._node.model
+
+    @property
+    def parts(self) -> Parts | None:
+        return None if self._parts is None else tuple(self._parts)
