@@ -44,13 +44,18 @@ class Folds:
         """How often one of them was given something."""
 
     def observe(self, state: PartitionState, fact: f.Fact) -> None:
+        kind = type(fact)
+        if kind in _OF_QUEUES:
+            self._follow_queue(state, fact)
+        if self.by_queue and (read := _READERS.get(kind)) is not None:
+            for change in read(state, fact):
+                self._show(change, fact.at_ns)  # type: ignore[union-attr]
+
+    def _follow_queue(self, state: PartitionState, fact: f.Fact) -> None:
         if isinstance(fact, f.QueueAdded | f.QueueReconfigured):
             self._look_at(state, state.queues[fact.path], fact.at_ns)
         elif isinstance(fact, f.QueueRemoved):
             self._forget(fact.path)
-        if self.by_queue and (read := _READERS.get(type(fact))) is not None:
-            for change in read(state, fact):
-                self._show(change, fact.at_ns)  # type: ignore[union-attr]
 
     def _show(self, change: Change, now_ns: int) -> None:
         self.changes += 1
@@ -270,6 +275,7 @@ def _all_of(state: PartitionState, now_ns: int) -> Iterator[tuple[Change, int]]:
         yield Arrived(job), now_ns
 
 
+_OF_QUEUES: Final = frozenset({f.QueueAdded, f.QueueReconfigured, f.QueueRemoved})
 _READERS: Final[dict[type, Any]] = {
     f.NodeAdded: _size,
     f.NodeResized: _size,
