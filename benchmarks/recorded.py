@@ -10,7 +10,7 @@ from typing import Final
 
 from yunikorn_actors import RemoteCore, si
 from yunikorn_actors.checks.rm_record import RmRecord
-from yunikorn_actors.core.entry import overrides
+from yunikorn_actors.core.entry import Update, overrides
 from yunikorn_actors.scenario.recorded_core import Recorded
 from yunikorn_actors.values.ids import partition_name
 
@@ -37,21 +37,10 @@ class RecordedRemote(RemoteCore):
         self._record = RmRecord(request.rm_id, takes_states=takes_states)
         return super().register_resource_manager(request, Recorded(self, callback))
 
-    def update_allocation(self, request: si.AllocationRequest) -> None:
-        self._requested(request)
-        super().update_allocation(request)
-
-    def update_application(self, request: si.ApplicationRequest) -> None:
-        self._requested(request)
-        super().update_application(request)
-
-    def update_node(self, request: si.NodeRequest) -> None:
-        self._requested(request)
-        super().update_node(request)
-
-    def _requested(self, request: object) -> None:
+    def _submit(self, request: Update) -> None:
         with self._note:
             self._record.requested(request)
+        super()._submit(request)
 
     def notified(self, _: str, response: object) -> None:
         with self._note:

@@ -105,4 +105,4 @@ async def test_what_is_no_time_does_not_close_a_front_on_a_loop() -> None:
         with pytest.raises(InvalidRequest, match="close: timeout: must be seconds, not '5'"):
             await s.close("5")  # type: ignore[arg-type]
         await s.add_node("node-1", vcore=1)
-        assert ["node-1"] == s.nodes
+        assert ["node-1"] == [*s.nodes]

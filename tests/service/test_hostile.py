@@ -290,8 +290,8 @@ def test_who_is_cut_off_is_told_why(
     with Caller(serving.parts["grpc"].address) as caller:
         caller.register(RM)
         # The core has no room, so the request stays where it is.
-        monkeypatch.setattr(serving.core, "_has_room", lambda _: False)
-        monkeypatch.setattr(serving.core, "_when_room", lambda *_: None)
+        monkeypatch.setattr(serving.core, "has_room", lambda _: False)
+        monkeypatch.setattr(serving.core, "when_room", lambda *_: None)
         talk = caller.allocations().say(asks(RM, *(f"ask-{n}" for n in range(5_000))))
         assert grpc.StatusCode.RESOURCE_EXHAUSTED == talk.code()
         assert "send fewer at a time" in talk.details()

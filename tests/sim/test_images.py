@@ -91,7 +91,9 @@ def plain(value: Any, *, inside: bool = False) -> Any:
 
 def parts(state: PartitionState) -> dict[str, Any]:
     """Books are compared without regard to the order in which their types came."""
-    return {name: _sorted(plain(value)) for name, value in vars(state).items()}
+    kept = {name: it for name, it in vars(state).items() if name != "folds"}
+    folds = {} if state.folds is None else state.folds.image()
+    return {name: _sorted(plain(value)) for name, value in kept.items()} | {"folds": folds}
 
 
 ORDERED = {

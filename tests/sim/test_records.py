@@ -297,16 +297,16 @@ ANNOUNCED: dict[str, tuple[Mutant, str]] = {
     "a swap is announced on the placeholder's node": (
         _wrong(
             gangs.complete_swap,
-            "uuid=uuid, spec=spec, node_id=swap.node_id",
-            "uuid=uuid, spec=spec, node_id=placeholder.node_id + 'x'",
+            "spec=spec,\n            node_id=swap.node_id,",
+            "spec=spec,\n            node_id=placeholder.node_id + 'x',",
         ),
         r"G16: .*real of gang\): node_id is 'n\dx', expected 'n\d'",
     ),
     "a swap is announced under the placeholder's UUID": (
         _wrong(
             gangs.complete_swap,
-            "uuid=uuid, spec=spec, node_id=swap",
-            "uuid=placeholder.uuid, spec=spec, node_id=swap",
+            "uuid=uuid,\n            spec=spec,",
+            "uuid=placeholder.uuid,\n            spec=spec,",
         ),
         r"G16: .*real of gang\), which it is not owed",
     ),

@@ -156,12 +156,12 @@ class Folder:
 
 
 def write_all(
-    descriptor: int, data: bytes, write: Callable[[int, memoryview], int] = os.write
+    descriptor: int, data: bytes, write: Callable[[int, memoryview], int] | None = None
 ) -> None:
     """Write all of it; a disk that gets full takes a part first."""
     view = memoryview(data)
     while view:
-        view = view[write(descriptor, view) :]
+        view = view[(write or os.write)(descriptor, view) :]
 
 
 def _hold(lock: int, path: Path) -> None:

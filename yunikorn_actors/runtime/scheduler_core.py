@@ -383,6 +383,7 @@ class SchedulerCore(Gateway):
             raise anew(self.failure)
 
     def check_running(self) -> None:
+        """Raise if the core takes nothing more."""
         if self.failure is not None:
             raise anew(self.failure)
         if self.state != "running":

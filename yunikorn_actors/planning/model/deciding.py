@@ -47,7 +47,7 @@ class Shown(Protocol):
     def seen(self) -> Any: ...  # noqa: ANN401 - what a policy may see of it
 
 
-class KeyedOrder(Struct, frozen=True, order=True, gc=False):
+class KeyedOrder(Struct, frozen=True, order=True):
     """`AskOrder` with the key of a policy behind the priority; no leaf has both."""
 
     negated_priority: int
