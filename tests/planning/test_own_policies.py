@@ -211,6 +211,28 @@ def test_a_node_score_is_asked_for_each_shape(topology: Any) -> None:
     assert nodes_of(it)["d"] == "large"
 
 
+def test_the_scores_of_a_size_outlive_the_last_ask_of_it() -> None:
+    """One ask at a time, as most come: else each would have every node scored."""
+    asked: list[str] = []
+
+    class Counting(Fullest):
+        def score(self, node: Any, shape: Any) -> float:
+            asked.append(node.id)
+            return super().score(node, shape)
+
+    it = Lab(config=NODES, policies=Policies({"mine": Counting}))
+    it.nodes(**{f"n{number}": 10 for number in range(50)})
+    it.submit("app-1")
+    it.ask("first", vcore=1)
+    it.settle()
+    assert len(asked) >= 50
+    asked.clear()
+    it.ask("second", vcore=1)
+    it.settle()
+    assert it.running() == ["first", "second"]
+    assert len(asked) <= 3, asked
+
+
 def test_a_node_score_that_raises_stops_nobody() -> None:
     it = Lab(config=NODES, policies=Policies({"mine": RaisingScore}))
     it.nodes(a=2, b=2)

@@ -437,7 +437,7 @@ class _LoopPromise(Generic[T]):
             return
         self.future.set_exception(error)
         if isinstance(error, SchedulerClosed):
-            # The program did that itself: it need not be told of each future that it left.
+            # The program did that itself: it need not hear of each future that it left.
             self.future.exception()
 
 

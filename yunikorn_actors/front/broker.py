@@ -1,4 +1,4 @@
-"""Between a program and the core: all that a front may be told to do.
+"""Between a program and the core: all that a front can do.
 
 The nouns have modules of their own: `Door` (whether the front is open, and the one lock), `Nodes`,
 `Accounts` (applications), `Deals` (asks and their leases) with their `Keys` and their `Past`,

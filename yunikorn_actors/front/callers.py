@@ -42,7 +42,7 @@ class Callers:
             self._changed.notify_all()
 
     def _appoint(self) -> bool:
-        """See to it that somebody takes what waits; say whether a thread must be started."""
+        """Have what waits taken by a thread; return whether one must be started."""
         if self._ready or not self._calls:
             return False
         self._ready = 1
@@ -77,6 +77,6 @@ class Callers:
 def _make(call: Call) -> None:
     try:
         call()
-    except BaseException as error:  # noqa: BLE001 - the edge: it is the program's, and it is told
+    except BaseException as error:  # noqa: BLE001 - the edge: it is the program's, and it is reported
         told = "".join(traceback.format_exception(error)).rstrip()
         alarm(f"a done callback raised\n{told}")

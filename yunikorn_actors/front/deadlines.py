@@ -32,7 +32,7 @@ class Deadlines:
     def __init__(
         self, passed: Callable[[Sequence[Due]], None], failed: Callable[[BaseException], None]
     ) -> None:
-        """`passed` gets what still waits; `failed` is told what that raised, and is the end."""
+        """`passed` gets what still waits; `failed` gets what that raised, and is the end."""
         self._passed = passed
         self._failed = failed
         self._changed = threading.Condition()
@@ -75,7 +75,7 @@ class Deadlines:
         try:
             while passed := self._await_passed():
                 self._passed(passed)
-        except BaseException as error:  # noqa: BLE001 - the edge: whatever it is, it is told
+        except BaseException as error:  # noqa: BLE001 - the edge: whatever it is, it is reported
             self._failed(error)
 
     def _await_passed(self) -> list[Due]:

@@ -40,8 +40,8 @@ LeaseMaker = Callable[[Running, Callable[[], None]], L]
 class Deals(Generic[L]):
     """A deal goes through its stages in one direction, and has its keys until it is over.
 
-    Each step is told at once: to the core where the program made it, to the program where the core
-    did. When a deal is over, its future has ended or its lease says that it is over, and both
+    Each step is reported at once: to the core where the program made it, to the program where the
+    core did. When a deal is over, its future has ended or its lease says that it is over, and both
     sides have let go of the room.
     """
 

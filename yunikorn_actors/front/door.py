@@ -102,7 +102,7 @@ def wait(future: Future[T], what: str) -> T:
 
 @contextmanager
 def undone(undo: Callable[[], None]) -> Iterator[None]:
-    """Take back what the core was told, if the program stops waiting for the answer."""
+    """Take back what was sent to the core, if the program stops waiting for the answer."""
     try:
         yield
     except BaseException as error:

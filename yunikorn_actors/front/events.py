@@ -1,4 +1,4 @@
-"""What happens, told as it happens: a union of classes, each with a `kind` of its own.
+"""What happens, as it happens: a union of classes, each with a `kind` of its own.
 
 Compare `event.kind`, or match the class: a type checker then knows which fields there are.
 """
@@ -151,7 +151,7 @@ class Subscription(Generic[E]):
         self._notify()
 
     def end(self, failure: CoreError | None) -> None:
-        """What was told can still be taken; then the iteration ends, or raises the failure."""
+        """What was received can still be taken; then the iteration ends, or raises the failure."""
         with self._lock:
             self._failure, self._is_over = self._failure or failure, True
         self._notify()
@@ -181,7 +181,7 @@ class Subscription(Generic[E]):
 
 
 class Readers(Generic[L]):
-    """All who hear events now; each event is told to those who want its kind, in one order."""
+    """All readers of events now; each event goes to those who want its kind, in one order."""
 
     def __init__(self) -> None:
         self._readers: list[weakref.ref[Subscription[AnyEvent[L]]]] = []

@@ -93,7 +93,7 @@ class FrontFuture(NoLease, Future[T]):
 
         def look(done: Future[T]) -> None:
             if done.cancelled():
-                # Whoever waits for several futures at once hears of it only so.
+                # A program that waits for several futures at once hears of it only so.
                 done.set_running_or_notify_cancel()
                 pending.withdraw()
 

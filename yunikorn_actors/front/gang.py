@@ -36,7 +36,7 @@ class Treatment(NamedTuple):
 
 
 PLAIN: Final = Treatment()
-"""Where nothing is said."""
+"""By default."""
 
 
 class Members(NamedTuple):
@@ -98,7 +98,7 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
 
 
 def read_treatment(what: str, said: Mapping[str, Any], otherwise: Treatment) -> Treatment:
-    """Take what is said, checked as an ask is; what is not said is as otherwise."""
+    """Take what is given, checked as an ask is; what is not given is as otherwise."""
     tags = {**otherwise.tags, **read_texts(f"{what}: tags", said.get("tags"))}
     treatment = Treatment(
         said.get("priority", otherwise.priority),

@@ -33,7 +33,7 @@ class Voice(Protocol):
 class Hearing(StandIn, Generic[L]):
     """What the core says is in the books before a callback of the program hears it.
 
-    The books are changed under the lock; the program is told, and asked, without it.
+    The books are changed under the lock; the program is called, and asked, without it.
     """
 
     voice: Voice

@@ -1,4 +1,4 @@
-"""What has become of an ask, for whoever wants an explanation."""
+"""What has become of an ask, for an explanation."""
 
 from collections import OrderedDict
 from dataclasses import dataclass

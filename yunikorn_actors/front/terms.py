@@ -9,7 +9,7 @@ from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 
 
 class Terms(NamedTuple):
-    """Said once, when a scheduler is made; every part of its front may know them."""
+    """Fixed when a scheduler is made; every part of its front may know them."""
 
     queues: str
     rm_id: str

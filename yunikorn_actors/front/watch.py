@@ -1,4 +1,4 @@
-"""Somebody looks how long `fits` takes: while it does not return the core delivers nothing."""
+"""Looks how long `fits` takes: while it does not return the core delivers nothing."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ class _Question(NamedTuple):
 
 
 class Watch:
-    """A question that has no answer after `STUCK_S` is told once.
+    """A question that has no answer after `STUCK_S` is reported once.
 
     There is one question at a time, as the core asks on one thread, and at most one timer for all
     of them: a quick answer costs none.

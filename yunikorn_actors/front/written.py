@@ -128,7 +128,7 @@ def read_gpu(what: str, gpu: object) -> int:
 
 
 def with_model(what: str, tags: dict[str, str], model: object) -> dict[str, str]:
-    """Add the models of devices that will do, if they are said."""
+    """Add the models of devices that will do, if they are given."""
     if not isinstance(model, str):
         raise InvalidRequest(
             f"{what}: gpu_model: must be a model, or several as 'V100|A100', not {shown(model)}"

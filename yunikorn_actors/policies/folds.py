@@ -251,7 +251,7 @@ def _released(state: PartitionState, fact: f.AllocationReleased) -> Iterator[Cha
 
 
 def _all_of(state: PartitionState, now_ns: int) -> Iterator[tuple[Change, int]]:
-    """Tell a fold that begins later than the partition what it would have been told."""
+    """Give a fold that begins later than the partition what it would have received."""
     yield Sized(dict(state.capacity)), 0
     started: list[tuple[int, Job]] = []
     waiting: list[tuple[int, Job]] = []

@@ -1,7 +1,7 @@
 """Many runs: each is a pure function of plain data, wherever it is made, and is made once.
 
 A result is kept in a file named by a digest of its job, of the version and of the log, so one that
-was interrupted goes on where it stopped. Results come in the order of the jobs, whoever made them.
+was interrupted continues where it stopped. Results come in the order of the jobs.
 """
 
 import json

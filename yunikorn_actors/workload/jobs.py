@@ -39,7 +39,7 @@ class Job(Struct, frozen=True, kw_only=True):
     """What one task needs, in base units."""
     tasks: int = 1
     declared_s: float = 0.0
-    """How long its user said that it would run; 0 is unknown."""
+    """How long its user declared that it would run; 0 is unknown."""
     user: str = "nobody"
     group: str = "nobody"
     queue: str = "root.default"

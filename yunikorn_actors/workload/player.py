@@ -50,7 +50,7 @@ class Options(Struct, frozen=True, kw_only=True):
     jobs: Jobs = "ask"
     """A job as one ask of all its processors, or as a gang of asks of one."""
     estimates: Estimates = "requested"
-    """Which run times are declared: as the users of the log said, the true ones, or twice those."""
+    """Which run times are declared: those of the log's users, the true ones, or twice those."""
     until_s: float | None = None
     """Cut it off so long after the first submit."""
     faults: float = 0.0

@@ -101,7 +101,7 @@ class _Reader:
         """The state of the application of the same id before the one that has come last."""
 
     def begin_with(self, state: PartitionState) -> None:
-        """Believe what is true, as one who has read all that an earlier core told."""
+        """Believe what is true, as one who has read all that an earlier core sent."""
         for (kind, id_), known in _truth(state).items():
             self.values.update({(kind, id_, word): value for word, value in known.items()})
         self.counts, self.usage = _counts(state), _usage(state)
@@ -310,7 +310,7 @@ class Told(Oracle):
                             reader.read(fact, record)
 
     def _begin(self, message: CoreRestored) -> None:
-        """Take up what is true then: of what another core told last, the disk may not have all."""
+        """Take up what is true then: of what another core sent last, the disk may not have all."""
         self._readers.clear()
         for life, state in states_in(message).items():
             reader = self._readers[life] = _Reader()

@@ -304,7 +304,7 @@ class NodeIndex:
         self.own_devices: OwnDevices | None = None
         self.own: OwnScore | None = None
         """What a policy says of a node and a shape; where it does, it goes before the order."""
-        self._others: dict[NodeOrder | Shape, _OtherOrder] = {}
+        self._others: dict[NodeOrder | Wanted, _OtherOrder] = {}
         self._stray: dict[NodeView, None] = {}
         """Nodes whose free amounts changed since they found their place."""
         self.changed: dict[NodeView, None] = {}
@@ -440,15 +440,19 @@ class NodeIndex:
         return other.caught_up(self)
 
     def _in_own(self, shape: Shape, score: OwnScore) -> NodeRuns:
-        """Return them in the order for this shape: a node that changed costs one score there."""
+        """Return them in the order for this shape: a node that changed costs one score there.
+
+        By its amounts: a shape goes with the last ask of it, and the next one of that size would
+        have every node scored again.
+        """
         self.tidy()
-        other = self._others.pop(shape, None)
+        other = self._others.pop(shape.wanted, None)
         if other is None:
             other = _OtherOrder(OwnRuns(shape, score), self.views.values())
             if len(self._others) >= SHAPES_MAX:
                 del self._others[next(iter(self._others))]
         # The one that was asked for last is the last to go.
-        self._others[shape] = other
+        self._others[shape.wanted] = other
         return other.caught_up(self)
 
 

@@ -1,7 +1,7 @@
 """What policies see of applications, queues and nodes: no more than they need, and to be read only.
 
-Whoever keeps one of these may read it later: it shows what is true then. The views know these, so
-these know the views by their members only.
+An object that keeps one of these may read it later: it shows what is true then. The views know
+these, so these know the views by their members only.
 """
 
 from collections.abc import Mapping, Sequence

@@ -61,7 +61,7 @@ def targets(
 ) -> Iterator[Resource]:
     """Yield what a node is to have free of its devices, for each choice worth a try.
 
-    Nothing of them if the devices do already, or are not told apart. Devices that lack least
+    Nothing of them if the devices do already, or are all alike. Devices that lack least
     come first; what nobody could free is not tried.
     """
     amount, parts = amount_of(wanted), _parts_in(room)

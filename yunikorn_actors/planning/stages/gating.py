@@ -2,8 +2,8 @@
 
 Such a leaf has one candidate at a time: of all that waits in it nothing takes part but that. In a
 pass the jobs of the leaf come up in their order. One that has no room is held; of one that has, the
-gate is asked. Whoever it lets in becomes the candidate, and is placed or refused as any other ask,
-at the turn of its queue; then the next comes up. Whatever happens makes all passes begin anew.
+gate is asked. An ask that it lets in becomes the candidate, and is placed or refused as any other
+ask, at the turn of its queue; then the next comes up. Whatever happens makes all passes begin anew.
 """
 
 from collections import Counter
