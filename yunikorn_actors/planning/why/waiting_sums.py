@@ -123,7 +123,7 @@ def _kinds(app: AppView) -> Iterator[tuple[_Key, int]]:
     leaf, has_gang = app.leaf, bool(app.app.task_groups)
     for (shape, is_placeholder), waits in app.waits.items():
         opened = app.opens.get((shape, is_placeholder), 0)
-        size = shape.key[:2]
+        size = (shape.wanted, shape.required_node)
         held: _Kind = Cause.NEXT
         taken: _Kind = app.blocked_by or (shape, app.owner)
         if leaf.decider.gate is not None:
@@ -157,5 +157,5 @@ def _rank_of(key: _Key) -> _Rank:
     leaf, size, kind = key
     if isinstance(kind, tuple):
         shape, owner = kind
-        return (leaf.queue.path, size, shape.key[2:], owner or ())
+        return (leaf.queue.path, size, shape.key[1:], owner or ())
     return (leaf.queue.path, size, (kind.value if isinstance(kind, Cause) else kind.name,), ())
