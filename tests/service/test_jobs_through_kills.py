@@ -21,7 +21,7 @@ PATIENCE_S = 300.0
     ("journal", "kills"),
     [
         (True, 2),
-        (False, 2),
+        pytest.param(False, 2, marks=pytest.mark.slow),
         pytest.param(True, 20, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
     ],
 )

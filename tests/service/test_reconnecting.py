@@ -217,8 +217,9 @@ def test_a_placement_that_was_never_heard_is_heard_then(place: Place, s: Schedul
     place.proxy.swallow("client")
     future = app.ask("t", vcore=1)
     wait_until(lambda: place.placed() == {"t": "n1"})
+    # The core has placed it; what it announces is on its way to the proxy.
+    wait_until(lambda: place.proxy.swallowed["client"])
     assert not future.done()
-    assert place.proxy.swallowed["client"]
     broken(place, s)
     assert is_untouched(future.result(PATIENCE_S))
     wait_until(lambda: place.used() == 1_000)

@@ -79,7 +79,9 @@ def _summed_alike(player: Player, seen: Counter[Cause]) -> None:
         for why in explain_all(planner, ALL, player.simulator.now_ns).asks:
             record = planner.state.applications[why.application_id].asks[why.key]
             cause = min((it.cause for it in why.obstacles), key=[*FIRST, *Cause].index)
-            size = str(sorted(record.spec.resource.items())) + record.spec.required_node
+            # An ask of none of a type is of the size of one that does not name it.
+            amounts = sorted((it, many) for it, many in record.spec.resource.items() if many)
+            size = str(amounts) + record.spec.required_node
             if record.reserved:
                 kept[why.queue, size] += record.remaining
             else:
