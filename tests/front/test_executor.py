@@ -67,6 +67,12 @@ def wait_for(path: Path) -> str:
     return path.read_text()
 
 
+def let_go(path: Path, text: str = "") -> None:
+    """Written elsewhere first: one that waits would read it while it is empty."""
+    path.with_suffix(".text").write_text(text)
+    path.with_suffix(".text").rename(path)
+
+
 def begun(path: Path) -> Callable[[], bool]:
     return path.with_suffix(".begun").exists
 
@@ -102,7 +108,7 @@ def test_as_many_run_as_there_is_room_for(s: Scheduler, pool: Executor, tmp_path
     assert 4_000 == held(s)
     assert [True, True, True, False, True] == [it.running() for it in futures]
     for path in files:
-        path.write_text(path.name)
+        let_go(path, path.name)
     assert {"0", "1", "2", "3", "4"} == {
         it.result() for it in as_completed(futures, timeout=PATIENCE_S)
     }
@@ -124,7 +130,7 @@ def test_one_that_waits_is_cancelled_and_its_ask_is_withdrawn(
         second.result()
     assert not first.cancel()
     wait_until(lambda: "withdrawn" == s.explain("pool", "call-2").state)
-    (tmp_path / "a").write_text("done")
+    let_go(tmp_path / "a", "done")
     assert "done" == first.result(PATIENCE_S)
     assert not first.cancel()
 
@@ -140,7 +146,7 @@ def test_a_wait_that_ends_says_what_the_function_lacks(s: Scheduler, tmp_path: P
         with pytest.raises(TimeoutError) as raised:
             runs.result(0.05)
         assert not isinstance(raised.value, StillWaiting)
-        (tmp_path / "a").write_text("")
+        let_go(tmp_path / "a", "")
 
 
 def test_a_cancellation_and_the_start_exclude_each_other(s: Scheduler) -> None:
@@ -168,7 +174,7 @@ def test_shutdown_waits_or_withdraws(s: Scheduler, tmp_path: Path) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     assert second.cancelled()
     assert first.running()
-    threading.Timer(0.1, (tmp_path / "a").write_text, ["x"]).start()
+    threading.Timer(0.1, let_go, [tmp_path / "a", "x"]).start()
     pool.shutdown()
     assert "x" == first.result(0)
     wait_until(lambda: pool.application.state == "Removed")
@@ -206,7 +212,7 @@ def test_when_the_scheduler_is_closed_all_futures_end(tmp_path: Path) -> None:
         waits.result(PATIENCE_S)
     with pytest.raises(LeaseLost, match="the scheduler was closed"):
         runs.result(PATIENCE_S)
-    (tmp_path / "a").write_text("")
+    let_go(tmp_path / "a", "")
     pool.shutdown()
 
 
@@ -258,7 +264,7 @@ def test_a_thread_that_does_not_end_has_lost_its_lease(s: Scheduler, tmp_path: P
         with pytest.raises(LeaseLost, match=r"was not released within 0\.3 s; submit it again"):
             future.result(PATIENCE_S)
         assert not (tmp_path / "a").exists(), "vacuous: the function has ended"
-        (tmp_path / "a").write_text("")
+        let_go(tmp_path / "a", "")
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
@@ -271,7 +277,7 @@ def test_a_node_that_goes_takes_the_function_with_it(
         s.remove_node("here")
         with pytest.raises(LeaseLost, match="Node here Removed"):
             future.result(PATIENCE_S)
-        (tmp_path / "a").write_text("")
+        let_go(tmp_path / "a", "")
 
 
 # -- processes
