@@ -162,6 +162,21 @@ def test_one_that_fails_stops_nobody(policy: Any, topology: Any) -> None:
     assert len(told) == 1, it.simulator.lines
 
 
+class MixedBeside(Mixed):
+    """Its asks compare, its applications do not."""
+
+    def ask_key(self, _: Any) -> object:
+        return 0
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_the_keys_of_each_method_have_to_compare(topology: Any) -> None:
+    it = lab(MixedBeside, topology)
+    assert sorted(order(it)) == sorted(TAGS)
+    told = [line for line in it.simulator.lines if "keys that do not compare" in line]
+    assert len(told) == 1, it.simulator.lines
+
+
 NODES = """
 partitions:
   - name: default

@@ -21,7 +21,6 @@ class Fair:
     """
 
     reads = ("used",)
-    takes_gangs = False
 
     def application_key(self, app: ApplicationSeen) -> Key:
         return usage_key(app.used, app.guaranteed)

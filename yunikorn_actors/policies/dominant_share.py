@@ -5,7 +5,6 @@ class DominantShare:
     """Who uses the smallest share of the cluster, by the type of which that share is largest."""
 
     reads = ("used",)
-    takes_gangs = False
 
     def application_key(self, app: ApplicationSeen) -> Key:
         sizes = app.capacity

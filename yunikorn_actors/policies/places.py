@@ -163,11 +163,5 @@ class Gate(Protocol):
 
 
 @runtime_checkable
-class VictimOrder(Protocol):
-    def victim_key(self, victim: Job) -> Key:
-        """Say who goes first; the smallest key does."""
-
-
-@runtime_checkable
 class Fold(Protocol):
     def observe(self, fact: Change, now_ns: int) -> None: ...

@@ -38,7 +38,7 @@ SHIPPED: Final[dict[str, Policy]] = {
 GROUP: Final = "yunikorn_actors.policies"
 """The entry points of installed packages."""
 
-_OF_LEAF: Final = (places.ApplicationOrder, places.AsksOrder, places.Gate, places.VictimOrder)
+_OF_LEAF: Final = (places.ApplicationOrder, places.AsksOrder, places.Gate)
 
 
 class InvalidPolicy(ValueError):  # noqa: N818 - it is named like InvalidSetting
@@ -110,7 +110,7 @@ def _check(name: str, policy: Policy) -> None:
     if not any(isinstance(made, kind) for kind in kinds):
         raise InvalidPolicy(
             f"policy {name!r} decides nothing: give it one of the methods application_key, "
-            "ask_key, queue_key, score, may_start and victim_key"
+            "ask_key, queue_key, score and may_start"
         )
     if isinstance(made, places.Fold) and not (is_dataclass(made) or isinstance(made, Struct)):
         raise InvalidPolicy(

@@ -25,7 +25,6 @@ from yunikorn_actors.policies.places import (
     NodeSeen,
     Pool,
     QueueOrder,
-    VictimOrder,
 )
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.allocations import Ask, AskOrder
@@ -144,7 +143,8 @@ class Decider:
         self._path, self._name, self._deciders = queue.path, policy_name(queue), deciders
         self.policy = policy
         built_in: Any = APPLICATION_ORDERS[properties.application_sort_policy]()
-        self._signature: object = None
+        self._kinds: dict[str, object] = {}
+        """Of the keys that each of its methods gives: those of one have to compare."""
         self.rank: Callable[[Any], Key] = built_in.application_key
         """Of an application among those of its leaf."""
         of_queues: Any = QUEUE_ORDERS[properties.queue_sort_policy]()
@@ -160,7 +160,6 @@ class Decider:
         self.gate = policy if isinstance(policy, Gate) else None
         self.is_fold = isinstance(policy, Fold)
         self.orders_asks = isinstance(policy, AsksOrder)
-        self.victims = policy if isinstance(policy, VictimOrder) else None
 
     def order_of(self, app: Application, ask: Ask) -> AskOrder:
         if not self.orders_asks:
@@ -187,17 +186,11 @@ class Decider:
             self._deciders.fail(self._path, self._name, fault)
             return _FAILED
         key, kind = given
-        signature = (method, kind)
-        if self._signature is None:
-            self._signature = signature
-        elif self._signature[0] == method and kind != self._signature[1]:  # type: ignore[index]
+        if kind != self._kinds.setdefault(method, kind):
             what = f"{method} gives keys that do not compare: {key!r:.100}"
             self._deciders.fail(self._path, self._name, what)
             return _FAILED
         return (0, key)
-
-    def victim_rank(self, victim: Job) -> Key:
-        return self._checked("victim_key", victim)
 
     def ask_gate(self, gate: Gate, job: Job, pool: Pool) -> Hold | None:
         """Ask whether it may start; a gate that fails lets everybody."""
