@@ -23,9 +23,9 @@ from yunikorn_actors.messages.rm_events import (
     RegistrationRequested,
     RMRegistered,
 )
-from yunikorn_actors.service.cluster import recovery_report as holdings
+from yunikorn_actors.service.cluster import recovery_report as report
 from yunikorn_actors.service.cluster import split
-from yunikorn_actors.service.cluster.recovery_report import Holdings
+from yunikorn_actors.service.cluster.recovery_report import RecoveryReport
 from yunikorn_actors.service.read import applications, nodes, usage
 from yunikorn_actors.service.read.event_counts import Tallies
 from yunikorn_actors.service.read.history import History
@@ -351,25 +351,25 @@ def test_places_have_no_order_among_queues() -> None:
 CLUSTER = (
     mutant(
         "a node that was drained comes back open",
-        holdings._changed,
+        report._changed,
         "if change.action in _DRAINS:",
         "if False:",
     ),
     mutant(
         "what was to end is left out of the report",
-        Holdings.recover,
+        RecoveryReport.recover,
         "        parts.append(end.request)\n",
         "",
     ),
     mutant(
         "applications are left out of the report",
-        Holdings.recover,
+        RecoveryReport.recover,
         "apps = list(self._applications.values())",
         "apps = []",
     ),
     mutant(
         "a state is told once, and not when it is back",
-        Holdings._moves,
+        RecoveryReport._moves,
         "was != update.state",
         "was is None",
     ),

@@ -186,9 +186,9 @@ def test_a_portal_that_asks_no_more_is_gone(monkeypatch: pytest.MonkeyPatch) -> 
             return bool(dump[f"[rm-1]{ONE}"]["held"])
 
         assert not is_held()
-        for envoy in core._managers["rm-1"].values():
+        for manager_channel in core._managers["rm-1"].values():
             # As if its process had been killed: it says nothing more.
-            envoy._over = UnknownResourceManager("gone")
+            manager_channel._over = UnknownResourceManager("gone")
         monkeypatch.setattr(host_module, "SILENT_S", 0.0)
         wait_until(is_held)
         assert hosts[ONE].host is not None

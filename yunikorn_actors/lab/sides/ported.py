@@ -24,7 +24,7 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_manager
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.service.cluster.merge import merged
-from yunikorn_actors.service.cluster.recovery_report import Holdings, Response
+from yunikorn_actors.service.cluster.recovery_report import RecoveryReport, Response
 from yunikorn_actors.service.cluster.split import Request, home_of, names_in, split
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.partition import PartitionState
@@ -49,7 +49,7 @@ class _Portal:
         self.request = request
         self.callback = callback
         self.homes = names_in(request.config)
-        self.holdings = Holdings(request.rm_id)
+        self.report = RecoveryReport(request.rm_id)
         self.ends: list[si.SiMessage] = []
         """What ends something and was not handled yet."""
         self.is_plain = True
@@ -64,11 +64,11 @@ class _Portal:
         """Whether it has one partition: of several, answers do not say which they are about."""
         return len(self.homes) == 1
 
-    def say(self, request: Request) -> Iterator[str]:
+    def sent(self, request: Request) -> Iterator[str]:
         parts = split(request, self.homes)
         yield from _wrong_parts(request, parts, self.homes)
         if self.is_alone:
-            self.holdings.say(request)
+            self.report.sent(request)
             self._uuids.update((it.uuid, None) for it in _reports_in(request))
             self.is_plain &= all(it in self._uuids for it in _uuids_in(request))
             self.ends.extend(_ends_in(request))
@@ -78,10 +78,10 @@ class _Portal:
                 self.is_plain &= name not in self._used and "" not in name
                 self._used[name] = None
 
-    def hear(self, response: Response) -> Iterator[str]:
+    def received(self, response: Response) -> Iterator[str]:
         if self.is_alone:
             self._uuids.update((it.uuid, None) for it in getattr(response, "new", ()))
-            news = self.holdings.news(response)
+            news = self.report.news(response)
             self.is_plain &= not response.rejected
             self.is_plain &= not getattr(response, "rejected_allocations", ())
             if self.is_plain and isinstance(response, si.ApplicationResponse) and news != response:
@@ -97,15 +97,15 @@ class _Portal:
 
     def rest(self) -> Iterator[str]:
         """All requests have been handled, and their answers have come."""
-        untold = self.holdings.handled(self.holdings.said_count)
-        if untold is not None:
-            yield f"{self.rm_id} was not told of {untold}, and no core has died"
+        unnotified = self.report.handled(self.report.sent_count)
+        if unnotified is not None:
+            yield f"{self.rm_id} was not told of {unnotified}, and no core has died"
         self.ends.clear()
 
     def lost_ends(self) -> Iterator[str]:
         """What would be missing in the report if the core died now."""
         if self.is_alone and self.ends:
-            told = [it for request in deepcopy(self.holdings).recover() for it in _ends_in(request)]
+            told = [it for request in deepcopy(self.report).recover() for it in _ends_in(request)]
             yield from (f"the report leaves out {it}" for it in self.ends if it not in told)
 
 
@@ -126,11 +126,11 @@ class Ported(Oracle):
         if delivery.mailbox == RM_PROXY or isinstance(message, CoreRestored):
             self._register(message)
             if isinstance(message, _REQUESTS):
-                faults.extend(self._say(message.request))
+                faults.extend(self._send(message.request))
         elif is_manager(delivery.mailbox) and isinstance(message, _RESPONSES):
             for portal in self._portals.values():
                 if portal.callback == delivery.mailbox:
-                    faults.extend(portal.hear(message.response))
+                    faults.extend(portal.received(message.response))
         if simulator.is_at_rest:
             for portal in self._portals.values():
                 faults.extend(portal.rest())
@@ -138,10 +138,10 @@ class Ported(Oracle):
                 faults.extend(self._die(simulator))
         _fail(f"after {type(message).__name__}", faults)
 
-    def _say(self, request: Request) -> Iterator[str]:
+    def _send(self, request: Request) -> Iterator[str]:
         for portal in (*self._portals.values(), *self._coming.values()):
             if portal.rm_id == request.rm_id:
-                yield from portal.say(request)
+                yield from portal.sent(request)
                 yield from portal.lost_ends()
 
     def at_rest(self, world: World) -> None:
@@ -181,14 +181,14 @@ class _Heir(si.ResourceManagerCallback):
 
     def __init__(self, simulator: LabSimulator, portal: _Portal) -> None:
         self._portal = portal
-        self._holdings = deepcopy(portal.holdings)
+        self._report_after_restart = deepcopy(portal.report)
         self.refused: dict[str, None] = {}
         """Applications and nodes that this core does not take."""
         self.announced: list[si.Allocation] = []
         core = Simulator(Topology("fused", settings=simulator.settings, instance="heir"))
         core.now_ns = simulator.now_ns
         core.register_resource_manager(portal.request, self)
-        for request in self._holdings.recover():
+        for request in self._report_after_restart.recover():
             match request:
                 case si.ApplicationRequest():
                     core.update_application(request)
@@ -202,17 +202,17 @@ class _Heir(si.ResourceManagerCallback):
         (self._state,) = (it.state for it in context.partitions.values())
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        news = self._holdings.news(response)
+        news = self._report_after_restart.news(response)
         if news is not None:
             self.announced.extend(news.new)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         self.refused.update((it.application_id, None) for it in response.rejected)
-        self._holdings.news(response)
+        self._report_after_restart.news(response)
 
     def update_node(self, response: si.NodeResponse) -> None:
         self.refused.update((it.node_id, None) for it in response.rejected)
-        self._holdings.news(response)
+        self._report_after_restart.news(response)
 
     # -- comparing
 

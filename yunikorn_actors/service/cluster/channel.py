@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     value: Any
 
 
-class Tray:
+class Channel:
     """Filled on threads of a core, emptied on the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -34,7 +34,7 @@ class Tray:
         self._is_bounded = True
         self._is_closed = False
         self._news = asyncio.Event()
-        self.heard_s = time.monotonic()
+        self.asked_s = time.monotonic()
         """When the portal has asked last."""
 
     # -- on threads of the core
@@ -68,7 +68,7 @@ class Tray:
 
     async def take(self, acknowledged: int, patience_s: float) -> list[Entry]:
         """Return the next entries, none if none comes in time; up to that number they leave."""
-        self.heard_s = time.monotonic()
+        self.asked_s = time.monotonic()
         with self._changed:
             while self._kept and self._kept[0].number <= acknowledged:
                 self._kept.popleft()

@@ -20,7 +20,7 @@ from yunikorn_actors.messages.followers import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, PartitionSnapshot
 from yunikorn_actors.service.cluster.manager_channel import PAUSE_S, Far, HostAway, reach
-from yunikorn_actors.service.cluster.partition_host import TrayGone
+from yunikorn_actors.service.cluster.partition_host import ChannelGone
 from yunikorn_actors.state.facts import Fact
 
 CATCH_UP_S: Final = 10.0
@@ -70,13 +70,13 @@ class Following:
         """Of the partitions that are open, by host and full name."""
         self._newest_ns: dict[str, int] = dict.fromkeys(hosts, 0)
         """Of each host the time of the last message that was passed on."""
-        self._heard: dict[str, tuple[str, int]] = {}
+        self._received: dict[str, tuple[str, int]] = {}
         """Of each host the channel from which it is read, and the last entry that was passed on."""
         self._turn = threading.Condition()
         self._over: Final = threading.Event()
         self._threads = [
             threading.Thread(
-                target=self._hear_all,
+                target=self._receive_all,
                 args=(partition, far),
                 name=f"yunikorn-actors-follow-{partition}",
                 daemon=True,
@@ -94,16 +94,16 @@ class Following:
         A host that was never reached has sent nothing that could be old.
         """
         with self._turn:
-            tray, _ = self._heard.get(partition, ("", 0))
-        if tray:
+            channel, _ = self._received.get(partition, ("", 0))
+        if channel:
             with suppress(CoreError):
-                last: int = reach(self._hosts[partition], "told", tray)
+                last: int = reach(self._hosts[partition], "last_entry", channel)
                 with self._turn:
-                    self._turn.wait_for(lambda: self._is_past(partition, tray, last), CATCH_UP_S)
+                    self._turn.wait_for(lambda: self._is_past(partition, channel, last), CATCH_UP_S)
 
-    def _is_past(self, partition: str, tray: str, last: int) -> bool:
-        now, heard = self._heard[partition]
-        return self._over.is_set() or now != tray or heard >= last
+    def _is_past(self, partition: str, channel: str, last: int) -> bool:
+        now, heard = self._received[partition]
+        return self._over.is_set() or now != channel or heard >= last
 
     def end(self) -> None:
         """Tell nothing more; the hosts find out by themselves."""
@@ -111,27 +111,27 @@ class Following:
             self._over.set()
             self._turn.notify_all()
 
-    def _hear_all(self, partition: str, far: Far) -> None:
-        tray, acknowledged = "", 0
+    def _receive_all(self, partition: str, far: Far) -> None:
+        channel, acknowledged = "", 0
         while not self._over.is_set():
             try:
-                if not tray:
-                    tray, acknowledged = reach(far, "follow"), 0
-                    self._note_heard(partition, tray, acknowledged)
+                if not channel:
+                    channel, acknowledged = reach(far, "follow"), 0
+                    self._note_received(partition, channel, acknowledged)
                     self._in_turn(lambda: self._close_all(partition))
-                for number, kind, payload in reach(far, "hear", tray, acknowledged):
+                for number, kind, payload in reach(far, "entries", channel, acknowledged):
                     message = decoded(kind, Raw(payload))
                     self._in_turn(lambda it=message: self._tell(partition, it))  # type: ignore[misc]
                     acknowledged = number
-                self._note_heard(partition, tray, acknowledged)
+                self._note_received(partition, channel, acknowledged)
             except HostAway:
                 self._over.wait(PAUSE_S)
-            except TrayGone:
-                tray = ""
+            except ChannelGone:
+                channel = ""
 
-    def _note_heard(self, partition: str, tray: str, number: int) -> None:
+    def _note_received(self, partition: str, channel: str, number: int) -> None:
         with self._turn:
-            self._heard[partition] = (tray, number)
+            self._received[partition] = (channel, number)
             self._turn.notify_all()
 
     def _in_turn(self, tell: Callable[[], None]) -> None:
@@ -159,23 +159,23 @@ class Following:
         self._newest_ns[partition] = max(self._newest_ns[partition], newest_ns)
 
     def _tell(self, partition: str, message: Message) -> None:
-        told: Message | None = message
+        notice: Message | None = message
         match message:
             case ManagerDescribed():
-                told = self._managers.described(partition, message)
+                notice = self._managers.described(partition, message)
             case ManagerLeft():
-                told = self._managers.left(partition, message.rm_id)
+                notice = self._managers.left(partition, message.rm_id)
             case PartitionSnapshot():
                 self._epochs[partition][message.partition] = message.epoch
             case FactsAppended():
                 self._epochs[partition][message.partition] = message.epoch
                 self._note_times(partition, message.facts)
             case EventsRestored():
-                told = self._unknown(partition, message)
+                notice = self._unknown(partition, message)
             case PartitionClosed():
                 self._epochs[partition].pop(message.partition, None)
-        if told is not None:
-            self._follower.hear(told)
+        if notice is not None:
+            self._follower.hear(notice)
 
 
 def _time_of(fact: Fact) -> int:

@@ -1,8 +1,8 @@
 """The portal's side of the conversation of one resource manager with one partition.
 
-Two threads: one says, one hears. Both go on asking while the other side is away, with the same
+Two threads: one sends, one receives. Both go on asking while the other side is away, with the same
 numbers, so nothing is lost or done twice. When the core of the partition began anew, the one that
-hears registers again and reports, in the place of the manager.
+receives registers again and reports, in the place of the manager.
 """
 
 import threading
@@ -19,8 +19,8 @@ from yunikorn_actors.core.entry import overrides
 from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, NoReply, anew
 from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.service.cluster.channel import Entry
-from yunikorn_actors.service.cluster.partition_host import HANDLED, Answer, TrayGone
-from yunikorn_actors.service.cluster.recovery_report import Holdings
+from yunikorn_actors.service.cluster.partition_host import HANDLED, Answer, ChannelGone
+from yunikorn_actors.service.cluster.recovery_report import RecoveryReport
 from yunikorn_actors.service.cluster.split import Request
 from yunikorn_actors.values.masking import masked
 
@@ -56,7 +56,7 @@ def reach(far: Far, method: str, *arguments: object) -> Any:  # noqa: ANN401 - o
         raise HostAway(str(error)) from error
 
 
-class Envoy:
+class ManagerChannel:
     def __init__(
         self,
         partition: str,
@@ -77,10 +77,10 @@ class Envoy:
         self._prepare = prepare
         self._changed = threading.Condition()
         """Guards the rest."""
-        self._holdings = Holdings(request.rm_id)
-        self._unsaid: deque[Request] = deque()
-        self._said = 0
-        """Requests that the present tray has."""
+        self._report_after_restart = RecoveryReport(request.rm_id)
+        self._unsent: deque[Request] = deque()
+        self._sent = 0
+        """Requests that the present channel has."""
         self._reported = 0
         """Of them, those of the report; before it so many were taken here:"""
         self._before = 0
@@ -90,13 +90,13 @@ class Envoy:
         What comes behind them waits until then: an announcement before that may be of what they
         end, and one behind it is of what came after them.
         """
-        self._tray = ""
+        self._channel = ""
         self._over: CoreError | None = None
         self._registering = threading.Lock()
         """Held while this one registers again: it must not follow another registration."""
         self._threads = [
             threading.Thread(target=work, name=f"yunikorn-actors-{name}-{partition}", daemon=True)
-            for work, name in ((self._say_all, "say"), (self._hear_all, "hear"))
+            for work, name in ((self._send_all, "send"), (self._receive_all, "receive"))
         ]
 
     # -- on any thread
@@ -104,7 +104,7 @@ class Envoy:
     def open(self) -> None:
         """Register; raise what the core has against it, or HostAway."""
         self._prepare()
-        self._tray = self._far.call("register", self._request, self._answered)
+        self._channel = self._far.call("register", self._request, self._answered)
 
     def start(self) -> None:
         for thread in self._threads:
@@ -115,11 +115,11 @@ class Envoy:
         if self._over is not None:
             raise anew(self._over)
 
-    def say(self, request: Request) -> None:
+    def send(self, request: Request) -> None:
         """Have it sent; this waits for nothing."""
         with self._changed:
-            self._holdings.say(request)
-            self._unsaid.append(request)
+            self._report_after_restart.sent(request)
+            self._unsent.append(request)
             self.backlog.take()
             self._changed.notify_all()
 
@@ -146,67 +146,67 @@ class Envoy:
 
     def lose(self) -> None:
         """Report to the host that the manager is lost, if it can be reached now."""
-        self._far.call("lose", self._tray)
+        self._far.call("lose", self._channel)
 
     @property
     def is_quiet(self) -> bool:
         """Whether every request has been handled, and its answers were given."""
         return not self.backlog.unhandled
 
-    # -- the thread that says
+    # -- the thread that sends
 
-    def _say_all(self) -> None:
-        while (said := self._next()) is not None:
-            tray, first, requests = said
+    def _send_all(self) -> None:
+        while (batch := self._next()) is not None:
+            channel, first, requests = batch
             try:
-                reach(self._far, "say", tray, first, requests)
+                reach(self._far, "deliver", channel, first, requests)
             except HostAway:
                 self._pause()
-            except TrayGone:
-                self._await_another(tray)
+            except ChannelGone:
+                self._await_another(channel)
             except CoreError as error:
                 self.end(error)
             else:
-                self._was_said(tray, len(requests))
+                self._was_sent(channel, len(requests))
 
     def _next(self) -> tuple[str, int, tuple[Request, ...]] | None:
         with self._changed:
-            while self._over is None and (not self._unsaid or self._awaits_ends):
+            while self._over is None and (not self._unsent or self._awaits_ends):
                 self._changed.wait()
             if self._over is not None:
                 return None
-            ends = self._ends - self._said
-            count = min(ends if ends > 0 else BATCH, BATCH, len(self._unsaid))
-            return self._tray, self._said + 1, tuple(self._unsaid[it] for it in range(count))
+            ends = self._ends - self._sent
+            count = min(ends if ends > 0 else BATCH, BATCH, len(self._unsent))
+            return self._channel, self._sent + 1, tuple(self._unsent[it] for it in range(count))
 
     @property
     def _awaits_ends(self) -> bool:
-        return self._said >= self._ends > self._handled
+        return self._sent >= self._ends > self._handled
 
-    def _was_said(self, tray: str, count: int) -> None:
+    def _was_sent(self, channel: str, count: int) -> None:
         with self._changed:
-            if tray == self._tray:
-                self._said += count
+            if channel == self._channel:
+                self._sent += count
                 for _ in range(count):
-                    self._unsaid.popleft()
+                    self._unsent.popleft()
 
-    def _await_another(self, tray: str) -> None:
+    def _await_another(self, channel: str) -> None:
         with self._changed:
-            while tray == self._tray and self._over is None:
+            while channel == self._channel and self._over is None:
                 self._changed.wait()
 
-    # -- the thread that hears
+    # -- the thread that receives
 
-    def _hear_all(self) -> None:
+    def _receive_all(self) -> None:
         acknowledged = 0
         while self._over is None:
             try:
-                for entry in reach(self._far, "hear", self._tray, acknowledged):
+                for entry in reach(self._far, "entries", self._channel, acknowledged):
                     self._take(entry)
                     acknowledged = entry.number
             except HostAway:
                 self._pause()
-            except TrayGone:
+            except ChannelGone:
                 self._begin_anew()
                 acknowledged = 0
             except CoreError as error:
@@ -219,10 +219,10 @@ class Envoy:
             self._partition,
             self._request.rm_id,
         )
-        tray = ""
-        while not tray and self._over is None:
+        channel = ""
+        while not channel and self._over is None:
             try:
-                tray = self._register_again()
+                channel = self._register_again()
             except HostAway:
                 self._pause()
             except CoreError as error:
@@ -230,31 +230,31 @@ class Envoy:
                     "partition {} refuses {}: {}", self._partition, self._request.rm_id, error
                 )
                 self.end(error)
-        if not tray:
+        if not channel:
             return
         with self._changed:
             # What was not sent yet is in the record, and so in the report.
-            self._unsaid = deque(self._holdings.recover())
-            self._reported, self._before = len(self._unsaid), self.backlog.taken
-            self._ends, self._handled = self._holdings.repeated_ends, 0
-            self._tray, self._said = tray, 0
+            self._unsent = deque(self._report_after_restart.recover())
+            self._reported, self._before = len(self._unsent), self.backlog.taken
+            self._ends, self._handled = self._report_after_restart.repeated_ends, 0
+            self._channel, self._sent = channel, 0
             self._changed.notify_all()
 
     def _register_again(self) -> str:
-        """Return the new tray; the empty text if all is over."""
+        """Return the new channel; the empty text if all is over."""
         with self._registering:
             if self._over is not None:
                 return ""
             self._prepare()
-            tray: str = reach(self._far, "register", self._request, self._answered)
-            return tray
+            channel: str = reach(self._far, "register", self._request, self._answered)
+            return channel
 
     def _take(self, entry: Entry) -> None:
         if entry.kind == HANDLED:
             self._take_handled(entry.value)
         elif entry.kind in _RESPONSES:
             with self._changed:
-                value = self._holdings.news(entry.value)
+                value = self._report_after_restart.news(entry.value)
             if value is not None:
                 self._tell(entry.kind, value)
         elif hasattr(entry.value, "argument"):
@@ -264,11 +264,11 @@ class Envoy:
 
     def _take_handled(self, number: int) -> None:
         with self._changed:
-            untold = self._holdings.handled(number)
+            unnotified = self._report_after_restart.handled(number)
             self._handled = number
             self._changed.notify_all()
-        if untold is not None:
-            self._tell("update_allocation", untold)
+        if unnotified is not None:
+            self._tell("update_allocation", unnotified)
         if number >= self._reported:
             self.backlog.handled(self._before + number - self._reported)
 
@@ -285,7 +285,7 @@ class Envoy:
             answer = Answer(value)
         except Exception as error:  # noqa: BLE001 - the edge: reported to the core
             answer = Answer(failure=masked(str(error) or repr(error)))
-        reach(self._far, "answer", self._tray, number, answer)
+        reach(self._far, "answer", self._channel, number, answer)
 
     def _pause(self) -> None:
         with self._changed:

@@ -1,8 +1,8 @@
 """What runs on the cluster: the core of one partition, for portals that come and go.
 
-All of it is on one event loop, so that many may wait here at a time. A portal has a tray for each
-of its resource managers, and one for each of its read sides. A tray belongs to one life of this
-host: after a restart there are none, and a portal learns from `TrayGone` that it has to begin anew.
+All of it is on one event loop, so that many may wait here at a time. A portal has a channel for
+each of its resource managers, and one for each of its read sides. A channel belongs to one life of
+this host: after a restart there are none, and `ChannelGone` makes a portal begin anew.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.rm_events import RequestsHandled
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
-from yunikorn_actors.service.cluster.channel import Entry, Tray
+from yunikorn_actors.service.cluster.channel import Channel, Entry
 from yunikorn_actors.service.cluster.split import Request
 from yunikorn_actors.service.core_queries import CoreQuestions
 from yunikorn_actors.service.listener import Standing
@@ -40,7 +40,7 @@ HANDLED: Final = "handled"
 """Kind of an entry: all requests up to this number were handled, and answered before."""
 
 
-class TrayGone(CoreError, LookupError):  # noqa: N818 - named like UnknownResourceManager
+class ChannelGone(CoreError, LookupError):  # noqa: N818 - named like UnknownResourceManager
     """The core was started again since, or has not heard of its portal for too long."""
 
 
@@ -61,8 +61,8 @@ class Answer(NamedTuple):
 class Manager(StandIn):
     """The callback of a resource manager that is far away."""
 
-    def __init__(self, tray: Tray, answered: frozenset[str], answer_s: float) -> None:
-        self._tray = tray
+    def __init__(self, channel: Channel, answered: frozenset[str], answer_s: float) -> None:
+        self._channel = channel
         self._answered = answered
         self._answer_s = answer_s
         self._numbers = count(1)
@@ -72,21 +72,21 @@ class Manager(StandIn):
         return method in self._answered
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        self._tray.put("update_allocation", response)
+        self._channel.put("update_allocation", response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        self._tray.put("update_application", response)
+        self._channel.put("update_application", response)
 
     def update_node(self, response: si.NodeResponse) -> None:
-        self._tray.put("update_node", response)
+        self._channel.put("update_node", response)
 
     def update_container_scheduling_state(
         self, request: si.UpdateContainerSchedulingStateRequest
     ) -> None:
-        self._tray.put("update_container_scheduling_state", request)
+        self._channel.put("update_container_scheduling_state", request)
 
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
-        self._tray.put("send_event", events)
+        self._channel.put("send_event", events)
 
     def predicates(self, args: si.PredicatesArgs) -> str | None:
         answer = self._ask("predicates", args)
@@ -109,7 +109,7 @@ class Manager(StandIn):
     def _ask(self, kind: str, question: object) -> Answer:
         number, waiting = next(self._numbers), Future[Answer]()
         self._asked[number] = waiting
-        self._tray.put(kind, Question(number, question))
+        self._channel.put(kind, Question(number, question))
         try:
             return waiting.result(self._answer_s)
         except TimeoutError:
@@ -149,9 +149,9 @@ class HostedCore(SchedulerCore):
 class Seat:
     """A resource manager of a portal."""
 
-    def __init__(self, rm_id: str, tray: Tray, manager: Manager) -> None:
+    def __init__(self, rm_id: str, channel: Channel, manager: Manager) -> None:
         self.rm_id: Final = rm_id
-        self.tray: Final = tray
+        self.channel: Final = channel
         self.manager: Final = manager
         self.turn: Final = asyncio.Lock()
         self.taken = 0
@@ -161,12 +161,12 @@ class Seat:
 class Follower:
     """Takes down what becomes true, for the read side of a portal."""
 
-    def __init__(self, tray: Tray) -> None:
-        self.tray: Final = tray
+    def __init__(self, channel: Channel) -> None:
+        self.channel: Final = channel
         self.address = ""
 
     def hear(self, message: Message) -> None:
-        self.tray.put(type(message).__name__, encode(message))
+        self.channel.put(type(message).__name__, encode(message))
 
 
 class Host:
@@ -190,10 +190,10 @@ class Host:
         self._life = os.urandom(8).hex()
         self._numbers = count(1)
         self._seats: dict[str, Seat] = {}
-        """By the name of the tray, as the next ones."""
+        """By the name of the channel, as the next ones."""
         self._followers: dict[str, Follower] = {}
         self._given_up: set[str] = set()
-        """Trays of portals that were silent for too long."""
+        """Channels of portals that were silent for too long."""
         self._by_manager: dict[str, str] = {}
         self._configuring = asyncio.Lock()
         self._is_configured = False
@@ -224,15 +224,15 @@ class Host:
     async def register(
         self, request: si.RegisterResourceManagerRequest, answered: frozenset[str]
     ) -> str:
-        """Register a manager whose callback answers these questions; return its tray."""
+        """Register a manager whose callback answers these questions; return its channel."""
         self._watch()
         rm_id = request.rm_id
         former = self._seats.get(self._by_manager.get(rm_id, ""))
         if former is not None:
-            former.tray.lift()
-        tray = Tray(asyncio.get_running_loop())
+            former.channel.lift()
+        channel = Channel(asyncio.get_running_loop())
         answer_s = self._core.topology.settings.predicate_timeout_ns / 1e9
-        seat = Seat(rm_id, tray, Manager(tray, answered, answer_s))
+        seat = Seat(rm_id, channel, Manager(channel, answered, answer_s))
         register = self._core.register_resource_manager
         await asyncio.to_thread(register, request, seat.manager)
         self._leave(rm_id)
@@ -240,7 +240,7 @@ class Host:
         self._seats[name], self._by_manager[rm_id] = seat, name
         return name
 
-    async def say(self, name: str, first: int, requests: tuple[Request, ...]) -> None:
+    async def deliver(self, name: str, first: int, requests: tuple[Request, ...]) -> None:
         """Take requests in order, numbered from the first one; pass over those that it has."""
         seat = self._seat(name)
         async with seat.turn:
@@ -290,7 +290,7 @@ class Host:
     def _leave(self, rm_id: str) -> None:
         seat = self._seats.pop(self._by_manager.pop(rm_id, ""), None)
         if seat is not None:
-            seat.tray.close()
+            seat.channel.close()
 
     def _seat(self, name: str) -> Seat:
         seat = self._seats.get(name)
@@ -301,42 +301,44 @@ class Host:
     def _why_gone(self, name: str) -> CoreError:
         if name.startswith(self._life) and name not in self._given_up:
             return UnknownResourceManager("it has left, or has registered with another portal")
-        return TrayGone("the core of this partition was started again")
+        return ChannelGone("the core of this partition was started again")
 
     def _tell_handled(self, rm_id: str, number: int) -> None:
         """Called on a thread of the core."""
         seat = self._seats.get(self._by_manager.get(rm_id, ""))
         if seat is not None:
-            seat.tray.put(HANDLED, number, waits=False)
+            seat.channel.put(HANDLED, number, waits=False)
 
     # -- what portals hear
 
-    async def hear(self, name: str, acknowledged: int) -> tuple[Entry, ...]:
+    async def entries(self, name: str, acknowledged: int) -> tuple[Entry, ...]:
         """Wait for what comes after this number, for a while."""
-        tray = self._followers[name].tray if name in self._followers else self._seat(name).tray
-        return tuple(await tray.take(acknowledged, POLL_S))
+        channel = (
+            self._followers[name].channel if name in self._followers else self._seat(name).channel
+        )
+        return tuple(await channel.take(acknowledged, POLL_S))
 
     async def follow(self) -> str:
-        """Return a tray at which everything comes that becomes true, and first how it stands."""
+        """Return a channel at which everything comes that becomes true, and first how it stands."""
         self._watch()
-        follower = Follower(Tray(asyncio.get_running_loop()))
+        follower = Follower(Channel(asyncio.get_running_loop()))
         follower.address = await asyncio.to_thread(self._core.follow, follower)
         name = self._name()
         self._followers[name] = follower
         return name
 
-    async def told(self, name: str) -> int:
-        """Return the number of the entry up to which this tray tells all that is true now."""
+    async def last_entry(self, name: str) -> int:
+        """Return the number of the entry up to which this channel has all that is true now."""
         await asyncio.to_thread(self._core.catch_up)
         follower = self._followers.get(name)
         if follower is None:
             raise self._why_gone(name)
-        return follower.tray.last
+        return follower.channel.last
 
     async def unfollow(self, name: str) -> None:
         follower = self._followers.pop(name, None)
         if follower is not None:
-            follower.tray.close()
+            follower.channel.close()
             self._core.unfollow(follower.address)
 
     def _name(self) -> str:
@@ -371,10 +373,10 @@ class Host:
         while True:
             await asyncio.sleep(1.0)
             long_ago = time.monotonic() - SILENT_S
-            for name in [it for it, seat in self._seats.items() if seat.tray.heard_s < long_ago]:
+            for name in [it for it, seat in self._seats.items() if seat.channel.asked_s < long_ago]:
                 self._given_up.add(name)
                 await self.lose(name)
-            silent = [it for it, to in self._followers.items() if to.tray.heard_s < long_ago]
+            silent = [it for it, to in self._followers.items() if to.channel.asked_s < long_ago]
             for name in silent:
                 self._given_up.add(name)
                 await self.unfollow(name)

@@ -1,7 +1,8 @@
 """The portal of a cluster: to the parts of a service it is a core, of all partitions.
 
-It keeps nothing that must outlive it. Each resource manager has an envoy to each partition that its
-configuration has; who registers again, here or at another portal, begins anew, as with any core.
+It keeps nothing that must outlive it. Each resource manager has a channel to each partition that
+its configuration has; one that registers again, here or at another portal, begins anew, as with
+any core.
 """
 
 import os
@@ -31,7 +32,7 @@ from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import Feed
 from yunikorn_actors.service.cluster.cluster_follower import Following
-from yunikorn_actors.service.cluster.manager_channel import Envoy, Far, reach
+from yunikorn_actors.service.cluster.manager_channel import Far, ManagerChannel, reach
 from yunikorn_actors.service.cluster.merge import merged
 from yunikorn_actors.service.cluster.partition_host import BEGINNING
 from yunikorn_actors.service.cluster.split import Request, config_for, names_in, split
@@ -59,7 +60,7 @@ class ClusterCore:
         self._hosts: Mapping[str, Far] = {}
         self._lock = threading.RLock()
         """Guards the next two, and the state."""
-        self._managers: dict[str, dict[str, Envoy]] = {}
+        self._managers: dict[str, dict[str, ManagerChannel]] = {}
         """By resource manager and partition."""
         self._followings: dict[str, Following] = {}
         self._state = "new"
@@ -89,11 +90,16 @@ class ClusterCore:
             following.end()
         for tell in tuple(self.when_over):
             tell()
-        self._end_envoys((it for envoys in managers.values() for it in envoys.values()), timeout)
+        self._end_manager_channels(
+            (it for manager_channels in managers.values() for it in manager_channels.values()),
+            timeout,
+        )
         self._crew.shutdown(wait=False, cancel_futures=True)
 
-    def _end_envoys(self, envoys: Iterable[Envoy], timeout: float | None = None) -> None:
-        losing = [self._crew.submit(_lose, it) for it in envoys]
+    def _end_manager_channels(
+        self, manager_channels: Iterable[ManagerChannel], timeout: float | None = None
+    ) -> None:
+        losing = [self._crew.submit(_lose, it) for it in manager_channels]
         for it in losing:
             with suppress(TimeoutError):
                 it.result(timeout)
@@ -118,7 +124,11 @@ class ClusterCore:
     def is_settled(self) -> bool:
         """Whether every request has been handled."""
         with self._lock:
-            return all(it.is_quiet for envoys in self._managers.values() for it in envoys.values())
+            return all(
+                it.is_quiet
+                for manager_channels in self._managers.values()
+                for it in manager_channels.values()
+            )
 
     def check_running(self) -> None:
         if self._state != "running":
@@ -135,8 +145,8 @@ class ClusterCore:
         si.check_form(request, si.RegisterResourceManagerRequest)
         self.check_running()
         turn = threading.Lock()
-        envoys = {
-            partition: Envoy(
+        manager_channels = {
+            partition: ManagerChannel(
                 partition,
                 self._hosts[partition],
                 replace(request, config=config),
@@ -149,38 +159,38 @@ class ClusterCore:
         for former in self._leave(request.rm_id):
             former.leave_to_another(_left(request.rm_id))
         try:
-            self._on_all(lambda partition: envoys[partition].open(), envoys)
+            self._on_all(lambda partition: manager_channels[partition].open(), manager_channels)
         except CoreError:
-            for partition in envoys:
+            for partition in manager_channels:
                 with suppress(CoreError):
                     self._hosts[partition].call("unregister", request.rm_id)
             raise
         with self._lock:
-            self._managers[request.rm_id] = envoys
-        for envoy in envoys.values():
-            envoy.start()
+            self._managers[request.rm_id] = manager_channels
+        for manager_channel in manager_channels.values():
+            manager_channel.start()
         return si.RegisterResourceManagerResponse()
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Make asks, report and release; `update_allocation` of the callback answers."""
-        self._say(request, si.AllocationRequest)
+        self._send(request, si.AllocationRequest)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Add and remove applications; `update_application` of the callback answers."""
-        self._say(request, si.ApplicationRequest)
+        self._send(request, si.ApplicationRequest)
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Add, change, drain and remove nodes; `update_node` of the callback answers."""
-        self._say(request, si.NodeRequest)
+        self._send(request, si.NodeRequest)
 
-    def _say(self, request: Request, kind: type[Request]) -> None:
+    def _send(self, request: Request, kind: type[Request]) -> None:
         si.check_form(request, kind)
         self.check_running()
-        envoys = self._envoys(request.rm_id)
-        for envoy in envoys.values():
-            envoy.check()
-        for partition, part in split(request, envoys).items():
-            envoys[partition].say(part)
+        manager_channels = self._manager_channels(request.rm_id)
+        for manager_channel in manager_channels.values():
+            manager_channel.check()
+        for partition, part in split(request, manager_channels).items():
+            manager_channels[partition].send(part)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload the configuration of each partition; none may come or go."""
@@ -189,10 +199,16 @@ class ClusterCore:
         if not request.rm_id:
             self.administer(request.config)
             return
-        configs, envoys = self._configs(request.config), self._envoys(request.rm_id)
-        if configs.keys() != envoys.keys():
-            raise Refused(_other_partitions(envoys, configs))
-        self._on_all(lambda it: envoys[it].configure(replace(request, config=configs[it])), envoys)
+        configs, manager_channels = (
+            self._configs(request.config),
+            self._manager_channels(request.rm_id),
+        )
+        if configs.keys() != manager_channels.keys():
+            raise Refused(_other_partitions(manager_channels, configs))
+        self._on_all(
+            lambda it: manager_channels[it].configure(replace(request, config=configs[it])),
+            manager_channels,
+        )
 
     def administer(self, text: str, by: str = "") -> None:
         """Take the configuration of the administrator; where one core refuses it, none has it."""
@@ -224,38 +240,38 @@ class ClusterCore:
 
     def resource_manager_lost(self, rm_id: str) -> None:
         """Suspend its partitions: its work goes on, nothing is decided until it registers again."""
-        self._envoys(rm_id)
-        for envoy in self._leave(rm_id):
-            envoy.end(_left(rm_id))
-            self._crew.submit(_lose, envoy)
+        self._manager_channels(rm_id)
+        for manager_channel in self._leave(rm_id):
+            manager_channel.end(_left(rm_id))
+            self._crew.submit(_lose, manager_channel)
 
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager, registered or lost."""
-        for envoy in self._leave(rm_id):
-            envoy.end(_left(rm_id))
+        for manager_channel in self._leave(rm_id):
+            manager_channel.end(_left(rm_id))
         for host in self._hosts.values():
             self._crew.submit(host.call, "unregister", rm_id)
 
-    def _leave(self, rm_id: str) -> tuple[Envoy, ...]:
+    def _leave(self, rm_id: str) -> tuple[ManagerChannel, ...]:
         with self._lock:
             return tuple(self._managers.pop(rm_id, {}).values())
 
-    def _envoys(self, rm_id: str) -> Mapping[str, Envoy]:
+    def _manager_channels(self, rm_id: str) -> Mapping[str, ManagerChannel]:
         with self._lock:
-            envoys = self._managers.get(rm_id)
-        if envoys is None:
+            manager_channels = self._managers.get(rm_id)
+        if manager_channels is None:
             raise _left(rm_id)
-        return envoys
+        return manager_channels
 
     def has_room(self, rm_id: str) -> bool:
         with self._lock:
-            envoys = self._managers.get(rm_id, {})
-        return not any(it.backlog.is_full for it in envoys.values())
+            manager_channels = self._managers.get(rm_id, {})
+        return not any(it.backlog.is_full for it in manager_channels.values())
 
     def when_room(self, rm_id: str, call: Callable[[], None]) -> None:
         with self._lock:
-            envoys = self._managers.get(rm_id, {})
-        full = next((it for it in envoys.values() if it.backlog.is_full), None)
+            manager_channels = self._managers.get(rm_id, {})
+        full = next((it for it in manager_channels.values() if it.backlog.is_full), None)
         if full is None:
             call()
         else:
@@ -347,11 +363,11 @@ class ClusterCore:
         return [it.result() for it in under_way]
 
 
-def _lose(envoy: Envoy) -> None:
+def _lose(manager_channel: ManagerChannel) -> None:
     """A host that is away begins anew, and then has nobody to be lost."""
-    envoy.end(CoreStopped("the portal was stopped"))
+    manager_channel.end(CoreStopped("the portal was stopped"))
     with suppress(CoreError):
-        envoy.lose()
+        manager_channel.lose()
 
 
 def _left(rm_id: str) -> UnknownResourceManager:

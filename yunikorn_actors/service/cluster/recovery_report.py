@@ -47,7 +47,7 @@ class Running:
     """An allocation that the manager has, or will have as soon as it hears of it."""
 
     item: si.Allocation
-    is_told: bool
+    is_notified: bool
     """Whether it needs no announcement any more."""
     asked_back: si.TerminationType | None = None
 
@@ -67,10 +67,10 @@ class End:
     """Whether a core that has died may have handled it, and taken its answer along."""
 
 
-class Holdings:
+class RecoveryReport:
     def __init__(self, rm_id: str) -> None:
         self._rm_id = rm_id
-        self.said_count = 0
+        self.sent_count = 0
         """Requests of this registration, the report included."""
         self.repeated_ends = 0
         """Those with which the last report begins."""
@@ -84,7 +84,7 @@ class Holdings:
         """By application, then by UUID; by the key where the manager gave no UUID."""
         self._foreign: dict[str, si.Allocation] = {}
         self._ends: deque[End] = deque()
-        self._said_at: dict[tuple[str, ...], int] = {}
+        self._sent_at: dict[tuple[str, ...], int] = {}
         """Which request brought a node, an application or an ask, while an end is awaited."""
         self._due: Counter[tuple[str, str]] = Counter()
         """Answers that the manager waits for, by kind and id of node or application."""
@@ -94,21 +94,21 @@ class Holdings:
 
     # -- what is sent
 
-    def say(self, request: Request) -> None:
+    def sent(self, request: Request) -> None:
         """Note a request on its way to the core."""
-        self.said_count += 1
-        _SAID[type(request)](self, request)
+        self.sent_count += 1
+        _SENT[type(request)](self, request)
 
-    def _say_nodes(self, request: si.NodeRequest) -> None:
+    def _sent_nodes(self, request: si.NodeRequest) -> None:
         for info in request.nodes:
             known = self._nodes.get(info.node_id)
             if info.action in _CREATES:
                 self._due[NODE, info.node_id] += 1
-                self._said_at[NODE, info.node_id] = self.said_count
+                self._sent_at[NODE, info.node_id] = self.sent_count
                 if known is None:
                     self._nodes[info.node_id] = replace(info, existing_allocations=())
                     for item in info.existing_allocations:
-                        self._report(replace(item, node_id=info.node_id), is_told=True)
+                        self._report(replace(item, node_id=info.node_id), is_notified=True)
             elif known is not None and info.action is si.ActionFromRM.DECOMISSION:
                 del self._nodes[info.node_id]
                 self._accepted.discard((NODE, info.node_id))
@@ -116,10 +116,10 @@ class Holdings:
             elif known is not None:
                 self._nodes[info.node_id] = _changed(known, info)
 
-    def _say_applications(self, request: si.ApplicationRequest) -> None:
+    def _sent_applications(self, request: si.ApplicationRequest) -> None:
         for added in request.new:
             self._due[APPLICATION, added.application_id] += 1
-            self._said_at[APPLICATION, added.application_id] = self.said_count
+            self._sent_at[APPLICATION, added.application_id] = self.sent_count
             self._applications.setdefault(added.application_id, added)
         for removed in request.remove:
             self._drop_application(removed.application_id)
@@ -132,14 +132,14 @@ class Holdings:
         self._states.pop(application_id, None)
         self._withdraw(application_id, "")
 
-    def _say_allocations(self, request: si.AllocationRequest) -> None:
+    def _sent_allocations(self, request: si.AllocationRequest) -> None:
         for ask in request.asks:
             self._ask(ask)
         for item in request.allocations:
             if TAG_FOREIGN in item.allocation_tags:
                 self._foreign[item.allocation_key] = item
             elif item.node_id:
-                self._report(item, is_told=False)
+                self._report(item, is_notified=False)
             else:
                 self._ask(item)
         if request.releases is not None:
@@ -152,13 +152,13 @@ class Holdings:
         key = (ask.application_id, ask.allocation_key)
         if key not in self._asks:
             self._given.pop(key, None)
-            self._said_at[ASK, *key] = self.said_count
+            self._sent_at[ASK, *key] = self.sent_count
         self._asks[key] = ask
 
-    def _report(self, item: si.Allocation, *, is_told: bool) -> None:
+    def _report(self, item: si.Allocation, *, is_notified: bool) -> None:
         known = self._find(item)
         if known is None:
-            self._add(Running(item, is_told))
+            self._add(Running(item, is_notified))
         else:
             known.item = replace(item, uuid=item.uuid or known.item.uuid)
 
@@ -199,7 +199,7 @@ class Holdings:
         of_ask: bool = False,
         takes: bool = True,
     ) -> None:
-        end = End(self.said_count, request, covers, of_ask)
+        end = End(self.sent_count, request, covers, of_ask)
         if takes:
             end.leaving = [it for it in self._all_running() if covers(it.item)]
             for it in end.leaving:
@@ -213,24 +213,24 @@ class Holdings:
 
         What has ended in a core that died, and whose end was never announced, is announced now.
         """
-        untold: list[si.AllocationRelease] = []
+        unnotified: list[si.AllocationRelease] = []
         while self._ends and self._ends[0].number <= number:
             end = self._ends.popleft()
             for it in end.leaving:
                 if end.is_repeated and it.asked_back is None:
-                    untold.append(_ended(it.item))
+                    unnotified.append(_ended(it.item))
                 elif end.of_ask:
                     self._add(it)
         if not self._ends:
-            self._said_at.clear()
-        return si.AllocationResponse(released=tuple(untold)) if untold else None
+            self._sent_at.clear()
+        return si.AllocationResponse(released=tuple(unnotified)) if unnotified else None
 
     def news(self, response: R) -> R | None:
         """Return what the manager has not heard yet; None if that is nothing."""
-        found: R | None = _HEARD[type(response)](self, response)
+        found: R | None = _RECEIVED[type(response)](self, response)
         return found
 
-    def _hear_nodes(self, response: si.NodeResponse) -> si.NodeResponse | None:
+    def _received_nodes(self, response: si.NodeResponse) -> si.NodeResponse | None:
         accepted = [it for it in response.accepted if self._is_due(NODE, it.node_id)]
         self._accepted.update((NODE, it.node_id) for it in accepted)
         for it in response.rejected:
@@ -238,7 +238,7 @@ class Holdings:
                 self._nodes.pop(it.node_id, None)
         return _left(response, accepted=accepted)
 
-    def _hear_applications(self, response: si.ApplicationResponse) -> Response | None:
+    def _received_applications(self, response: si.ApplicationResponse) -> Response | None:
         accepted = [it for it in response.accepted if self._is_due(APPLICATION, it.application_id)]
         self._accepted.update((APPLICATION, it.application_id) for it in accepted)
         for it in response.rejected:
@@ -274,7 +274,7 @@ class Holdings:
             del self._due[kind, name]
         return due > 0
 
-    def _hear_allocations(self, response: si.AllocationResponse) -> Response | None:
+    def _received_allocations(self, response: si.AllocationResponse) -> Response | None:
         new = [it for it in response.new if self._is_new(it)]
         released = [it for it in response.released if self._is_end(it)]
         for withdrawn in response.released_asks:
@@ -286,7 +286,7 @@ class Holdings:
             own = self._running.get(key[0], {})
             # A report has the manager's UUID; what was announced under this key is no report.
             reports = (
-                it for it in own.values() if it.item.allocation_key == key[1] and not it.is_told
+                it for it in own.values() if it.item.allocation_key == key[1] and not it.is_notified
             )
             known = own.get(key[1]) or next(reports, None)
             if known is not None and not was_ask:
@@ -296,11 +296,11 @@ class Holdings:
     def _is_new(self, item: si.Allocation) -> bool:
         known = self._find(item)
         if known is not None:
-            was_told, known.is_told = known.is_told, True
+            was_notified, known.is_notified = known.is_notified, True
             self._remove(known)
             known.item = item
             self._add(known)
-            return not was_told
+            return not was_notified
         if any(_is(it, item) for end in self._ends for it in end.leaving):
             return False
         key = (item.application_id, item.allocation_key)
@@ -309,7 +309,7 @@ class Holdings:
         if ask is None or self._given[key] >= getattr(ask, "max_allocations", 1):
             self._asks.pop(key, None)
             del self._given[key]
-        running = Running(item, is_told=True)
+        running = Running(item, is_notified=True)
         since = self._since(item)
         end = next((it for it in self._ends if it.number >= since and it.covers(item)), None)
         if end is None:
@@ -325,7 +325,7 @@ class Holdings:
             (APPLICATION, item.application_id),
             (ASK, item.application_id, item.allocation_key),
         )
-        return max(self._said_at.get(it, 0) for it in brought)
+        return max(self._sent_at.get(it, 0) for it in brought)
 
     def _is_end(self, release: si.AllocationRelease) -> bool:
         """Whether the manager has something that this release is about, and has not heard it."""
@@ -356,13 +356,13 @@ class Holdings:
             parts.append(end.request)
             end.number, end.is_repeated = len(parts), True
         self.repeated_ends = len(parts)
-        self._said_at.clear()
+        self._sent_at.clear()
         self._due = Counter(it for it in self._due if it[1] in self._things(it[0]))
         on_node: dict[str, list[si.Allocation]] = {}
         reported: list[si.Allocation] = []
         for it in self._all_running():
             # What was reported in a list is answered: it is announced, or rejected in that form.
-            own = on_node.setdefault(it.item.node_id, []) if it.is_told else reported
+            own = on_node.setdefault(it.item.node_id, []) if it.is_notified else reported
             own.append(it.item)
         asks = [it for it in self._asks.values() if isinstance(it, si.AllocationAsk)]
         later = [it for it in self._asks.values() if isinstance(it, si.Allocation)]
@@ -379,7 +379,7 @@ class Holdings:
             for it in _pieces(foreign + reported + later)
         )
         parts += (si.AllocationRequest(asks=it, rm_id=rm_id) for it in _pieces(asks))
-        self.said_count = len(parts)
+        self.sent_count = len(parts)
         return parts
 
     def _things(self, kind: str) -> dict[str, Any]:
@@ -476,13 +476,13 @@ def _pieces(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
         yield tuple(items[start : start + PIECE])
 
 
-_SAID: Final[dict[type, Callable[[Holdings, Any], None]]] = {
-    si.AllocationRequest: Holdings._say_allocations,
-    si.ApplicationRequest: Holdings._say_applications,
-    si.NodeRequest: Holdings._say_nodes,
+_SENT: Final[dict[type, Callable[[RecoveryReport, Any], None]]] = {
+    si.AllocationRequest: RecoveryReport._sent_allocations,
+    si.ApplicationRequest: RecoveryReport._sent_applications,
+    si.NodeRequest: RecoveryReport._sent_nodes,
 }
-_HEARD: Final[dict[type, Callable[[Holdings, Any], Any]]] = {
-    si.AllocationResponse: Holdings._hear_allocations,
-    si.ApplicationResponse: Holdings._hear_applications,
-    si.NodeResponse: Holdings._hear_nodes,
+_RECEIVED: Final[dict[type, Callable[[RecoveryReport, Any], Any]]] = {
+    si.AllocationResponse: RecoveryReport._received_allocations,
+    si.ApplicationResponse: RecoveryReport._received_applications,
+    si.NodeResponse: RecoveryReport._received_nodes,
 }

@@ -7,7 +7,7 @@ from hosting import application, ask, node, release, remove
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.service.cluster.recovery_report import Holdings, Request
+from yunikorn_actors.service.cluster.recovery_report import RecoveryReport, Request
 from yunikorn_actors.values.tags import NODE_PARTITION
 
 TYPES = si.TerminationType
@@ -33,16 +33,16 @@ def ended(uuid: str, type_: TYPES = TYPES.STOPPED_BY_RM, key: str = "") -> si.Al
     return si.AllocationResponse(released=(gone,))
 
 
-def with_one() -> Holdings:
+def with_one() -> RecoveryReport:
     """A node and an application that were accepted, and one ask that was placed."""
-    holdings = Holdings("rm-1")
+    report = RecoveryReport("rm-1")
     for request in (node("p", "n1"), application("p", "app"), ask("p", "app", "one")):
-        holdings.say(request)
-    assert holdings.news(accepted_node("n1"))
-    assert holdings.news(accepted_application("app"))
-    assert holdings.news(placed("one", "u1"))
-    holdings.handled(3)
-    return holdings
+        report.sent(request)
+    assert report.news(accepted_node("n1"))
+    assert report.news(accepted_application("app"))
+    assert report.news(placed("one", "u1"))
+    report.handled(3)
+    return report
 
 
 def told(requests: Iterable[Request]) -> list[str]:
@@ -101,152 +101,152 @@ NEXT_LIVES = {
 @pytest.mark.parametrize("what", NEXT_LIVES)
 def test_an_end_does_not_mean_what_the_next_life_of_its_name_is_given(what: str) -> None:
     """Whether the end has been handled is known only behind the announcement."""
-    holdings = with_one()
+    report = with_one()
     for request in NEXT_LIVES[what]:
-        holdings.say(request)
+        report.sent(request)
     if what == "application":
-        assert holdings.news(accepted_application("app"))
+        assert report.news(accepted_application("app"))
     if what == "node":
-        assert holdings.news(accepted_node("n1"))
-    assert holdings.news(placed("new", "u2"))
-    assert holdings.handled(holdings.said_count) is None
-    assert "u2" in told(holdings.recover())[1]
-    assert holdings.news(ended("u2", key="new"))
+        assert report.news(accepted_node("n1"))
+    assert report.news(placed("new", "u2"))
+    assert report.handled(report.sent_count) is None
+    assert "u2" in told(report.recover())[1]
+    assert report.news(ended("u2", key="new"))
 
 
 def test_applications_come_before_nodes_and_asks_after() -> None:
-    holdings = with_one()
-    holdings.say(ask("p", "app", "two"))
-    assert ["add app", "CREATE n1 u1", "ask two"] == told(holdings.recover())
-    assert 3 == holdings.said_count
+    report = with_one()
+    report.sent(ask("p", "app", "two"))
+    assert ["add app", "CREATE n1 u1", "ask two"] == told(report.recover())
+    assert 3 == report.sent_count
 
 
 def test_answers_that_were_heard_are_no_news() -> None:
-    holdings = with_one()
-    holdings.recover()
-    assert holdings.news(accepted_node("n1")) is None
-    assert holdings.news(accepted_application("app")) is None
-    assert holdings.news(placed("one", "u1")) is None
+    report = with_one()
+    report.recover()
+    assert report.news(accepted_node("n1")) is None
+    assert report.news(accepted_application("app")) is None
+    assert report.news(placed("one", "u1")) is None
 
 
 def test_answers_that_were_not_heard_are_news_once() -> None:
-    holdings = Holdings("rm-1")
-    holdings.say(node("p", "n1"))
-    holdings.say(application("p", "app"))
-    holdings.say(ask("p", "app", "one"))
-    holdings.recover()
+    report = RecoveryReport("rm-1")
+    report.sent(node("p", "n1"))
+    report.sent(application("p", "app"))
+    report.sent(ask("p", "app", "one"))
+    report.recover()
     for answer in (accepted_node("n1"), accepted_application("app"), placed("one", "u1")):
-        assert answer == holdings.news(answer)
-        assert holdings.news(answer) is None
+        assert answer == report.news(answer)
+        assert report.news(answer) is None
 
 
 def test_a_refusal_is_news_and_is_reported_no_more() -> None:
-    holdings = Holdings("rm-1")
-    holdings.say(node("p", "n1"))
-    holdings.say(application("p", "app"))
+    report = RecoveryReport("rm-1")
+    report.sent(node("p", "n1"))
+    report.sent(application("p", "app"))
     no_node = si.NodeResponse(rejected=(si.RejectedNode(node_id="n1"),))
     no_app = si.ApplicationResponse(rejected=(si.RejectedApplication(application_id="app"),))
-    assert (no_node, no_app) == (holdings.news(no_node), holdings.news(no_app))
-    assert [] == holdings.recover()
+    assert (no_node, no_app) == (report.news(no_node), report.news(no_app))
+    assert [] == report.recover()
 
 
 def test_a_second_one_of_a_name_is_refused_and_the_first_one_stays() -> None:
-    holdings = with_one()
-    holdings.say(application("p", "app"))
+    report = with_one()
+    report.sent(application("p", "app"))
     refused = si.ApplicationResponse(rejected=(si.RejectedApplication(application_id="app"),))
-    assert refused == holdings.news(refused)
-    assert ["add app", "CREATE n1 u1"] == told(holdings.recover())
+    assert refused == report.news(refused)
+    assert ["add app", "CREATE n1 u1"] == told(report.recover())
 
 
 def test_a_no_to_one_brought_twice_is_not_about_the_next_life() -> None:
-    holdings = with_one()
+    report = with_one()
     drop = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DECOMISSION)
     gone = si.NodeRequest(nodes=(drop,), rm_id="rm-1")
     for request in (node("p", "n1"), gone, node("p", "n1")):
-        holdings.say(request)
+        report.sent(request)
     for request in (application("p", "app"), remove("p", "app"), application("p", "app")):
-        holdings.say(request)
+        report.sent(request)
     # These are the answers to the second ones; those to the third are under way.
-    holdings.news(si.NodeResponse(rejected=(si.RejectedNode(node_id="n1"),)))
+    report.news(si.NodeResponse(rejected=(si.RejectedNode(node_id="n1"),)))
     no_app = si.RejectedApplication(application_id="app")
-    holdings.news(si.ApplicationResponse(rejected=(no_app,)))
-    assert holdings.news(accepted_node("n1"))
-    assert holdings.news(accepted_application("app"))
-    holdings.handled(holdings.said_count)
-    assert told(holdings.recover()) == ["add app", "CREATE n1"]
+    report.news(si.ApplicationResponse(rejected=(no_app,)))
+    assert report.news(accepted_node("n1"))
+    assert report.news(accepted_application("app"))
+    report.handled(report.sent_count)
+    assert told(report.recover()) == ["add app", "CREATE n1"]
 
 
 def test_a_release_that_may_have_been_handled_is_said_first_and_told_in_any_case() -> None:
-    holdings = with_one()
-    holdings.say(release("p", "app", "u1"))
-    assert ["release u1", "add app", "CREATE n1"] == told(holdings.recover())
+    report = with_one()
+    report.sent(release("p", "app", "u1"))
+    assert ["release u1", "add app", "CREATE n1"] == told(report.recover())
     # The core that died had handled it, so this one does not know of it.
-    untold = holdings.handled(3)
-    assert untold is not None
-    assert ["u1"] == [it.uuid for it in untold.released]
-    assert holdings.handled(3) is None
-    assert ["add app", "CREATE n1"] == told(holdings.recover())
+    unnotified = report.handled(3)
+    assert unnotified is not None
+    assert ["u1"] == [it.uuid for it in unnotified.released]
+    assert report.handled(3) is None
+    assert ["add app", "CREATE n1"] == told(report.recover())
 
 
 def test_a_release_that_is_told_is_told_once() -> None:
-    holdings = with_one()
-    holdings.say(release("p", "app", "u1"))
-    holdings.recover()
-    assert holdings.news(ended("u1")) == ended("u1")
-    assert holdings.handled(3) is None
-    assert holdings.news(ended("u1")) is None
+    report = with_one()
+    report.sent(release("p", "app", "u1"))
+    report.recover()
+    assert report.news(ended("u1")) == ended("u1")
+    assert report.handled(3) is None
+    assert report.news(ended("u1")) is None
 
 
 def test_what_is_announced_again_while_its_release_is_on_its_way_is_no_news() -> None:
-    holdings = with_one()
-    holdings.say(release("p", "app", "u1"))
-    assert holdings.news(placed("one", "u1")) is None
+    report = with_one()
+    report.sent(release("p", "app", "u1"))
+    assert report.news(placed("one", "u1")) is None
 
 
 def test_a_release_that_was_handled_without_an_answer_needs_none() -> None:
-    holdings = with_one()
-    assert holdings.news(ended("u1", TYPES.TIMEOUT))
-    holdings.say(release("p", "app", "u1"))
-    assert holdings.handled(4) is None
-    assert ["add app", "CREATE n1"] == told(holdings.recover())
+    report = with_one()
+    assert report.news(ended("u1", TYPES.TIMEOUT))
+    report.sent(release("p", "app", "u1"))
+    assert report.handled(4) is None
+    assert ["add app", "CREATE n1"] == told(report.recover())
 
 
 def test_what_is_asked_back_runs_until_that_is_confirmed() -> None:
-    holdings = with_one()
+    report = with_one()
     asked_back = ended("u1", TYPES.PREEMPTED_BY_SCHEDULER)
-    assert asked_back == holdings.news(asked_back)
-    assert ["add app", "CREATE n1 u1"] == told(holdings.recover())
-    assert holdings.news(asked_back) is None
-    holdings.say(release("p", "app", "u1"))
-    assert ["release u1", "add app", "CREATE n1"] == told(holdings.recover())
+    assert asked_back == report.news(asked_back)
+    assert ["add app", "CREATE n1 u1"] == told(report.recover())
+    assert report.news(asked_back) is None
+    report.sent(release("p", "app", "u1"))
+    assert ["release u1", "add app", "CREATE n1"] == told(report.recover())
     # Nobody is told of what he confirms.
-    assert holdings.handled(1) is None
+    assert report.handled(1) is None
 
 
 def test_a_removal_comes_before_a_new_life_of_the_same_name() -> None:
-    holdings = with_one()
-    holdings.say(remove("p", "app"))
-    holdings.say(application("p", "app"))
-    holdings.say(ask("p", "app", "one"))
-    assert ["remove app", "add app", "CREATE n1", "ask one"] == told(holdings.recover())
-    untold = holdings.handled(1)
-    assert untold is not None
-    assert ["u1"] == [it.uuid for it in untold.released]
-    assert holdings.news(accepted_application("app"))
-    assert holdings.news(placed("one", "u2"))
+    report = with_one()
+    report.sent(remove("p", "app"))
+    report.sent(application("p", "app"))
+    report.sent(ask("p", "app", "one"))
+    assert ["remove app", "add app", "CREATE n1", "ask one"] == told(report.recover())
+    unnotified = report.handled(1)
+    assert unnotified is not None
+    assert ["u1"] == [it.uuid for it in unnotified.released]
+    assert report.news(accepted_application("app"))
+    assert report.news(placed("one", "u2"))
 
 
 def test_a_node_that_goes_takes_its_work_along() -> None:
-    holdings = with_one()
+    report = with_one()
     gone = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DECOMISSION)
-    holdings.say(si.NodeRequest(nodes=(gone,), rm_id="rm-1"))
-    assert holdings.news(ended("u1", TYPES.UNKNOWN_TERMINATION_TYPE))
-    assert ["DECOMISSION n1", "add app"] == told(holdings.recover())
-    assert holdings.handled(1) is None
+    report.sent(si.NodeRequest(nodes=(gone,), rm_id="rm-1"))
+    assert report.news(ended("u1", TYPES.UNKNOWN_TERMINATION_TYPE))
+    assert ["DECOMISSION n1", "add app"] == told(report.recover())
+    assert report.handled(1) is None
 
 
 def test_a_node_comes_back_as_it_was_changed() -> None:
-    holdings = with_one()
+    report = with_one()
     size = si.Resource.of({"vcore": 7})
     change = si.NodeInfo(
         node_id="n1",
@@ -255,111 +255,111 @@ def test_a_node_comes_back_as_it_was_changed() -> None:
         schedulable_resource=size,
     )
     drain = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DRAIN_NODE)
-    holdings.say(si.NodeRequest(nodes=(change, drain), rm_id="rm-1"))
-    [info] = next(it for it in holdings.recover() if isinstance(it, si.NodeRequest)).nodes
+    report.sent(si.NodeRequest(nodes=(change, drain), rm_id="rm-1"))
+    [info] = next(it for it in report.recover() if isinstance(it, si.NodeRequest)).nodes
     assert si.ActionFromRM.CREATE_DRAIN is info.action
     assert size == info.schedulable_resource
     assert {"zone": "b", NODE_PARTITION: "p"} == info.attributes
     undrain = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DRAIN_TO_SCHEDULABLE)
-    holdings.say(si.NodeRequest(nodes=(undrain,), rm_id="rm-1"))
-    assert "CREATE n1 u1" in told(holdings.recover())
+    report.sent(si.NodeRequest(nodes=(undrain,), rm_id="rm-1"))
+    assert "CREATE n1 u1" in told(report.recover())
 
 
 def test_an_ask_that_was_withdrawn_and_placed_meanwhile_ends() -> None:
-    holdings = with_one()
-    holdings.say(ask("p", "app", "two"))
+    report = with_one()
+    report.sent(ask("p", "app", "two"))
     withdrawn = si.AllocationAskRelease(application_id="app", allocation_key="two")
     parts = si.AllocationReleasesRequest(allocation_asks_to_release=(withdrawn,))
-    holdings.say(si.AllocationRequest(rm_id="rm-1", releases=parts))
-    assert holdings.news(placed("two", "u2"))
-    assert ["withdraw two", "add app", "CREATE n1 u1"] == told(holdings.recover())
-    assert holdings.news(ended("u2"))
-    assert holdings.handled(1) is None
+    report.sent(si.AllocationRequest(rm_id="rm-1", releases=parts))
+    assert report.news(placed("two", "u2"))
+    assert ["withdraw two", "add app", "CREATE n1 u1"] == told(report.recover())
+    assert report.news(ended("u2"))
+    assert report.handled(1) is None
 
 
 def test_an_ask_for_several_that_is_withdrawn_keeps_what_it_was_given() -> None:
-    holdings = with_one()
-    holdings.say(ask("p", "app", "two"))
+    report = with_one()
+    report.sent(ask("p", "app", "two"))
     withdrawn = si.AllocationAskRelease(application_id="app", allocation_key="two")
     parts = si.AllocationReleasesRequest(allocation_asks_to_release=(withdrawn,))
-    holdings.say(si.AllocationRequest(rm_id="rm-1", releases=parts))
-    assert holdings.news(placed("two", "u2"))
-    assert holdings.handled(5) is None
-    assert ["add app", "CREATE n1 u1,u2"] == told(holdings.recover())
+    report.sent(si.AllocationRequest(rm_id="rm-1", releases=parts))
+    assert report.news(placed("two", "u2"))
+    assert report.handled(5) is None
+    assert ["add app", "CREATE n1 u1,u2"] == told(report.recover())
 
 
 def test_an_ask_for_several_is_asked_for_until_all_are_there() -> None:
-    holdings = with_one()
+    report = with_one()
     [several] = ask("p", "app", "two").asks
     several = replace(several, max_allocations=2)
-    holdings.say(si.AllocationRequest(rm_id="rm-1", asks=(several,)))
-    assert holdings.news(placed("two", "u2"))
-    assert ["add app", "CREATE n1 u1,u2", "ask two"] == told(holdings.recover())
-    assert holdings.news(placed("two", "u3"))
-    assert ["add app", "CREATE n1 u1,u2,u3"] == told(holdings.recover())
+    report.sent(si.AllocationRequest(rm_id="rm-1", asks=(several,)))
+    assert report.news(placed("two", "u2"))
+    assert ["add app", "CREATE n1 u1,u2", "ask two"] == told(report.recover())
+    assert report.news(placed("two", "u3"))
+    assert ["add app", "CREATE n1 u1,u2,u3"] == told(report.recover())
 
 
 @pytest.mark.parametrize("state", ["Completed", "Failed"])
 def test_an_application_that_has_ended_is_reported_no_more(state: str) -> None:
-    holdings = with_one()
-    holdings.news(ended("u1"))
-    holdings.say(ask("p", "app", "two"))
+    report = with_one()
+    report.news(ended("u1"))
+    report.sent(ask("p", "app", "two"))
     updated = si.UpdatedApplication(application_id="app", state=state)
     response = si.ApplicationResponse(updated=(updated,))
-    assert response == holdings.news(response)
-    assert ["CREATE n1"] == told(holdings.recover())
+    assert response == report.news(response)
+    assert ["CREATE n1"] == told(report.recover())
 
 
 def test_a_state_is_told_when_it_changes() -> None:
-    holdings = with_one()
+    report = with_one()
     running = si.ApplicationResponse(
         updated=(si.UpdatedApplication(application_id="app", state="Running"),)
     )
-    assert running == holdings.news(running)
-    assert holdings.news(running) is None
+    assert running == report.news(running)
+    assert report.news(running) is None
 
 
 def test_work_without_a_uuid_is_known_by_its_key() -> None:
-    holdings = Holdings("rm-1")
+    report = RecoveryReport("rm-1")
     [info] = node("p", "n1").nodes
     run = si.Allocation(application_id="app", allocation_key="old")
-    holdings.say(application("p", "app"))
-    holdings.say(
+    report.sent(application("p", "app"))
+    report.sent(
         si.NodeRequest(
             rm_id="rm-1",
             nodes=(si.NodeInfo(node_id="n1", action=info.action, existing_allocations=(run,)),),
         )
     )
-    assert ["add app", "CREATE n1 old"] == told(holdings.recover())
-    assert holdings.news(ended("u9", key="old"))
-    assert ["add app", "CREATE n1"] == told(holdings.recover())
+    assert ["add app", "CREATE n1 old"] == told(report.recover())
+    assert report.news(ended("u9", key="old"))
+    assert ["add app", "CREATE n1"] == told(report.recover())
 
 
 def test_foreign_work_is_reported_by_itself() -> None:
-    holdings = with_one()
+    report = with_one()
     foreign = si.Allocation(
         allocation_key="daemon", node_id="n1", allocation_tags={"foreign": "static"}
     )
-    holdings.say(si.AllocationRequest(rm_id="rm-1", allocations=(foreign,)))
-    assert ["add app", "CREATE n1 u1", "item daemon"] == told(holdings.recover())
+    report.sent(si.AllocationRequest(rm_id="rm-1", allocations=(foreign,)))
+    assert ["add app", "CREATE n1 u1", "item daemon"] == told(report.recover())
 
 
 def test_the_end_of_all_that_runs_leaves_what_waits() -> None:
-    holdings = with_one()
+    report = with_one()
     waits = si.AllocationAsk(application_id="app", allocation_key="k", max_allocations=1)
-    holdings.say(si.AllocationRequest(rm_id="rm-1", asks=(waits,)))
+    report.sent(si.AllocationRequest(rm_id="rm-1", asks=(waits,)))
     all_ = si.AllocationRelease(application_id="app", termination_type=TYPES.STOPPED_BY_RM)
     releases = si.AllocationReleasesRequest(allocations_to_release=(all_,))
-    holdings.say(si.AllocationRequest(rm_id="rm-1", releases=releases))
-    holdings.handled(holdings.said_count)
-    assert waits in [it for request in holdings.recover() for it in getattr(request, "asks", ())]
+    report.sent(si.AllocationRequest(rm_id="rm-1", releases=releases))
+    report.handled(report.sent_count)
+    assert waits in [it for request in report.recover() for it in getattr(request, "asks", ())]
 
 
 def test_a_state_that_was_left_and_is_back_in_one_response_is_news() -> None:
-    holdings = with_one()
+    report = with_one()
     states = ("Running", "Completing", "Running", "Running")
     moves = tuple(si.UpdatedApplication(application_id="app", state=it) for it in states)
-    assert holdings.news(si.ApplicationResponse(updated=moves[:1]))
-    left = holdings.news(si.ApplicationResponse(updated=moves[1:]))
+    assert report.news(si.ApplicationResponse(updated=moves[:1]))
+    left = report.news(si.ApplicationResponse(updated=moves[1:]))
     assert left is not None
     assert ["Completing", "Running"] == [it.state for it in left.updated]
