@@ -62,9 +62,10 @@ if TYPE_CHECKING:
         AsyncScheduler,
     )
     from yunikorn_actors.front.application import Application
-    from yunikorn_actors.front.connection import Connection
+    from yunikorn_actors.front.asks import AskStatus
     from yunikorn_actors.front.events import (
         ApplicationChanged,
+        Connection,
         ConnectionChanged,
         Event,
         Events,
@@ -80,7 +81,6 @@ if TYPE_CHECKING:
         Running,
     )
     from yunikorn_actors.front.node import Node
-    from yunikorn_actors.front.past import AskStatus
     from yunikorn_actors.front.scheduler import Scheduler
     from yunikorn_actors.front.workers import DaskClient, current_lease
     from yunikorn_actors.machines.settings import Settings

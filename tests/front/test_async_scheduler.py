@@ -77,13 +77,13 @@ async def test_cancelling_withdraws_the_ask() -> None:
         app = await a_job(s)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(app.ask("big", vcore=100), 0.01)
-        await until(lambda: "big" not in app._account.by_key)
+        await until(lambda: "big" not in app._record.by_key)
         assert "withdrawn" == (await app.explain("big")).state
         waiting = asyncio.ensure_future(placed(app.ask("big", vcore=100)))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait([waiting])
-        await until(lambda: "big" not in app._account.by_key)
+        await until(lambda: "big" not in app._record.by_key)
         assert "n1" == (await placed(app.ask("big", vcore=1))).node_id
 
 
@@ -91,7 +91,7 @@ async def test_cancelling_withdraws_the_ask() -> None:
 async def test_a_call_that_is_cancelled_has_taken_nothing() -> None:
     go_on = threading.Event()
     async with AsyncScheduler(QUEUES) as s:
-        hearing = s._broker.hearing
+        hearing = s._operations.callback
         hear_of_nodes, hear_of_apps = hearing.update_node, hearing.update_application
 
         def held_node(response: si.NodeResponse) -> None:

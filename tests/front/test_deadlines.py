@@ -21,7 +21,7 @@ from yunikorn_actors import (
     StillWaiting,
     UnknownName,
 )
-from yunikorn_actors.front import deadlines, inquiry
+from yunikorn_actors.front import deadlines, operations
 
 FULL = "all nodes together are smaller: it asks for vcore 6, and they have vcore 4"
 
@@ -69,7 +69,7 @@ def test_a_look_that_does_not_wait_asks_nobody(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_core_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr(inquiry, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(operations, "PATIENCE_S", 0.05)
     with Scheduler(QUEUES) as s:
         app = a_job(s)
         future = app.ask("big", vcore=6)
@@ -150,7 +150,7 @@ def test_placed_asks_do_not_gather_until_their_deadlines(monkeypatch: pytest.Mon
         app = a_job(s)
         for number in range(100):
             app.ask(f"t{number}", vcore=1, deadline="1h").result(PATIENCE_S).release()
-        assert len(s._broker._deadlines._due) <= 11
+        assert len(s._operations._deadlines._due) <= 11
 
 
 def test_an_ask_that_is_cancelled_or_closed_has_no_deadline_any_more() -> None:

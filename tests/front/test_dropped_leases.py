@@ -175,11 +175,11 @@ def test_the_collector_may_find_one_wherever_it_runs() -> None:
         done = threading.Event()
 
         def collect() -> None:
-            with s._broker._links.outbox._changed:
+            with s._operations.session.outbox._changed:
                 gc.collect()
             done.set()
 
-        with s._broker.door.lock:
+        with s._operations.session.lock:
             # Whoever waits for this lock in a finalizer never comes to its end.
             thread = threading.Thread(target=collect)
             del cycle

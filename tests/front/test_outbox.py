@@ -366,7 +366,7 @@ def test_a_core_that_is_behind_makes_no_caller_wait() -> None:
         s.add_node("n1", vcore=8)
         app = s.application("a", queue="root.batch", user="ann", stays=True)
         names = {"rm.maxUnhandled": "4", "rm.maxUndelivered": "1"}
-        text = s._terms.queues
+        text = s._options.queues
         core.update_configuration(
             si.UpdateConfigurationRequest(rm_id="rm-1", config=text, extra_config=names)
         )

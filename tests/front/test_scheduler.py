@@ -240,7 +240,7 @@ def test_an_ask_that_was_just_placed_is_given_back() -> None:
     with Scheduler(QUEUES) as s:
         s.add_node("n1", vcore=6)
         app = s.application("a", queue="root.batch", user="ann")
-        tell = s._broker.hearing.update_allocation
+        tell = s._operations.callback.update_allocation
 
         def held(response: si.AllocationResponse) -> None:
             if response.new:
@@ -248,7 +248,7 @@ def test_an_ask_that_was_just_placed_is_given_back() -> None:
                 assert go_on.wait(PATIENCE_S)
             tell(response)
 
-        s._broker.hearing.update_allocation = held  # type: ignore[method-assign]
+        s._operations.callback.update_allocation = held  # type: ignore[method-assign]
         first = app.ask("t", vcore=3)
         assert is_told.wait(PATIENCE_S)
         assert first.cancel()

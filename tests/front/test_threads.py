@@ -29,8 +29,8 @@ from yunikorn_actors import (
     WouldBlock,
     si,
 )
-from yunikorn_actors.front import callers, events, watch
-from yunikorn_actors.front.callers import Callers
+from yunikorn_actors.front import callback, events, futures
+from yunikorn_actors.front.futures import CallbackThreads
 
 
 def a_job(s: Scheduler, name: str = "a") -> Application:
@@ -112,15 +112,15 @@ def test_a_callback_of_a_future_that_is_done_runs_elsewhere_too() -> None:
 
 def test_many_quick_calls_need_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
-    monkeypatch.setattr(callers, "IDLE_S", 0.01)
-    start = Callers._start
+    monkeypatch.setattr(futures, "IDLE_S", 0.01)
+    start = CallbackThreads._start
 
-    def counted(self: Callers) -> None:
+    def counted(self: CallbackThreads) -> None:
         started.append(1)
         start(self)
 
-    monkeypatch.setattr(Callers, "_start", counted)
-    pool, made = Callers(), []
+    monkeypatch.setattr(CallbackThreads, "_start", counted)
+    pool, made = CallbackThreads(), []
     for number in range(1_000):
         pool.call(lambda number=number: made.append(number))  # type: ignore[misc]
     wait_until(lambda: len(made) == 1_000)
@@ -180,7 +180,7 @@ def test_fits_that_does_not_return_is_told_of_once(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Its question comes while the timer of an earlier one, that was answered, still runs."""
-    monkeypatch.setattr(watch, "STUCK_S", 0.1)
+    monkeypatch.setattr(callback, "STUCK_S", 0.1)
     go_on = threading.Event()
     told = ""
 
@@ -195,7 +195,7 @@ def test_fits_that_does_not_return_is_told_of_once(
         app.ask("quick", vcore=1, fits=lambda _: True).result(PATIENCE_S)
         slow = app.ask("slow", vcore=1, fits=lambda _: go_on.wait(PATIENCE_S))
         wait_until(is_told)
-        assert not s._broker._links.outbox._due
+        assert not s._operations.session.outbox._due
         go_on.set()
         assert "n1" == slow.result(PATIENCE_S).node_id
     is_told()
@@ -218,7 +218,7 @@ def test_an_answer_is_for_the_one_that_was_asked_about() -> None:
     """A node and an application are taken back, and asked for again, before the core answers."""
     go_on = threading.Event()
     with Scheduler(QUEUES) as s, ThreadPoolExecutor(4) as threads:
-        hearing = s._broker.hearing
+        hearing = s._operations.callback
         hear_of_nodes, hear_of_apps = hearing.update_node, hearing.update_application
 
         def held_node(response: si.NodeResponse) -> None:
@@ -233,14 +233,14 @@ def test_an_answer_is_for_the_one_that_was_asked_about() -> None:
         hearing.update_application = held_app  # type: ignore[method-assign]
         node = threads.submit(s.add_node, "n1", vcore=4)
         app = threads.submit(s.application, "a", queue="root.batch", user="ann")
-        wait_until(lambda: s.nodes and s._broker._accounts.find("a"))
+        wait_until(lambda: s.nodes and s._operations._applications.find("a"))
         s.remove_node("n1")
-        s._broker.close_application(s._broker._accounts.find("a"))
+        s._operations.close_application(s._operations._applications.find("a"))
         assert "was removed" in raised(lambda: node.result(PATIENCE_S), NodeRejected)
         raised(lambda: app.result(PATIENCE_S), ApplicationEnded)
         node = threads.submit(s.add_node, "n1", vcore=2)
         app = threads.submit(s.application, "a", queue="root.nope", user="ann")
-        wait_until(lambda: s.nodes and s._broker._accounts.find("a"))
+        wait_until(lambda: s.nodes and s._operations._applications.find("a"))
         go_on.set()
         assert [] == node.result(PATIENCE_S)
         assert "no queue root.nope" in raised(lambda: app.result(PATIENCE_S), ApplicationRejected)
@@ -319,10 +319,10 @@ def test_an_iterator_that_was_let_go_of_is_not_kept() -> None:
         gc.collect()
         assert left() is None
         with s.events("node") as heard:
-            assert 1 == len(s._broker._links.readers._readers)
+            assert 1 == len(s._operations.session.readers._readers)
             s.add_node("n1", vcore=1)
             assert "accepted" == next(heard).state  # type: ignore[union-attr]
-        assert not s._broker._links.readers._readers
+        assert not s._operations.session.readers._readers
 
 
 def in_a_child(call: Callable[[], None]) -> int:
@@ -359,7 +359,7 @@ def test_the_copy_in_a_forked_process_says_so() -> None:
             waits.cancel()
             s.close()
 
-        with s._broker.door.lock:
+        with s._operations.session.lock:
             assert 0 == in_a_child(look)
         assert "held" == lease.state
         lease.release()
@@ -391,8 +391,8 @@ def test_many_threads_at_once(seed: int) -> None:
             for future in app.ask("end", vcore=1, count=2):
                 future.result(PATIENCE_S).release()
         wait_until(lambda: not used(s))
-        assert not s._broker._deals.keys._live
-        assert not s._broker._deals.keys._fits
+        assert not s._operations._asks.keys._live
+        assert not s._operations._asks.keys._fits
 
 
 def play(s: Scheduler, apps: list[Application], dice: random.Random, key: str) -> None:

@@ -287,7 +287,7 @@ def test_it_costs_nothing_where_there_is_no_rule() -> None:
     with Scheduler() as s:
         s.add_node("n1", vcore=8)
         lease = s.application("app", user="ann").ask("t", vcore=1).result(PATIENCE_S)
-        assert {} == s._broker._deals.whereabouts._at
+        assert {} == s._operations._asks.whereabouts._at
         lease.release()
         assert si.constants.TAG_PREDICATES
 
@@ -301,5 +301,5 @@ def test_what_is_over_is_forgotten(s: Scheduler) -> None:
     s.remove_node(leases[1].node_id)
     wait_until(lambda: leases[1].lost)
     app.close()
-    whereabouts = s._broker._deals.whereabouts
+    whereabouts = s._operations._asks.whereabouts
     assert ({}, {}, set()) == (whereabouts._at, whereabouts.counts, whereabouts._refused)

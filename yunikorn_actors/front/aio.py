@@ -1,7 +1,7 @@
 """The front door for programs on an event loop.
 
-The books are kept as for programs on threads, by the same broker. What differs is where the program
-hears: futures, events and `wanted_back` are set on its loop, and `fits` is called there.
+The records are kept as for programs on threads, by the same operations. What differs is where the
+program is notified: futures, events and `wanted_back` are set on its loop, where `fits` is called.
 """
 
 import asyncio
@@ -15,19 +15,23 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, NoReply, SchedulerClosed, UnknownName, WouldBlock
-from yunikorn_actors.front import requests
-from yunikorn_actors.front.application import BaseApplication, Made
-from yunikorn_actors.front.books import Account, Fits, nothing
-from yunikorn_actors.front.broker import Broker
-from yunikorn_actors.front.connection import Connection
-from yunikorn_actors.front.door import undone
-from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
+from yunikorn_actors.front import arguments
+from yunikorn_actors.front.application import (
+    BaseApplication,
+    Made,
+    Style,
+    Submission,
+    add_application,
+)
+from yunikorn_actors.front.arguments import Options, Queues, read_queues
+from yunikorn_actors.front.asks import AskStatus
+from yunikorn_actors.front.events import AnyEvent, Connection, Kind, Subscription
 from yunikorn_actors.front.futures import NoLease, Pending
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.node import Named, Node
-from yunikorn_actors.front.past import AskStatus
-from yunikorn_actors.front.terms import Terms
-from yunikorn_actors.front.written import Queues, read_queues
+from yunikorn_actors.front.operations import Operations
+from yunikorn_actors.front.records import ApplicationRecord, Fits, nothing
+from yunikorn_actors.front.session import undone
 from yunikorn_actors.planning.why.reasons import WaitingSum
 from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
 from yunikorn_actors.runtime.arguments import read_timeout
@@ -44,7 +48,7 @@ T = TypeVar("T")
 E = TypeVar("E")
 
 OnLoop = Callable[..., None]
-"""Has a function called on the loop; a loop that has been closed hears nothing."""
+"""Has a function called on the loop; nothing is called on one that was closed."""
 
 
 class AsyncLease(BaseLease):
@@ -86,7 +90,7 @@ class AsyncEvents(Subscription[E], AsyncIterator[E]):
         self._on_loop = on_loop
         self._changed = asyncio.Event()
 
-    def _notify(self) -> None:
+    def _wake(self) -> None:
         self._on_loop(self._changed.set)
 
     async def __anext__(self) -> E:
@@ -141,7 +145,7 @@ class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]
 
     async def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
-        return await asyncio.to_thread(self._broker.inquiry.explain, self.id, key)
+        return await asyncio.to_thread(self._operations.explanations.explain, self.id, key)
 
     async def __aenter__(self) -> Self:
         return self
@@ -175,7 +179,7 @@ class AsyncScheduler:
         self,
         queues: Queues | None = None,
         *,
-        grace: float = requests.GRACE_S,
+        grace: float = arguments.GRACE_S,
         callback: AnyCallback | None = None,
         core: AsyncCore[Any] | None = None,
         rm_id: str = "rm-1",
@@ -184,7 +188,7 @@ class AsyncScheduler:
         """Make a scheduler, as `Scheduler` is made; the callback answers, and runs on the loop."""
         if callback is not None:
             check_callback(callback)
-        self._terms = Terms.read(queues, rm_id, partition, grace)
+        self._options = Options.read(queues, rm_id, partition, grace)
         given: object = core
         if given is not None and not isinstance(given, AsyncCore):
             raise InvalidRequest(
@@ -193,27 +197,29 @@ class AsyncScheduler:
             )
         self._callback = callback
         self.core: Final[AsyncCore[Any]] = core or AsyncSchedulerCore(
-            settings=requests.patient_settings()
+            settings=arguments.patient_settings()
         )
         """The core below, for whatever the front does not offer."""
         make_lease = partial(AsyncLease, self._on_loop)
-        self._broker: Broker[AsyncLease] = Broker(self.core._core, self._terms, make_lease)
-        self._broker.door.core.when_over.append(self._broker.core_is_over)
+        self._operations: Operations[AsyncLease] = Operations(
+            self.core._core, self._options, make_lease
+        )
+        self._operations.session.core.when_over.append(self._operations.core_is_over)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # -- life
 
     async def start(self) -> Self:
-        """Start the core and register with it; the loop that runs now is the one that hears."""
+        """Start the core and register with it; the loop that runs now is the one of all calls."""
         self._loop = asyncio.get_running_loop()
-        self._voice = _LoopVoice(self._broker.fits_of, self._callback, self._loop)
-        self._broker.hearing.voice = self._voice
-        self._broker.door.outbox.loop_thread = threading.get_ident()
+        self._program_calls = _LoopCalls(self._operations.fits_of, self._callback, self._loop)
+        self._operations.callback.program = self._program_calls
+        self._operations.session.outbox.loop_thread = threading.get_ident()
         await self.core.start()
         try:
-            self._broker.open()
-            register = self._broker.door.core.register_resource_manager
-            await asyncio.to_thread(register, self._terms.registration, self._broker.hearing)
+            self._operations.open()
+            register = self._operations.session.core.register_resource_manager
+            await asyncio.to_thread(register, self._options.registration, self._operations.callback)
         except BaseException:
             await self.close()
             raise
@@ -222,9 +228,9 @@ class AsyncScheduler:
     async def close(self, timeout: float = STOP_TIMEOUT_S) -> None:  # noqa: ASYNC109 - the core's
         """End everything: futures raise `SchedulerClosed`, leases are lost, the core is stopped."""
         timeout = read_timeout("close", timeout)
-        self._broker.end(SchedulerClosed("the scheduler was closed"))
+        self._operations.end(SchedulerClosed("the scheduler was closed"))
         await self.core.stop(timeout)
-        await asyncio.to_thread(self._broker.join, timeout)
+        await asyncio.to_thread(self._operations.join, timeout)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -237,7 +243,7 @@ class AsyncScheduler:
     ) -> None:
         await self.close()
         if error is None:
-            self._broker.door.core.check_sound()
+            self._operations.session.core.check_sound()
 
     # -- nodes
 
@@ -256,28 +262,28 @@ class AsyncScheduler:
         """Add a node, and return the leases of what runs there already, as `Scheduler` does."""
         self._check_may_wait("add_node")
         accepted: _LoopPromise[list[AsyncLease]] = self._promise()
-        size = requests.NodeSize(vcore, memory, resources, gpus, gpu_model)
-        info = requests.node(self._terms, node_id, size, attributes)
-        self._broker.add_node(info, requests.read_running("add_node", running), accepted)
-        with undone(partial(self._broker.remove_node, node_id)):
+        size = arguments.NodeSize(vcore, memory, resources, gpus, gpu_model)
+        info = arguments.node(self._options, node_id, size, attributes)
+        self._operations.add_node(info, arguments.read_running("add_node", running), accepted)
+        with undone(partial(self._operations.remove_node, node_id)):
             return await self._answer(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
-        self._broker.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
+        self._operations.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
 
     def resume(self, node_id: str) -> None:
         """Place work on a drained node again."""
-        self._broker.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+        self._operations.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
 
     def remove_node(self, node_id: str) -> None:
         """Take a node away; the leases there are lost."""
-        self._broker.remove_node(node_id)
+        self._operations.remove_node(node_id)
 
     @property
     def nodes(self) -> Mapping[str, Node[AsyncLease]]:
         """The nodes by id, those that drain included."""
-        return Named("node", self._broker.node_ids, partial(Node, self._broker))
+        return Named("node", self._operations.node_ids, partial(Node, self._operations))
 
     # -- applications
 
@@ -289,7 +295,7 @@ class AsyncScheduler:
         user: str,
         groups: Iterable[str] = (),
         gang: Mapping[str, Mapping[str, Any]] | None = None,
-        gang_style: requests.Style = "Soft",
+        gang_style: Style = "Soft",
         priority: int = 0,
         may_preempt: bool = True,
         preemptible: bool = True,
@@ -302,8 +308,8 @@ class AsyncScheduler:
     ) -> AsyncApplication:
         """Submit an application, as `Scheduler` does; raises `ApplicationRejected` if it must."""
         self._check_may_wait("application")
-        accepted: _LoopPromise[Account[AsyncLease]] = self._promise()
-        submission = requests.Submission(
+        accepted: _LoopPromise[ApplicationRecord[AsyncLease]] = self._promise()
+        submission = Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
             treatment={
                 "priority": priority, "may_preempt": may_preempt, "preemptible": preemptible,
@@ -312,22 +318,22 @@ class AsyncScheduler:
             gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
             fallback=fallback,
         )  # fmt: skip
-        account = requests.add_application(self._broker, submission, accepted)
-        with undone(partial(self._broker.close_application, account)):
+        app = add_application(self._operations, submission, accepted)
+        with undone(partial(self._operations.close_application, app)):
             await self._answer(accepted.future, "application")
-        made = account.handle = AsyncApplication(self._broker, account, user, self._make)
+        made = app.handle = AsyncApplication(self._operations, app, user, self._make)
         return made
 
     @property
     def applications(self) -> Mapping[str, AsyncApplication]:
         """Those that were made and have not ended, by id."""
-        return Named("application", self._broker.application_ids, self._application)
+        return Named("application", self._operations.application_ids, self._application)
 
     def _application(self, application_id: str) -> AsyncApplication:
-        account = self._broker.application(application_id)
-        if account is None or account.handle is None:
+        app = self._operations.application(application_id)
+        if app is None or app.handle is None:
             raise UnknownName(f"application {application_id!r} has just ended")
-        handle: AsyncApplication = account.handle
+        handle: AsyncApplication = app.handle
         return handle
 
     def _make(self) -> "Made[asyncio.Future[AsyncLease], AsyncLease]":
@@ -339,31 +345,31 @@ class AsyncScheduler:
     @property
     def connection(self) -> Connection:
         """Whether the core can be reached, and why not; events of kind `connection` say it, too."""
-        return self._broker.connection
+        return self._operations.connection
 
     def events(self, *kinds: Kind) -> AsyncEvents[AsyncEvent]:
         """Hear what happens from now on: all of it, or the kinds that are named."""
-        reader: AsyncEvents[AsyncEvent] = AsyncEvents(kinds, self._broker.leave, self._on_loop)
-        self._broker.subscribe(reader)
+        reader: AsyncEvents[AsyncEvent] = AsyncEvents(kinds, self._operations.leave, self._on_loop)
+        self._operations.subscribe(reader)
         return reader
 
     async def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
-        return await asyncio.to_thread(self._broker.inquiry.explain, application_id, key)
+        return await asyncio.to_thread(self._operations.explanations.explain, application_id, key)
 
     async def waiting(self) -> tuple[WaitingSum, ...]:
         """Return what waits, added up by cause, queue and size, as `Scheduler` does."""
-        self._broker.door.check()
-        return await self.core.waiting(partition=self._terms.full_partition)
+        self._operations.session.check()
+        return await self.core.waiting(partition=self._options.full_partition)
 
     async def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues)
-        self._broker.door.check()
+        self._operations.session.check()
         await self.core.update_configuration(
-            si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
+            si.UpdateConfigurationRequest(rm_id=self._options.rm_id, config=text)
         )
-        self._broker.configured(text)
+        self._operations.configured(text)
 
     # -- parts
 
@@ -374,7 +380,7 @@ class AsyncScheduler:
 
     def _promise(self) -> "_LoopPromise[Any]":
         # A future of another loop would be kept without waking that loop. Before the start there is
-        # none; then the door refuses.
+        # none; then the session refuses.
         if self._loop not in {None, _running_loop()}:
             raise RuntimeError(
                 "an AsyncScheduler takes calls on the event loop that started it alone: from "
@@ -383,8 +389,8 @@ class AsyncScheduler:
         return _LoopPromise(self._on_loop, partial(self._check_may_wait, "an ask"))
 
     def _check_may_wait(self, what: str) -> None:
-        self._broker.door.check()
-        if self._voice.is_answering:
+        self._operations.session.check()
+        if self._program_calls.is_answering:
             raise WouldBlock(
                 f"{what} waits for the core and was called from inside it (from fits, or from a "
                 "callback): call it from another task"
@@ -441,7 +447,7 @@ class _LoopPromise(Generic[T]):
             self.future.exception()
 
 
-class _LoopVoice:
+class _LoopCalls:
     """Asks the program on its loop; the thread that asks waits for it, or for the end."""
 
     def __init__(
@@ -465,8 +471,8 @@ class _LoopVoice:
     def ask(self, method: str, *arguments: object, otherwise: Any) -> Any:  # noqa: ANN401 - its own
         return self._answerer.ask(method, *arguments, otherwise=otherwise)
 
-    def tell(self, method: str, told: object) -> None:
-        """An asynchronous callback hears nothing: iterators do that."""
+    def notify(self, method: str, content: object) -> None:
+        """An asynchronous callback is not notified: iterators are."""
 
     def end(self) -> None:
         self._answerer.end()
@@ -491,23 +497,23 @@ class _Program(AsyncResourceManagerCallback):
 
     async def _ask(self, method: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401
         with self._noted():
-            said = method(*arguments)
-            return await said if isawaitable(said) else said
+            answer = method(*arguments)
+            return await answer if isawaitable(answer) else answer
 
     async def predicates(self, args: si.PredicatesArgs) -> str | None:
         fits = self._fits_of(args.allocation_key)
         if fits is not None and not await self._ask(fits, args.node_id):
-            return requests.NO_FIT
-        said: str | None = await self._ask(self._callback.predicates, args)
-        return said
+            return arguments.NO_FIT
+        answer: str | None = await self._ask(self._callback.predicates, args)
+        return answer
 
     async def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs
     ) -> si.PreemptionPredicatesResponse | None:
-        said: si.PreemptionPredicatesResponse | None = await self._ask(
+        answer: si.PreemptionPredicatesResponse | None = await self._ask(
             self._callback.preemption_predicates, args
         )
-        return said
+        return answer
 
     async def update_container_scheduling_state(
         self, request: si.UpdateContainerSchedulingStateRequest
@@ -515,5 +521,5 @@ class _Program(AsyncResourceManagerCallback):
         await self._ask(self._callback.update_container_scheduling_state, request)
 
     async def get_state_dump(self) -> str:
-        said: str = await self._ask(self._callback.get_state_dump)
-        return said
+        answer: str = await self._ask(self._callback.get_state_dump)
+        return answer

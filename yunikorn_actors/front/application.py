@@ -1,38 +1,120 @@
 """An application, as its program holds it: it asks, and is closed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Final, Generic, NamedTuple, Self, TypeVar, overload
+from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeVar, get_args, overload
 
 from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
-from yunikorn_actors.front.books import Account, Asked, Fits, Promise, Rule
-from yunikorn_actors.front.broker import Broker, PendingAsk
-from yunikorn_actors.front.futures import Pending
-from yunikorn_actors.front.gang import with_required_node
-from yunikorn_actors.front.lease import BaseLease, Lease, Running
-from yunikorn_actors.front.past import AskStatus
-from yunikorn_actors.front.placement import Apart, Where, read_rule
-from yunikorn_actors.front.written import (
+from yunikorn_actors.front.arguments import (
     changed_policy,
     read_amounts,
     read_count,
+    read_running,
+    read_several,
     read_texts,
     read_timeout,
     shown,
     with_model,
     with_runtime,
 )
+from yunikorn_actors.front.asks import AskStatus
+from yunikorn_actors.front.futures import Pending
+from yunikorn_actors.front.gang import (
+    PLAIN,
+    placeholders,
+    read_gang,
+    read_treatment,
+    still_missing,
+    whole_gang,
+    with_required_node,
+)
+from yunikorn_actors.front.lease import BaseLease, Lease, Running
+from yunikorn_actors.front.operations import Operations, PendingAsk
+from yunikorn_actors.front.placement import Apart, Where, read_rule
+from yunikorn_actors.front.records import ApplicationRecord, Asked, Fits, Promise, Rule
+from yunikorn_actors.state.placement import FALLBACK_PATH
 
 ASYNC_FITS: Final = "fits: an async function is for AsyncScheduler; use a plain one"
 
 L = TypeVar("L", bound=BaseLease)
 F = TypeVar("F")
+
+
+Style = Literal["Soft", "Hard"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """An application as the program wrote it; nothing of it has been looked at."""
+
+    application_id: str
+    queue: str
+    user: str
+    groups: Iterable[str]
+    gang: Mapping[str, Mapping[str, Any]] | None
+    treatment: Mapping[str, Any]
+    """What it says of how its asks are treated."""
+    gang_style: Style
+    timeout: str | float | None
+    stays: bool
+    running: Iterable[Running]
+    tags: Mapping[str, str] | None
+    fallback: bool
+
+
+def add_application(
+    operations: Operations[L], written: Submission, accepted: Promise[ApplicationRecord[L]]
+) -> ApplicationRecord[L]:
+    """Send an application, and placeholders for what is missing of its gang."""
+    if written.gang_style not in get_args(Style):
+        raise InvalidRequest(
+            f"gang_style: must be 'Soft' or 'Hard', not {shown(written.gang_style)}"
+        )
+    user_groups = read_several("application: groups", written.groups)
+    tags = read_texts("application: tags", written.tags)
+    name = written.application_id
+    if not isinstance(name, str) or not name:
+        raise InvalidRequest(f"application: {shown(name)} is no id; use a text that is not empty")
+    treatment = read_treatment("application", written.treatment, PLAIN)
+    gang = read_gang(written.gang, treatment)
+    mine = [it for it in read_running("application", written.running) if it.application == name]
+    missing = still_missing(gang, name, mine)
+    if written.stays:
+        tags[si.constants.APP_TAG_COMPLETING_DISABLE] = "true"
+    if not isinstance(written.fallback, bool):
+        raise InvalidRequest(f"fallback: must be True or False, not {shown(written.fallback)}")
+    if not written.fallback and str(written.queue).lower() != FALLBACK_PATH:
+        tags.setdefault(si.constants.APP_TAG_QUEUE_FALLBACK, "false")
+    if mine:
+        tags.setdefault(si.constants.APP_TAG_CREATE_FORCE, "true")
+    partition = operations.options.partition
+    request = si.AddApplicationRequest(
+        application_id=name,
+        queue_name=written.queue,
+        partition_name=partition,
+        ugi=si.UserGroupInformation(user=written.user, groups=user_groups),
+        tags=tags,
+        gang_scheduling_style=written.gang_style,
+        placeholder_ask=whole_gang(missing),
+        execution_timeout_milli_seconds=read_timeout("application", written.timeout),
+    )
+    app: ApplicationRecord[L] = ApplicationRecord(
+        id=name,
+        accepted=accepted,
+        queue=written.queue,
+        groups=gang,
+        treatment=treatment,
+    )
+    waiting = placeholders(name, partition, missing, operations.tags_without_fits)
+    operations.add_application(app, request, waiting)
+    return app
 
 
 class Made(NamedTuple, Generic[F, L]):
@@ -48,32 +130,32 @@ class BaseApplication(Generic[F, L]):
 
     def __init__(
         self,
-        broker: Broker[L],
-        account: Account[L],
+        operations: Operations[L],
+        app: ApplicationRecord[L],
         user: str,
         make: Callable[[], Made[F, L]],
     ) -> None:
         """Made by `application` of a scheduler."""
-        self.id: Final = account.id
+        self.id: Final = app.id
         self.user: Final = user
-        self._broker = broker
-        self._account = account
+        self._operations = operations
+        self._record = app
         self._make = make
 
     @property
     def queue(self) -> str:
         """The queue that it is in; a placement rule may have chosen another than it asked for."""
-        return self._account.queue
+        return self._record.queue
 
     @property
     def state(self) -> str:
         """Where it stands: New, Accepted, Running, Completing, Completed, Failing, Failed..."""
-        return self._account.state
+        return self._record.state
 
     @property
     def leases(self) -> list[L]:
         """What it holds at this moment."""
-        return self._broker.leases(self._account)
+        return self._operations.leases(self._record)
 
     @overload
     def ask(
@@ -174,13 +256,13 @@ class BaseApplication(Generic[F, L]):
         has_rule = where or spread or apart_from
         rule = read_rule(where, spread, apart_from, group) if has_rule else None
         written = self._amounts(read_amounts("ask", vcore, memory, resources, gpu), group)
-        treatment = (self._account.groups[group] if group else self._account).treatment
+        treatment = (self._record.groups[group] if group else self._record).treatment
         policy = treatment.policy
         if preemptible is not None or may_preempt is not None:
             policy = changed_policy(policy, preemptible, may_preempt)
         ask = si.AllocationAsk(
             allocation_key=key, application_id=self.id, originator=originator,
-            partition_name=self._broker.terms.partition, task_group_name=group,
+            partition_name=self._operations.options.partition, task_group_name=group,
             resource_ask=si.Resource.parse(written), preemption_policy=policy,
             priority=treatment.priority if priority is None else priority,
             tags=self._tags(tags, required_node, gpu_model, fits, treatment.tags, rule, runtime),
@@ -216,11 +298,11 @@ class BaseApplication(Generic[F, L]):
         if fits is not None:
             self._check_fits(fits)
         elif rule is None:
-            given |= self._broker.tags_without_fits
+            given |= self._operations.tags_without_fits
         return given
 
     def _amounts(self, written: dict[str, si.Amount], group: str) -> Mapping[str, si.Amount]:
-        groups = self._account.groups
+        groups = self._record.groups
         if group and group not in groups:
             known = ", ".join(groups) or "none, as it was made without gang="
             raise UnknownName(
@@ -258,8 +340,8 @@ class BaseApplication(Generic[F, L]):
             )
             for key, it in zip(keys, made, strict=True)
         ]
-        for it, deal in zip(made, self._broker.ask(self._account, asked), strict=True):
-            it.attach(PendingAsk(self._broker, deal))
+        for it, record in zip(made, self._operations.ask(self._record, asked), strict=True):
+            it.attach(PendingAsk(self._operations, record))
         return [it.future for it in made]
 
     def close(self) -> None:
@@ -267,7 +349,7 @@ class BaseApplication(Generic[F, L]):
 
         The call does not wait; made again, it does nothing. The id can be used again at once.
         """
-        self._broker.close_application(self._account)
+        self._operations.close_application(self._record)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}: {self.state}>"
@@ -291,7 +373,7 @@ class Application(BaseApplication[Future[Lease], Lease]):
 
     def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
-        return self._broker.inquiry.explain(self.id, key)
+        return self._operations.explanations.explain(self.id, key)
 
     def __enter__(self) -> Self:
         return self

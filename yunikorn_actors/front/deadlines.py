@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from yunikorn_actors.front.books import Deal, DealStage
+from yunikorn_actors.front.records import AskRecord, AskStage
 
 KEPT_MIN: Final = 1_000
 """So many are kept before those that wait no longer are looked for."""
@@ -21,7 +21,7 @@ class Due(NamedTuple):
 
     at_s: float
     number: int
-    deal: Deal[Any]
+    record: AskRecord[Any]
     alike: Hashable
     """The same for asks that wait for the same."""
 
@@ -42,16 +42,16 @@ class Deadlines:
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
-    def add(self, deals: Sequence[Deal[Any]], alike: Hashable) -> None:
+    def add(self, records: Sequence[AskRecord[Any]], alike: Hashable) -> None:
         now_s = time.monotonic()
         with self._changed:
             if self._is_closed:
                 return
-            for deal in deals:
-                due = Due(now_s + deal.deadline_s, next(self._numbers), deal, alike)
+            for record in records:
+                due = Due(now_s + record.deadline_s, next(self._numbers), record, alike)
                 heapq.heappush(self._due, due)
             if len(self._due) > self._kept_max:
-                self._due = [it for it in self._due if it.deal.stage is DealStage.WAITS]
+                self._due = [it for it in self._due if it.record.stage is AskStage.WAITS]
                 heapq.heapify(self._due)
                 self._kept_max = max(KEPT_MIN, 2 * len(self._due))
             if self._thread is None:

@@ -5,24 +5,47 @@ Compare `event.kind`, or match the class: a type checker then knows which fields
 
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Generic, Literal, Self, TypeVar, get_args
 
 from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
-from yunikorn_actors.front.connection import Connection
-from yunikorn_actors.front.futures import check_process
+from yunikorn_actors.front.arguments import shown
 from yunikorn_actors.front.lease import BaseLease, Lease
-from yunikorn_actors.front.written import shown
+from yunikorn_actors.runtime.arguments import check_process
+
+E = TypeVar("E")
+L = TypeVar("L", bound=BaseLease)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """Whether the core can be reached; a core in this process always can, while it is open."""
+
+    state: Literal["connected", "away", "closed"]
+    """`away`: the front tries to come back, and what is asked meanwhile waits."""
+    address: str = ""
+    """Of the service; empty where the core is in this process."""
+    reason: str = ""
+    """Why it is away or closed: what the last attempt has come to."""
+    attempts: int = 0
+    """While it is away: how often the front has tried to come back."""
+    since: float = field(default_factory=time.monotonic)
+    """Since when it is so, as `time.monotonic()` has it."""
+
+    def __str__(self) -> str:
+        where = f" with the service at {self.address}" if self.address else ""
+        tried = f" after {self.attempts} attempts" if self.attempts else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"{self.state}{where}{tried}{why}"
+
 
 ROOM: Final = 10_000
 """Events that may wait to be taken from one iterator."""
-
-L = TypeVar("L", bound=BaseLease)
-E = TypeVar("E")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,27 +164,27 @@ class Subscription(Generic[E]):
         self._is_over = False
         self._failure: CoreError | None = None
 
-    def tell(self, event: E) -> None:
+    def notify(self, event: E) -> None:
         """Keep an event until it is taken; beyond what there is room for it is counted."""
         with self._lock:
             if len(self._kept) < ROOM and not self._dropped:
                 self._kept.append(event)
             else:
                 self._dropped += 1
-        self._notify()
+        self._wake()
 
     def end(self, failure: CoreError | None) -> None:
         """What was received can still be taken; then the iteration ends, or raises the failure."""
         with self._lock:
             self._failure, self._is_over = self._failure or failure, True
-        self._notify()
+        self._wake()
 
     def close(self) -> None:
         """Hear nothing more."""
         self._leave(self)
         self.end(None)
 
-    def _notify(self) -> None:
+    def _wake(self) -> None:
         raise NotImplementedError
 
     def _take(self) -> E | None:
@@ -185,26 +208,26 @@ class Readers(Generic[L]):
 
     def __init__(self) -> None:
         self._readers: list[weakref.ref[Subscription[AnyEvent[L]]]] = []
-        """Weakly: what nobody can read any more need not be kept."""
+        """Weakly: a reader that the program has dropped need not be kept."""
 
     def add(self, reader: Subscription[AnyEvent[L]]) -> None:
-        self._readers = [weakref.ref(it) for it in (*self._heard(), reader)]
+        self._readers = [weakref.ref(it) for it in (*self._present(), reader)]
 
     def leave(self, reader: Subscription[AnyEvent[L]]) -> None:
-        self._readers = [weakref.ref(it) for it in self._heard() if it is not reader]
+        self._readers = [weakref.ref(it) for it in self._present() if it is not reader]
 
-    def tell(self, event: AnyEvent[L]) -> None:
+    def notify(self, event: AnyEvent[L]) -> None:
         # Most programs read no events.
-        for reader in self._heard() if self._readers else ():
+        for reader in self._present() if self._readers else ():
             if event.kind in reader.kinds:
-                reader.tell(event)
+                reader.notify(event)
 
     def end(self, failure: CoreError | None) -> None:
-        for reader in self._heard():
+        for reader in self._present():
             reader.end(failure)
         self._readers.clear()
 
-    def _heard(self) -> list[Subscription[AnyEvent[L]]]:
+    def _present(self) -> list[Subscription[AnyEvent[L]]]:
         return [reader for it in self._readers if (reader := it()) is not None]
 
 
@@ -226,7 +249,7 @@ class Events(Subscription[E], Iterator[E]):
         self._process = os.getpid()
         self._changed = threading.Condition(self._lock)
 
-    def _notify(self) -> None:
+    def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
 

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, LeaseLost, ResponsesLost
 from yunikorn_actors.front.application import Application
-from yunikorn_actors.front.books import Fits
 from yunikorn_actors.front.events import Event, Events, LeaseOver, WantedBack
 from yunikorn_actors.front.lease import Lease
+from yunikorn_actors.front.records import Fits
 from yunikorn_actors.front.workers import Workers
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class CallFuture(Future[T]):
                 return True
             if not super().cancel():
                 return False
-            # What waits for several futures at once hears of it only so.
+            # What waits for several futures at once notices it only so.
             self.set_running_or_notify_cancel()
         self.withdraw()
         return True

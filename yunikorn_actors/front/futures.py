@@ -2,23 +2,102 @@
 
 Done callbacks run on threads of their own and not on the one that sets the result: that one is the
 core's. Inside the core, and in a forked process, no result can come, so waiting for one raises. And
-what is written as if a future were the lease that it is about raises what to write.
+a future that is used as if it were its lease raises an error that names the right code.
 """
 
 import os
+import threading
+import traceback
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
-from typing import Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
 
-from yunikorn_actors.errors import CoreError, CoreStopped
-from yunikorn_actors.front.books import nothing
-from yunikorn_actors.front.callers import Callers
-from yunikorn_actors.front.door import Door
+from yunikorn_actors.errors import CoreError
 from yunikorn_actors.front.lease import BaseLease
+from yunikorn_actors.front.records import nothing
+from yunikorn_actors.front.session import Session
+from yunikorn_actors.recording.logs import alarm
+from yunikorn_actors.runtime.arguments import check_process
 
 T = TypeVar("T")
+
+IDLE_S: Final = 5.0
+
+Call = Callable[[], object]
+
+
+class CallbackThreads:
+    """Calls into the program that no thread waits for: each has a thread as soon as it comes.
+
+    A done callback may block or raise. So none runs on a thread of the core, and none waits for
+    another one: there is always one thread that is ready for the next call, and it appoints its
+    successor before it makes a call. Threads that have had nothing to do for a while end.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._calls: deque[Call] = deque()
+        self._ready = 0
+        """Threads that are about to take a call."""
+        self._is_closed = False
+
+    def call(self, call: Call) -> None:
+        """Have the call made; callable from anywhere, under any lock."""
+        with self._changed:
+            self._calls.append(call)
+            self._changed.notify()
+            needed = self._appoint()
+        if needed:
+            self._start()
+
+    def close(self) -> None:
+        """Let threads end that have nothing to do; calls that come later are made all the same."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def _appoint(self) -> bool:
+        """Have what waits taken by a thread; return whether one must be started."""
+        if self._ready or not self._calls:
+            return False
+        self._ready = 1
+        return True
+
+    def _start(self) -> None:
+        threading.Thread(target=self._work, name="yunikorn-actors-done", daemon=True).start()
+
+    def _work(self) -> None:
+        while (call := self._take()) is not None:
+            _make(call)
+            with self._changed:
+                self._ready += 1
+
+    def _take(self) -> Call | None:
+        with self._changed:
+            while not self._calls:
+                # One that is ready beside this one is enough.
+                is_spare = self._ready > 1 or self._is_closed
+                has_news = not is_spare and self._changed.wait(IDLE_S)
+                if not has_news and not self._calls:
+                    self._ready -= 1
+                    return None
+            call = self._calls.popleft()
+            self._ready -= 1
+            needed = self._appoint()
+        if needed:
+            self._start()
+        return call
+
+
+def _make(call: Call) -> None:
+    try:
+        call()
+    except BaseException as error:  # noqa: BLE001 - the edge: it is the program's, and it is reported
+        trace = "".join(traceback.format_exception(error)).rstrip()
+        alarm(f"a done callback raised\n{trace}")
 
 
 class Pending(Protocol):
@@ -74,16 +153,16 @@ class FrontFuture(NoLease, Future[T]):
     _lease_remedy = "app.ask(...).result(timeout=10)"
     _with_remedy = f"write `with {_lease_remedy} as lease:`"
 
-    def __init__(self, callers: Callers, door: Door) -> None:
+    def __init__(self, threads: CallbackThreads, session: Session[Any]) -> None:
         super().__init__()
-        self._callers = callers
-        self._door = door
+        self._threads = threads
+        self._session = session
         self._process = os.getpid()
         self._pending: Pending | None = None
 
     def add_done_callback(self, fn: "Callable[[Future[T]], object]") -> None:
         """Have it called with the future, on a thread of its own, once the future is done."""
-        call = self._callers.call
+        call = self._threads.call
         # A callback that held its own future would keep it, and its lease, from being dropped.
         super().add_done_callback(lambda done: call(partial(fn, done)))
 
@@ -93,7 +172,7 @@ class FrontFuture(NoLease, Future[T]):
 
         def look(done: Future[T]) -> None:
             if done.cancelled():
-                # A program that waits for several futures at once hears of it only so.
+                # A program that waits for several futures at once notices it only so.
                 done.set_running_or_notify_cancel()
                 pending.withdraw()
 
@@ -124,8 +203,8 @@ class FrontFuture(NoLease, Future[T]):
     def _check_may_wait(self) -> None:
         if os.getpid() != self._process:
             check_process(self._process)
-        if self._door.core.is_inside():
-            self._door.check_may_wait("result")
+        if self._session.core.is_inside():
+            self._session.check_may_wait("result")
 
     def _still_waits(self, timeout: float | None) -> Exception:
         return TimeoutError() if self._pending is None else self._pending.still_waits(timeout or 0)
@@ -146,8 +225,8 @@ class FrontFuture(NoLease, Future[T]):
 class FuturePromise(Generic[T]):
     """The other side of such a future."""
 
-    def __init__(self, callers: Callers, door: Door) -> None:
-        self.future: FrontFuture[T] = FrontFuture(callers, door)
+    def __init__(self, threads: CallbackThreads, session: Session[Any]) -> None:
+        self.future: FrontFuture[T] = FrontFuture(threads, session)
 
     def keep(self, value: T, otherwise: Callable[[], None] = nothing) -> None:
         try:
@@ -158,12 +237,3 @@ class FuturePromise(Generic[T]):
     def fail(self, error: BaseException) -> None:
         with suppress(InvalidStateError):
             self.future.set_exception(error)
-
-
-def check_process(process: int) -> None:
-    """Raise in the fork of a process: what it waits for has stayed with the parent."""
-    if os.getpid() != process:
-        raise CoreStopped(
-            "the core is the parent's, whose threads a forked process does not have: wait for this "
-            "there, or make another scheduler in this process"
-        )

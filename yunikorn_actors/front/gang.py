@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.front.lease import Running
-from yunikorn_actors.front.written import (
+from yunikorn_actors.front.arguments import (
     changed_policy,
     check_arguments,
     check_words,
@@ -21,6 +20,7 @@ from yunikorn_actors.front.written import (
     shown,
     with_model,
 )
+from yunikorn_actors.front.lease import Running
 from yunikorn_actors.values.tags import GPU
 
 
@@ -82,7 +82,7 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
             raise InvalidRequest(f"{what}: {word} is for {call}(...), not for a group")
     rest = dict(written)
     count = read_count(what, rest.pop("count", 1))
-    said = {word: rest.pop(word) for word in _TREATED if word in rest}
+    given = {word: rest.pop(word) for word in _TREATED if word in rest}
     resources = rest.pop("resources", None)
     check_words(what, rest, _WORDS, _OTHER_NAMES)
     vcore, memory, gpu = (rest.pop(word, None) for word in ("vcore", "memory", GPU))
@@ -93,20 +93,20 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
     amounts |= rest
     if not amounts:
         raise InvalidRequest(f"{what}: say how much a member needs, such as 'vcore': 2")
-    treatment = read_treatment(what, said, otherwise)
+    treatment = read_treatment(what, given, otherwise)
     return Members(count, amounts, si.Resource.parse(amounts), treatment)
 
 
-def read_treatment(what: str, said: Mapping[str, Any], otherwise: Treatment) -> Treatment:
+def read_treatment(what: str, given: Mapping[str, Any], otherwise: Treatment) -> Treatment:
     """Take what is given, checked as an ask is; what is not given is as otherwise."""
-    tags = {**otherwise.tags, **read_texts(f"{what}: tags", said.get("tags"))}
+    tags = {**otherwise.tags, **read_texts(f"{what}: tags", given.get("tags"))}
     treatment = Treatment(
-        said.get("priority", otherwise.priority),
-        changed_policy(otherwise.policy, said.get("preemptible"), said.get("may_preempt")),
+        given.get("priority", otherwise.priority),
+        changed_policy(otherwise.policy, given.get("preemptible"), given.get("may_preempt")),
         with_model(
             what,
-            with_required_node(what, tags, said.get("required_node", "")),
-            said.get("gpu_model", ""),
+            with_required_node(what, tags, given.get("required_node", "")),
+            given.get("gpu_model", ""),
         ),
     )
     ask = si.AllocationAsk(

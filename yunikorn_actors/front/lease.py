@@ -93,8 +93,8 @@ class BaseLease:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        told = f"{self.key} of {self.application} on {self.node_id}: {self.state}"
-        return f"<{type(self).__name__} {told}{', ' if self.reason else ''}{self.reason}>"
+        what = f"{self.key} of {self.application} on {self.node_id}: {self.state}"
+        return f"<{type(self).__name__} {what}{', ' if self.reason else ''}{self.reason}>"
 
 
 class Lease(BaseLease):

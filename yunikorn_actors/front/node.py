@@ -5,9 +5,9 @@ from typing import Final, Generic, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import UnknownName
-from yunikorn_actors.front.broker import Broker
+from yunikorn_actors.front.arguments import shown
 from yunikorn_actors.front.lease import BaseLease
-from yunikorn_actors.front.written import shown
+from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.values.quantity import compared
 
 L = TypeVar("L", bound=BaseLease)
@@ -21,46 +21,46 @@ class Node(Generic[L]):
     each look raises `UnknownName`.
     """
 
-    def __init__(self, broker: Broker[L], node_id: str) -> None:
+    def __init__(self, operations: Operations[L], node_id: str) -> None:
         """Made by `nodes` of a scheduler."""
         self.id: Final = node_id
-        self._broker = broker
+        self._operations = operations
 
     @property
     def capacity(self) -> dict[str, int]:
         """How large it is."""
-        return self._broker.look_at(self.id).capacity
+        return self._operations.look_at(self.id).capacity
 
     @property
     def used(self) -> dict[str, int]:
         """How much of that leases have, and what is kept there for members of gangs."""
-        return self._broker.look_at(self.id).used
+        return self._operations.look_at(self.id).used
 
     @property
     def free(self) -> dict[str, int]:
         """How much is left; less than nothing if it became smaller than what is used."""
-        look = self._broker.look_at(self.id)
+        look = self._operations.look_at(self.id)
         return {kind: size - look.used.get(kind, 0) for kind, size in look.capacity.items()}
 
     @property
     def attributes(self) -> Mapping[str, str]:
         """As it was added with them."""
-        return self._broker.look_at(self.id).attributes
+        return self._operations.look_at(self.id).attributes
 
     @property
     def drained(self) -> bool:
         """Whether nothing new is placed there."""
-        return self._broker.look_at(self.id).is_drained
+        return self._operations.look_at(self.id).is_drained
 
     @property
     def idle_since(self) -> float | None:
         """Since when it is without work, as `time.monotonic()` tells; None while there is some."""
-        return self._broker.look_at(self.id).idle_since
+        return self._operations.look_at(self.id).idle_since
 
     @property
     def leases(self) -> list[L]:
         """What runs there."""
-        return self._broker.leases_on(self.id)
+        return self._operations.leases_on(self.id)
 
     def resize(
         self,
@@ -73,23 +73,23 @@ class Node(Generic[L]):
 
         What runs there goes on, also on a node that is smaller now.
         """
-        self._broker.resize_node(self.id, vcore, memory, resources)
+        self._operations.resize_node(self.id, vcore, memory, resources)
 
     def drain(self) -> None:
         """Place nothing new there; what runs there goes on."""
-        self._broker.change_node(self.id, si.ActionFromRM.DRAIN_NODE, "draining")
+        self._operations.change_node(self.id, si.ActionFromRM.DRAIN_NODE, "draining")
 
     def resume(self) -> None:
         """Place work there again."""
-        self._broker.change_node(self.id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+        self._operations.change_node(self.id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
 
     def remove(self) -> None:
         """Take it away; the leases there are lost."""
-        self._broker.remove_node(self.id)
+        self._operations.remove_node(self.id)
 
     def __repr__(self) -> str:
         try:
-            look = self._broker.look_at(self.id)
+            look = self._operations.look_at(self.id)
         except UnknownName:
             return f"<Node {self.id}: removed>"
         used, size = compared(

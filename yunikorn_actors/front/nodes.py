@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, Duplicate, NodeRejected, UnknownName, anew
-from yunikorn_actors.front.accounts import Accounts
-from yunikorn_actors.front.books import Account, Deal, Promise, Unanswered
-from yunikorn_actors.front.deals import Deals
+from yunikorn_actors.front.applications import Applications
+from yunikorn_actors.front.arguments import shown
+from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.events import NodeChanged
 from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.links import Links
 from yunikorn_actors.front.placement import Place, rule_of
-from yunikorn_actors.front.written import shown
+from yunikorn_actors.front.records import ApplicationRecord, AskRecord, Promise, Unanswered
+from yunikorn_actors.front.session import Session
 from yunikorn_actors.values.devices import written
 
 L = TypeVar("L", bound=BaseLease)
@@ -28,7 +28,7 @@ class _Node(Generic[L]):
     info: si.NodeInfo
     """As the core was asked to take it, without what ran there."""
     accepted: Promise[list[L]]
-    recovered: list[Deal[L]]
+    recovered: list[AskRecord[L]]
     """What ran there, until the core has answered."""
     is_known: bool = False
     """The core has accepted it."""
@@ -48,17 +48,17 @@ class Look(NamedTuple):
 class Nodes(Generic[L]):
     """One node for each id, from `add` on until it is rejected or removed.
 
-    What ran on it before has a deal meanwhile, so that its keys are taken; that becomes a lease
+    What ran on it before has a record meanwhile, so that its keys are taken; that becomes a lease
     if the node is accepted and is dropped if not.
     """
 
-    def __init__(self, links: Links[L], accounts: Accounts[L], deals: Deals[L]) -> None:
-        self._links = links
-        self._accounts = accounts
-        self._deals = deals
+    def __init__(self, session: Session[L], applications: Applications[L], asks: Asks[L]) -> None:
+        self._session = session
+        self._applications = applications
+        self._asks = asks
         self._by_id: dict[str, _Node[L]] = {}
         self.changes = 0
-        deals.whereabouts.places = self
+        asks.whereabouts.places = self
         self._new: Unanswered[_Node[L]] = Unanswered()
 
     @property
@@ -76,33 +76,35 @@ class Nodes(Generic[L]):
                 f"add_node: there is a node {name!r} already; remove_node({name!r}) first, or "
                 "give this one another name"
             )
-        accounts = self._accounts_of(name, running)
-        deals = [
-            Deal(account=account, key=item.key, running=item, rule=rule_of(item))
-            for account, item in zip(accounts, running, strict=True)
+        applications = self._applications_of(name, running)
+        records = [
+            AskRecord(app=app, key=item.key, running=item, rule=rule_of(item))
+            for app, item in zip(applications, running, strict=True)
         ]
-        for deal in deals:
-            self._deals.keys.enter(deal)
-        node = self._by_id[name] = _Node(info=info, accepted=accepted, recovered=deals)
-        self._deals.idle_since[name] = time.monotonic()
+        for record in records:
+            self._asks.keys.enter(record)
+        node = self._by_id[name] = _Node(info=info, accepted=accepted, recovered=records)
+        self._asks.idle_since[name] = time.monotonic()
         self._new.asked(name, node)
         self.changes += 1
-        for deal in deals:
-            if deal.rule is not None:
-                self._deals.whereabouts.enter(deal, name)
+        for record in records:
+            if record.rule is not None:
+                self._asks.whereabouts.enter(record, name)
         existing = tuple(
-            replace(it, allocation_key=deal.core_key)
-            for it, deal in zip(info.existing_allocations, deals, strict=True)
+            replace(it, allocation_key=record.core_key)
+            for it, record in zip(info.existing_allocations, records, strict=True)
         )
-        self._links.outbox.put(replace(info, existing_allocations=existing))
+        self._session.outbox.put(replace(info, existing_allocations=existing))
 
-    def _accounts_of(self, node_id: str, running: Sequence[Running]) -> list[Account[L]]:
+    def _applications_of(
+        self, node_id: str, running: Sequence[Running]
+    ) -> list[ApplicationRecord[L]]:
         """Raise if not all of it can run there and go on."""
-        accounts: list[Account[L]] = []
+        applications: list[ApplicationRecord[L]] = []
         seen: set[tuple[str, str]] = set()
         for item in running:
-            account = self._accounts.find(item.application)
-            if account is None:
+            app = self._applications.find(item.application)
+            if app is None:
                 raise UnknownName(
                     f"add_node: {item.key!r} runs for application {item.application!r}, which is "
                     f"not there; call application({item.application!r}, ...) before add_node"
@@ -112,23 +114,23 @@ class Nodes(Generic[L]):
                     f"add_node: {item.key!r} of {item.application!r} runs on {item.node_id!r}, not "
                     f"on {node_id!r}; pass each node what runs there"
                 )
-            if item.key in account.by_key or (item.application, item.key) in seen:
+            if item.key in app.by_key or (item.application, item.key) in seen:
                 raise Duplicate(
                     f"add_node: {item.key!r} of {item.application!r} is there already; report it "
                     "once"
                 )
-            accounts.append(account)
+            applications.append(app)
             seen.add((item.application, item.key))
-        return accounts
+        return applications
 
-    def _existing(self, deal: Deal[L]) -> si.Allocation:
+    def _existing(self, record: AskRecord[L]) -> si.Allocation:
         existing = replace(
-            existing_allocation(self._links.terms.partition, deal.running),
-            allocation_key=deal.core_key,
-            uuid=deal.uuid,
-            placeholder=deal.is_placeholder,
+            existing_allocation(self._session.options.partition, record.running),
+            allocation_key=record.core_key,
+            uuid=record.uuid,
+            placeholder=record.is_placeholder,
         )
-        if (ask := deal.ask) is None:
+        if (ask := record.ask) is None:
             return existing
         return replace(
             existing,
@@ -143,37 +145,37 @@ class Nodes(Generic[L]):
         node = self._find(node_id)
         whole = si.Resource.of({**_capacity(node), **size.amounts()})
         node.info = replace(node.info, schedulable_resource=whole)
-        self._links.outbox.put(
+        self._session.outbox.put(
             si.NodeInfo(node_id=node_id, action=si.ActionFromRM.UPDATE, schedulable_resource=whole)
         )
-        self._links.readers.tell(NodeChanged(node_id=node_id, state="resized"))
+        self._session.readers.notify(NodeChanged(node_id=node_id, state="resized"))
 
     def look_at(self, node_id: str) -> Look:
         node = self._find(node_id)
         used: Counter[str] = Counter()
-        deals = self._deals.there.get(node_id, ())
-        for deal in deals:
-            used.update(_size(deal).amounts())
+        records = self._asks.there.get(node_id, ())
+        for record in records:
+            used.update(_size(record).amounts())
         return Look(
             capacity=_capacity(node),
             used={kind: quantity for kind, quantity in used.items() if quantity},
             attributes=node.info.attributes,
             is_drained=node.is_drained,
-            idle_since=None if deals else self._deals.idle_since[node_id],
+            idle_since=None if records else self._asks.idle_since[node_id],
         )
 
     def leases_on(self, node_id: str) -> list[L]:
         self._find(node_id)
-        deals = self._deals.there.get(node_id, ())
-        return [self._deals.lease_of(it) for it in deals if it.lease is not None]
+        records = self._asks.there.get(node_id, ())
+        return [self._asks.lease_of(it) for it in records if it.lease is not None]
 
     def change(
         self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
     ) -> None:
         self._find(node_id).is_drained = state == "draining"
         self.changes += 1
-        self._links.outbox.put(si.NodeInfo(node_id=node_id, action=action))
-        self._links.readers.tell(NodeChanged(node_id=node_id, state=state))
+        self._session.outbox.put(si.NodeInfo(node_id=node_id, action=action))
+        self._session.readers.notify(NodeChanged(node_id=node_id, state=state))
 
     def remove(self, node_id: str) -> None:
         """Its leases are lost when the core says so."""
@@ -181,14 +183,14 @@ class Nodes(Generic[L]):
         self._forget(node_id)
         self.changes += 1
         node.accepted.fail(NodeRejected(f"node {node_id!r} was removed before it was there"))
-        for deal in node.recovered:
-            self._deals.drop(deal)
+        for record in node.recovered:
+            self._asks.drop(record)
         action = si.ActionFromRM.DECOMISSION
-        self._links.outbox.put(si.NodeInfo(node_id=node_id, action=action))
-        self._links.readers.tell(NodeChanged(node_id=node_id, state="removed"))
+        self._session.outbox.put(si.NodeInfo(node_id=node_id, action=action))
+        self._session.readers.notify(NodeChanged(node_id=node_id, state="removed"))
 
     def _forget(self, node_id: str) -> None:
-        del self._by_id[node_id], self._deals.idle_since[node_id]
+        del self._by_id[node_id], self._asks.idle_since[node_id]
 
     def _find(self, node_id: str) -> _Node[L]:
         if not isinstance(node_id, str) or node_id not in self._by_id:
@@ -214,16 +216,16 @@ class Nodes(Generic[L]):
 
         Leases on a node that was removed are lost now: the core has nothing more to report of them.
         """
-        there: dict[str, list[Deal[L]]] = {
+        there: dict[str, list[AskRecord[L]]] = {
             name: [*it.recovered] for name, it in self._by_id.items()
         }
-        for deal in self._accounts.deals:
-            if not deal.is_held:
+        for record in self._applications.records:
+            if not record.is_held:
                 continue
-            if (here := there.get(deal.running.node_id)) is not None:
-                here.append(deal)
+            if (here := there.get(record.running.node_id)) is not None:
+                here.append(record)
             else:
-                self._deals.lose(deal, f"node {deal.running.node_id} was removed")
+                self._asks.lose(record, f"node {record.running.node_id} was removed")
         self._new.forget()
         for name, node in self._by_id.items():
             self._new.asked(name, node)
@@ -234,7 +236,7 @@ class Nodes(Generic[L]):
                 action=actions.CREATE_DRAIN if node.is_drained else node.info.action,
                 existing_allocations=(
                     *map(self._existing, there[name]),
-                    *self._accounts.early_on(name),
+                    *self._applications.early_on(name),
                 ),
             )
             for name, node in self._by_id.items()
@@ -247,35 +249,35 @@ class Nodes(Generic[L]):
 
     # -- what the core says
 
-    def accepted(self, said: si.AcceptedNode) -> None:
-        node = self._answered(said.node_id)
+    def accepted(self, update: si.AcceptedNode) -> None:
+        node = self._answered(update.node_id)
         if node is None:
             return
-        leases = [lease for it in node.recovered if (lease := self._deals.hold(it)) is not None]
+        leases = [lease for it in node.recovered if (lease := self._asks.hold(it)) is not None]
         node.recovered.clear()
         was_known, node.is_known = node.is_known, True
         self.changes += 1
         if not was_known:
-            self._links.readers.tell(NodeChanged(node_id=said.node_id, state="accepted"))
+            self._session.readers.notify(NodeChanged(node_id=update.node_id, state="accepted"))
         node.accepted.keep(leases)
 
-    def rejected(self, said: si.RejectedNode) -> None:
-        node = self._answered(said.node_id)
+    def rejected(self, update: si.RejectedNode) -> None:
+        node = self._answered(update.node_id)
         if node is None:
             return
-        self._forget(said.node_id)
+        self._forget(update.node_id)
         self.changes += 1
-        for deal in node.recovered:
-            self._deals.drop(deal)
-        reason = " ".join(said.reason.split())
+        for record in node.recovered:
+            self._asks.drop(record)
+        reason = " ".join(update.reason.split())
         if node.is_known:
-            for deal in self._accounts.deals:
-                if deal.is_held and deal.running.node_id == said.node_id:
-                    self._deals.lose(deal, f"its node was rejected: {reason}")
-        self._links.readers.tell(
-            NodeChanged(node_id=said.node_id, state="rejected", message=reason)
+            for record in self._applications.records:
+                if record.is_held and record.running.node_id == update.node_id:
+                    self._asks.lose(record, f"its node was rejected: {reason}")
+        self._session.readers.notify(
+            NodeChanged(node_id=update.node_id, state="rejected", message=reason)
         )
-        node.accepted.fail(NodeRejected(f"node {said.node_id!r} was rejected: {reason}"))
+        node.accepted.fail(NodeRejected(f"node {update.node_id!r} was rejected: {reason}"))
 
     def _answered(self, node_id: str) -> _Node[L] | None:
         """Return the node that this answer is about, unless it was removed meanwhile."""
@@ -303,7 +305,7 @@ def _capacity(node: _Node[Any]) -> dict[str, int]:
     return {} if size is None else dict(size.amounts())
 
 
-def _size(deal: Deal[Any]) -> si.Resource:
-    if deal.ask is not None and deal.ask.resource_ask is not None:
-        return deal.ask.resource_ask
-    return si.Resource.parse(deal.running.resources)
+def _size(record: AskRecord[Any]) -> si.Resource:
+    if record.ask is not None and record.ask.resource_ask is not None:
+        return record.ask.resource_ask
+    return si.Resource.parse(record.running.resources)

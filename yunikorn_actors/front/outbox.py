@@ -1,11 +1,11 @@
 """Requests go out to the core here, in the order in which they were written.
 
-The books of a front and the order of its requests have to agree, so a request is put here under the
-lock of the books. It is sent after that lock was left, by the thread that has put it, unless that
-would have to wait: for the core, which may be behind, or for a directory of users. What has to wait
-is sent by a thread of the outbox, as few requests; so is what a program writes without waiting for
-answers. There is no bound: the program keeps a future or
-a lease for each item, and these weigh more.
+The records of a front and the order of its requests have to agree, so a request is put here under
+the lock of the records. It is sent after that lock was left, by the thread that has put it, unless
+that would have to wait: for the core, which may be behind, or for a directory of users. What has to
+wait is sent by a thread of the outbox, as few requests; so is what a program writes without waiting
+for answers. There is no bound: the program keeps a future or a lease for each item, and these weigh
+more.
 
 One thread at a time sends, so the order is kept. A thread that finds another one sending leaves its
 items: who sends looks again after it has finished, so nothing is forgotten.
@@ -86,7 +86,7 @@ class Outbox:
         self._failed = failed
         self._items: deque[Item] = deque()
         self.put: Final = self._items.append
-        """Called under the lock of the books: the order is that of the books."""
+        """Called under the lock of the records: the order is that of the records."""
         self._sending = threading.Lock()
         """Held by the thread that sends, and takes items out; callers try it and never wait."""
         self._changed = threading.Condition()
@@ -176,7 +176,7 @@ class Outbox:
             pass
 
     def unsent_endings(self) -> list[Ending]:
-        """Called, as `resume` is, under the lock of the books."""
+        """Called, as `resume` is, under the lock of the records."""
         return [it for it in self._items if _is_ending(it)]
 
     def resume(self, items: list[Item]) -> None:
@@ -244,7 +244,7 @@ class Outbox:
         try:
             self._send_next()
         except ConnectionLost:
-            # All of it is in the books, and is reported when the core is back.
+            # All of it is in the records, and is reported when the core is back.
             if self._core.failure is not None:
                 raise
             self.hold()

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.front.books import Deal, DealStage, Rule
+from yunikorn_actors.front.arguments import shown
 from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.written import shown
+from yunikorn_actors.front.records import AskRecord, AskStage, Rule
 
 L = TypeVar("L", bound=BaseLease)
 
@@ -56,41 +56,41 @@ class Whereabouts(Generic[L]):
 
     def __init__(self) -> None:
         self.places: Places
-        self._at: dict[Deal[L], list[tuple[_Group, str]]] = {}
+        self._at: dict[AskRecord[L], list[tuple[_Group, str]]] = {}
         self.counts: defaultdict[_Group, Counter[str]] = defaultdict(Counter)
-        self._refused: set[Deal[L]] = set()
+        self._refused: set[AskRecord[L]] = set()
         """They wait, and were given a no that may not hold any longer."""
         self._values: dict[Rule, frozenset[str]] = {}
         self._seen_changes = -1
 
-    def objection(self, deal: Deal[L], node_id: str) -> str:
+    def objection(self, record: AskRecord[L], node_id: str) -> str:
         """Say why it may not go there; if it may, it counts as being there."""
-        if deal.rule is None or deal.stage is not DealStage.WAITS:
+        if record.rule is None or record.stage is not AskStage.WAITS:
             return ""
-        self.leave(deal)
+        self.leave(record)
         place = self.places.place(node_id)
-        why = "it is being removed" if place is None else self._why_not(deal, deal.rule, place)
+        why = "it is being removed" if place is None else self._why_not(record, record.rule, place)
         if why:
-            self._refused.add(deal)
+            self._refused.add(record)
         else:
-            self.enter(deal, node_id)
+            self.enter(record, node_id)
         return why
 
-    def enter(self, deal: Deal[L], node_id: str) -> None:
-        self.leave(deal)
+    def enter(self, record: AskRecord[L], node_id: str) -> None:
+        self.leave(record)
         place = self.places.place(node_id)
-        if place is None or deal.rule is None:
+        if place is None or record.rule is None:
             return
-        groups = [_spread_group(deal, deal.rule)] if deal.rule.spread else []
-        groups += [_apart_group(*it) for it in deal.rule.apart]
+        groups = [_spread_group(record, record.rule)] if record.rule.spread else []
+        groups += [_apart_group(*it) for it in record.rule.apart]
         there = [(group, place.value(group[1]) or "") for group in groups]
-        self._at[deal] = there
+        self._at[record] = there
         for group, value in there:
             self.counts[group][value] += 1
 
-    def leave(self, deal: Deal[L]) -> None:
-        self._refused.discard(deal)
-        for group, value in self._at.pop(deal, ()):
+    def leave(self, record: AskRecord[L]) -> None:
+        self._refused.discard(record)
+        for group, value in self._at.pop(record, ()):
             counts = self.counts[group]
             counts[value] -= 1
             if not counts[value]:
@@ -98,14 +98,14 @@ class Whereabouts(Generic[L]):
                 if not counts:
                     del self.counts[group]
 
-    def placed(self, deal: Deal[L], node_id: str) -> bool:
+    def placed(self, record: AskRecord[L], node_id: str) -> bool:
         """Say whether others that were refused may now be asked about anew."""
-        self.enter(deal, node_id)
+        self.enter(record, node_id)
         return bool(self._refused)
 
     # -- rules
 
-    def _why_not(self, deal: Deal[L], rule: Rule, place: Place) -> str:
+    def _why_not(self, record: AskRecord[L], rule: Rule, place: Place) -> str:
         for attribute, values in rule.where:
             value = place.value(attribute)
             if value not in values:
@@ -117,17 +117,17 @@ class Whereabouts(Generic[L]):
                 return f"its {attribute} is not known"
             if self.counts[_apart_group(attribute, name)][value]:
                 return f"{attribute} {value} has one of {name!r}, which are to be apart"
-        return self._why_uneven(deal, rule, place) if rule.spread else ""
+        return self._why_uneven(record, rule, place) if rule.spread else ""
 
-    def _why_uneven(self, deal: Deal[L], rule: Rule, place: Place) -> str:
+    def _why_uneven(self, record: AskRecord[L], rule: Rule, place: Place) -> str:
         value = place.value(rule.spread)
         if value is None:
             return f"its {rule.spread} is not known"
-        counts = self.counts[_spread_group(deal, rule)]
+        counts = self.counts[_spread_group(record, rule)]
         fewest = min(self._values_of(rule) | {value}, key=lambda it: (counts[it], it))
         if counts[value] > counts[fewest]:
             return (
-                f"{rule.spread} {value} has {counts[value]} of {deal.account.id!r} and {fewest} "
+                f"{rule.spread} {value} has {counts[value]} of {record.app.id!r} and {fewest} "
                 f"has {counts[fewest]}: they are to be spread"
             )
         return ""
@@ -146,8 +146,8 @@ class Whereabouts(Generic[L]):
         return values
 
 
-def _spread_group(deal: Deal[L], rule: Rule) -> _Group:
-    return ("spread", rule.spread, deal.account.id)
+def _spread_group(record: AskRecord[L], rule: Rule) -> _Group:
+    return ("spread", rule.spread, record.app.id)
 
 
 def _apart_group(attribute: str, name: str) -> _Group:

@@ -1,4 +1,4 @@
-"""The front door for programs on threads."""
+"""The front session for programs on threads."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
@@ -10,22 +10,27 @@ from typing import Any, Final, Self
 from yunikorn_actors import si
 from yunikorn_actors.core.entry import overrides
 from yunikorn_actors.errors import InvalidRequest, SchedulerClosed, UnknownName
-from yunikorn_actors.front import requests
-from yunikorn_actors.front.application import ASYNC_FITS, Application, Made
-from yunikorn_actors.front.books import Account, Fits
-from yunikorn_actors.front.broker import Broker
-from yunikorn_actors.front.connection import Connection
-from yunikorn_actors.front.door import undone, wait
-from yunikorn_actors.front.events import Event, Events, Kind
+from yunikorn_actors.front import arguments
+from yunikorn_actors.front.application import (
+    ASYNC_FITS,
+    Application,
+    Made,
+    Style,
+    Submission,
+    add_application,
+)
+from yunikorn_actors.front.arguments import Options, Queues, read_amounts, read_queues
+from yunikorn_actors.front.asks import AskStatus
+from yunikorn_actors.front.events import Connection, Event, Events, Kind
 from yunikorn_actors.front.executor import LeasedExecutor
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
 from yunikorn_actors.front.node import Named, Node
-from yunikorn_actors.front.past import AskStatus
-from yunikorn_actors.front.terms import Terms
+from yunikorn_actors.front.operations import Operations
+from yunikorn_actors.front.records import ApplicationRecord, Fits
+from yunikorn_actors.front.session import undone, wait
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
-from yunikorn_actors.front.written import Queues, read_amounts, read_queues
 from yunikorn_actors.planning.why.reasons import WaitingSum
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.runtime.arguments import read_timeout
@@ -53,7 +58,7 @@ class Scheduler:
         self,
         queues: Queues | None = None,
         *,
-        grace: float = requests.GRACE_S,
+        grace: float = arguments.GRACE_S,
         callback: si.ResourceManagerCallback | None = None,
         core: Core | None = None,
         policies: Mapping[str, Policy] | None = None,
@@ -79,19 +84,19 @@ class Scheduler:
                 "subclass it and override what you care about"
             )
         self._policies = Policies(policies)
-        self._terms = Terms.read(queues, rm_id, partition, grace, self._policies)
+        self._options = Options.read(queues, rm_id, partition, grace, self._policies)
         given: object = core
         if given is not None and not isinstance(given, Core):
-            told = f"must be a SchedulerCore or a RemoteCore, not {type(given).__name__}"
-            raise InvalidRequest(f"core: {told}")
+            wrong = f"must be a SchedulerCore or a RemoteCore, not {type(given).__name__}"
+            raise InvalidRequest(f"core: {wrong}")
         self.core: Final[Core] = core or SchedulerCore(
-            settings=requests.patient_settings(), policies=policies
+            settings=arguments.patient_settings(), policies=policies
         )
         """The core below, for whatever the front does not offer."""
-        self._broker: Broker[Lease] = Broker(self.core, self._terms, Lease)
-        self._broker.hearing.voice = _Voice(self._broker.fits_of, callback)
-        self._futures: Final = (self._broker.callers, self._broker.door)
-        self.core.when_over.append(self._broker.core_is_over)
+        self._operations: Operations[Lease] = Operations(self.core, self._options, Lease)
+        self._operations.callback.program = _ThreadCalls(self._operations.fits_of, callback)
+        self._futures: Final = (self._operations.threads, self._operations.session)
+        self.core.when_over.append(self._operations.core_is_over)
 
     # -- life
 
@@ -99,8 +104,10 @@ class Scheduler:
         """Start the core and register with it."""
         self.core.start()
         try:
-            self._broker.open()
-            self.core.register_resource_manager(self._terms.registration, self._broker.hearing)
+            self._operations.open()
+            self.core.register_resource_manager(
+                self._options.registration, self._operations.callback
+            )
         except BaseException:
             self.close()
             raise
@@ -112,9 +119,9 @@ class Scheduler:
         Call it from anywhere, as often as you like.
         """
         timeout = read_timeout("close", timeout)
-        self._broker.end(SchedulerClosed("the scheduler was closed"))
+        self._operations.end(SchedulerClosed("the scheduler was closed"))
         self.core.stop(timeout)
-        self._broker.join(timeout)
+        self._operations.join(timeout)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -150,30 +157,30 @@ class Scheduler:
         says which they are. The applications of what runs there must be made before. Waits
         for the core; raises `NodeRejected` with its reason.
         """
-        self._broker.door.check_may_wait("add_node")
+        self._operations.session.check_may_wait("add_node")
         accepted: FuturePromise[list[Lease]] = FuturePromise(*self._futures)
-        size = requests.NodeSize(vcore, memory, resources, gpus, gpu_model)
-        info = requests.node(self._terms, node_id, size, attributes)
-        self._broker.add_node(info, requests.read_running("add_node", running), accepted)
-        with undone(partial(self._broker.remove_node, node_id)):
+        size = arguments.NodeSize(vcore, memory, resources, gpus, gpu_model)
+        info = arguments.node(self._options, node_id, size, attributes)
+        self._operations.add_node(info, arguments.read_running("add_node", running), accepted)
+        with undone(partial(self._operations.remove_node, node_id)):
             return wait(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
-        self._broker.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
+        self._operations.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
 
     def resume(self, node_id: str) -> None:
         """Place work on a drained node again."""
-        self._broker.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+        self._operations.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
 
     def remove_node(self, node_id: str) -> None:
         """Take a node away; the leases there are lost."""
-        self._broker.remove_node(node_id)
+        self._operations.remove_node(node_id)
 
     @property
     def nodes(self) -> Mapping[str, Node[Lease]]:
         """The nodes by id, those that drain included."""
-        return Named("node", self._broker.node_ids, partial(Node, self._broker))
+        return Named("node", self._operations.node_ids, partial(Node, self._operations))
 
     # -- applications
 
@@ -185,7 +192,7 @@ class Scheduler:
         user: str,
         groups: Iterable[str] = (),
         gang: Mapping[str, Mapping[str, Any]] | None = None,
-        gang_style: requests.Style = "Soft",
+        gang_style: Style = "Soft",
         priority: int = 0,
         may_preempt: bool = True,
         preemptible: bool = True,
@@ -219,9 +226,9 @@ class Scheduler:
           and it is accepted even if its queue is gone. Pass each to `add_node` as well.
         - `tags`: as in `si.AddApplicationRequest`.
         """
-        self._broker.door.check_may_wait("application")
-        accepted: FuturePromise[Account[Lease]] = FuturePromise(*self._futures)
-        submission = requests.Submission(
+        self._operations.session.check_may_wait("application")
+        accepted: FuturePromise[ApplicationRecord[Lease]] = FuturePromise(*self._futures)
+        submission = Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
             treatment={
                 "priority": priority, "may_preempt": may_preempt, "preemptible": preemptible,
@@ -230,22 +237,22 @@ class Scheduler:
             gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
             fallback=fallback,
         )  # fmt: skip
-        account = requests.add_application(self._broker, submission, accepted)
-        with undone(partial(self._broker.close_application, account)):
+        app = add_application(self._operations, submission, accepted)
+        with undone(partial(self._operations.close_application, app)):
             wait(accepted.future, "application")
-        made = account.handle = Application(self._broker, account, user, self._make)
+        made = app.handle = Application(self._operations, app, user, self._make)
         return made
 
     @property
     def applications(self) -> Mapping[str, Application]:
         """Those that were made and have not ended, by id."""
-        return Named("application", self._broker.application_ids, self._application)
+        return Named("application", self._operations.application_ids, self._application)
 
     def _application(self, application_id: str) -> Application:
-        account = self._broker.application(application_id)
-        if account is None or account.handle is None:
+        app = self._operations.application(application_id)
+        if app is None or app.handle is None:
             raise UnknownName(f"application {application_id!r} has just ended")
-        handle: Application = account.handle
+        handle: Application = app.handle
         return handle
 
     def executor(
@@ -296,7 +303,7 @@ class Scheduler:
     @property
     def connection(self) -> Connection:
         """Whether the core can be reached, and why not; events of kind `connection` say it, too."""
-        return self._broker.connection
+        return self._operations.connection
 
     def events(self, *kinds: Kind) -> Events[Event]:
         """Hear what happens from now on: all of it, or the kinds that are named.
@@ -304,13 +311,15 @@ class Scheduler:
         Iterate over it in a `with` block. `event.kind` tells the classes apart; type checkers know
         the fields of each.
         """
-        reader: Events[Event] = Events(kinds, self._broker.leave, self._broker.door.check_may_wait)
-        self._broker.subscribe(reader)
+        reader: Events[Event] = Events(
+            kinds, self._operations.leave, self._operations.session.check_may_wait
+        )
+        self._operations.subscribe(reader)
         return reader
 
     def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
-        return self._broker.inquiry.explain(application_id, key)
+        return self._operations.explanations.explain(application_id, key)
 
     def waiting(self) -> tuple[WaitingSum, ...]:
         """Return what waits, added up by cause, queue and size, the largest sums first.
@@ -318,23 +327,23 @@ class Scheduler:
         It takes about as long for ten thousand asks that wait as for ten. What waits for
         `CLUSTER_FULL` or `NO_NODE` would run on more nodes.
         """
-        self._broker.door.check()
-        return self.core.waiting(partition=self._terms.full_partition)
+        self._operations.session.check()
+        return self.core.waiting(partition=self._options.full_partition)
 
     def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues, self._policies)
-        self._broker.door.check()
+        self._operations.session.check()
         self.core.update_configuration(
-            si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
+            si.UpdateConfigurationRequest(rm_id=self._options.rm_id, config=text)
         )
-        self._broker.configured(text)
+        self._operations.configured(text)
 
 
 _EXECUTORS: Final = count(1)
 
 
-class _Voice:
+class _ThreadCalls:
     """Asks the program on the thread that asks, as the core itself does."""
 
     def __init__(
@@ -351,7 +360,7 @@ class _Voice:
     def answers(self, method: str) -> bool:
         return method in self._methods
 
-    def ask(self, method: str, *arguments: Any, otherwise: Any) -> Any:  # noqa: ANN401, ARG002 - as Voice
+    def ask(self, method: str, *arguments: Any, otherwise: Any) -> Any:  # noqa: ANN401, ARG002 - as ProgramCalls
         if method == "predicates" and (objection := self._objection(*arguments)):
             return objection
         answer = self._methods.get(method)
@@ -364,11 +373,11 @@ class _Voice:
             # Nobody here can await it, and as a value it would pass for a yes.
             said.close()
             raise InvalidRequest(ASYNC_FITS)
-        return None if said else requests.NO_FIT
+        return None if said else arguments.NO_FIT
 
-    def tell(self, method: str, told: object) -> None:
+    def notify(self, method: str, content: object) -> None:
         if method in self._methods:
-            self._methods[method](told)
+            self._methods[method](content)
 
     def end(self) -> None:
         pass

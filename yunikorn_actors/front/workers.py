@@ -17,8 +17,8 @@ from multiprocessing.connection import Connection
 from typing import Any, Final, Literal, Protocol, get_args
 
 from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.front.arguments import shown
 from yunikorn_actors.front.lease import Lease
-from yunikorn_actors.front.written import shown
 
 Kind = Literal["threads", "processes"]
 _CURRENT: ContextVar[Lease | None] = ContextVar("lease", default=None)

@@ -1,12 +1,13 @@
 """What a program gives when it makes or stops a core: refused there at once."""
 
+import os
 from collections.abc import Callable, Mapping
 from math import isnan
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from yunikorn_actors.drivers.live.clock import Clock
-from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.errors import CoreStopped, InvalidRequest
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.recording.recorder import TraceSettings
 
@@ -59,3 +60,12 @@ def read_timeout(call: str, timeout: object) -> float:
     if not isinstance(timeout, int | float) or isnan(timeout):
         raise InvalidRequest(f"{call}: timeout: must be seconds, not {timeout!r:.100}")
     return float(min(timeout, LONGEST_S))
+
+
+def check_process(process: int) -> None:
+    """Raise in the fork of a process: what it waits for has stayed with the parent."""
+    if os.getpid() != process:
+        raise CoreStopped(
+            "the core is the parent's, whose threads a forked process does not have: wait for this "
+            "there, or make another scheduler in this process"
+        )

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from yunikorn_actors.front import requests
+from yunikorn_actors.front import arguments
 from yunikorn_actors.front.aio import AsyncScheduler
-from yunikorn_actors.front.written import Queues
+from yunikorn_actors.front.arguments import Queues
 from yunikorn_actors.runtime.aio import AsyncCore
 from yunikorn_actors.runtime.arguments import check_forms
 from yunikorn_actors.runtime.async_callback import AnyCallback
@@ -48,7 +48,7 @@ def connect_async(
     key: str | Path | None = None,
     wait: float = 0.0,
     give_up_after: float | None = None,
-    grace: float = requests.GRACE_S,
+    grace: float = arguments.GRACE_S,
     callback: AnyCallback | None = None,
     rm_id: str = "rm-1",
     partition: str = "",
@@ -66,5 +66,5 @@ def connect_async(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition
     )
     if patience:
-        Reconnecting(core._core, scheduler._broker, patience)
+        Reconnecting(core._core, scheduler._operations, patience)
     return scheduler

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from yunikorn_actors import si
-from yunikorn_actors.front import requests
+from yunikorn_actors.front import arguments
+from yunikorn_actors.front.arguments import Queues
 from yunikorn_actors.front.scheduler import Scheduler
-from yunikorn_actors.front.written import Queues
 from yunikorn_actors.service.reconnecting import Reconnecting, read_give_up_after
 from yunikorn_actors.service.remote import RemoteCore, Token
 
@@ -20,7 +20,7 @@ def connect(
     key: str | Path | None = None,
     wait: float = 0.0,
     give_up_after: float | None = None,
-    grace: float = requests.GRACE_S,
+    grace: float = arguments.GRACE_S,
     callback: si.ResourceManagerCallback | None = None,
     rm_id: str = "rm-1",
     partition: str = "",
@@ -55,5 +55,5 @@ def connect(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition
     )
     if patience:
-        Reconnecting(core, scheduler._broker, patience)
+        Reconnecting(core, scheduler._operations, patience)
     return scheduler

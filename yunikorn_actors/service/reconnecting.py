@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from yunikorn_actors.errors import ConnectionLost, CoreError, InvalidRequest
-from yunikorn_actors.front.broker import Broker
+from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.outbox import Ending
 from yunikorn_actors.service.breaks import backoff
 from yunikorn_actors.service.remote import RemoteCore
@@ -26,7 +26,7 @@ def read_give_up_after(seconds: float | None) -> float:
 class Reconnecting:
     """Keeps a front and its service together; it ends when the front is closed, or for good."""
 
-    def __init__(self, core: RemoteCore, front: Broker[Any], give_up_after: float) -> None:
+    def __init__(self, core: RemoteCore, front: Operations[Any], give_up_after: float) -> None:
         self._core = core
         self._front = front
         self._give_up_after = give_up_after
@@ -72,7 +72,7 @@ class Reconnecting:
     def _register(self) -> None:
         self._core._connect_anew().open()
         self._front.settle()
-        self._core.register_resource_manager(self._front.registration, self._front.hearing)
+        self._core.register_resource_manager(self._front.registration, self._front.callback)
         self._front.came_back(self._endings)
 
     def _endings(self) -> list[Ending] | None:

@@ -1,4 +1,4 @@
-"""What a front writes down: plain data, which `Accounts`, `Deals` and `Keys` change."""
+"""What a front writes down: plain data, which `Applications`, `Asks` and `Keys` change."""
 
 import weakref
 from collections import deque
@@ -43,8 +43,8 @@ class Rule(NamedTuple):
     """Attributes, each with a name: asks with that name have different values there."""
 
 
-class DealStage(Enum):
-    """How far a deal has come; it never goes back."""
+class AskStage(Enum):
+    """How far a record has come; it never goes back."""
 
     WAITS = auto()
     HELD = auto()
@@ -53,7 +53,7 @@ class DealStage(Enum):
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Account(Generic[L]):
+class ApplicationRecord(Generic[L]):
     """One life of an application."""
 
     id: str
@@ -72,19 +72,19 @@ class Account(Generic[L]):
     """The core has accepted it; what it says before that is about a former one of this id."""
     state: str = "New"
     ended: CoreError | None = None
-    by_key: "dict[str, Deal[L]]" = field(default_factory=dict)
+    by_key: "dict[str, AskRecord[L]]" = field(default_factory=dict)
     """By the program's key: asks that wait, and leases that it has."""
-    by_core_key: "dict[str, Deal[L]]" = field(default_factory=dict)
+    by_core_key: "dict[str, AskRecord[L]]" = field(default_factory=dict)
     """The same and placeholders, as the core names them."""
     withdrawn: set[str] = field(default_factory=set)
     """Keys of which the core may still say that they were placed."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Deal(Generic[L]):
+class AskRecord(Generic[L]):
     """An ask, and later its lease."""
 
-    account: Account[L]
+    app: ApplicationRecord[L]
     key: str
     """As the program knows it; empty for placeholders."""
     core_key: str = ""
@@ -98,7 +98,7 @@ class Deal(Generic[L]):
     rule: Rule | None = None
     number: int = 0
     """Of the request, in the order in which asks were made."""
-    stage: DealStage = DealStage.WAITS
+    stage: AskStage = AskStage.WAITS
     uuid: str = ""
     wanted: si.TerminationType = si.TerminationType.STOPPED_BY_RM
     """As what the lease is given back."""
@@ -115,20 +115,20 @@ class Deal(Generic[L]):
 
     @property
     def is_held(self) -> bool:
-        return self.stage is DealStage.HELD or self.stage is DealStage.WANTED
+        return self.stage is AskStage.HELD or self.stage is AskStage.WANTED
 
     @property
     def standing(self) -> str:
-        if self.stage is DealStage.WAITS:
+        if self.stage is AskStage.WAITS:
             return "waits to be placed" if self.promise is not None else "is being recovered"
         return f"has a lease on {self.running.node_id}"
 
 
 class LeaseRef(weakref.ref[L]):
-    """What the books have of a lease: the program has it, and may drop it."""
+    """What the records have of a lease: the program has it, and may drop it."""
 
-    __slots__ = ("deal",)
-    deal: "Deal[L]"
+    __slots__ = ("record",)
+    record: "AskRecord[L]"
     """Of one that the program is to release."""
 
 

@@ -1,15 +1,20 @@
-"""What a program writes for the front, read into the messages of the interface."""
+"""Arguments of a program: what a scheduler is made with, amounts, nodes, texts, counts, durations.
+
+They are checked here, and read into the messages of the interface.
+"""
 
 import json
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.config import parse_duration, warnings_in
 from yunikorn_actors.errors import ConfigWarning, InvalidRequest
+from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.si.form import flaw_of
@@ -18,16 +23,19 @@ from yunikorn_actors.values.devices import DEVICES_MAX, WHOLE, number_of
 from yunikorn_actors.values.quantity import meant_by
 from yunikorn_actors.values.tags import GPU
 
+L = TypeVar("L", bound=BaseLease)
+T = TypeVar("T")
+
+
 Queues = str | Path | Mapping[str, Any]
 """A file, its text, or what stands in it as a mapping."""
 
-T = TypeVar("T")
 
 OPEN_QUEUE: Final = (
     "partitions: [{name: default, queues: "
     "[{name: root, submitacl: '*', queues: [{name: default}]}]}]"
 )
-"""Where nobody says anything about queues: `root.default`, open to everybody."""
+"""Where a program configures no queues: `root.default`, open to everybody."""
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
@@ -214,3 +222,96 @@ def changed_policy(
         allow_preempt_self=kept if preemptible is None else preemptible,
         allow_preempt_other=kept_other if may_preempt is None else may_preempt,
     )
+
+
+class Options(NamedTuple):
+    """Fixed when a scheduler is made; every part of its front may know them."""
+
+    queues: str
+    rm_id: str
+    partition: str
+    grace: float
+
+    @classmethod
+    def read(
+        cls,
+        queues: Queues | None,
+        rm_id: str,
+        partition: str,
+        grace: float,
+        policies: Policies = NO_POLICIES,
+    ) -> "Options":
+        for name, text in (("rm_id", rm_id), ("partition", partition)):
+            if not isinstance(text, str):
+                raise InvalidRequest(f"{name}: must be text, not {shown(text)}")
+        if type(grace) not in {int, float} or not 0 <= grace < float("inf"):
+            raise InvalidRequest(f"grace: must be seconds, 0 or more, not {shown(grace)}")
+        text = OPEN_QUEUE if queues is None else read_queues(queues, policies)
+        return cls(text, rm_id, partition, float(grace))
+
+    @property
+    def registration(self) -> si.RegisterResourceManagerRequest:
+        return si.RegisterResourceManagerRequest(
+            rm_id=self.rm_id, policy_group=self.rm_id, config=self.queues
+        )
+
+    @property
+    def full_partition(self) -> str:
+        """The partition as the core names it."""
+        return f"[{self.rm_id}]{self.partition or 'default'}"
+
+
+GRACE_S: Final = 30.0
+PATIENT: Final = "1m"
+"""The core waits that long for `fits`: a busy computer is no reason to refuse a node."""
+
+NO_FIT: Final = "fits() says that it does not fit there"
+
+
+def patient_settings() -> Settings:
+    return Settings(predicate_timeout_ns=PATIENT)
+
+
+class NodeSize(NamedTuple):
+    """As they are written."""
+
+    vcore: si.Amount | None
+    memory: si.Amount | None
+    resources: Mapping[str, si.Amount] | None
+    gpus: int | None = None
+    gpu_model: str = ""
+
+
+def node(
+    options: Options, node_id: str, size: NodeSize, attributes: Mapping[str, str] | None
+) -> si.NodeInfo:
+    if not isinstance(node_id, str) or not node_id:
+        raise InvalidRequest(f"add_node: {shown(node_id)} is no id; use a text that is not empty")
+    if size.gpus is not None and type(size.gpus) is not int:
+        raise InvalidRequest(f"add_node: gpus: must be a whole number, not {shown(size.gpus)}")
+    written = read_amounts("add_node", *size[:3], size.gpus)
+    if not written:
+        raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
+    given = read_texts("add_node: attributes", attributes)
+    given = with_model("add_node", given, size.gpu_model)
+    if size.gpus is not None:
+        given[si.constants.GPU_DEVICES] = str(size.gpus)
+    if options.partition:
+        given.setdefault(si.constants.NODE_PARTITION, options.partition)
+    return si.NodeInfo(
+        node_id=node_id,
+        action=si.ActionFromRM.CREATE,
+        attributes=given,
+        schedulable_resource=si.Resource.parse(written),
+    )
+
+
+def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:
+    items = read_several(f"{what}: running", running)
+    for item in items:
+        if not isinstance(item, Running):
+            raise InvalidRequest(
+                f"{what}: running: must hold Running, not {type(item).__name__}: `lease.running` "
+                "is one, and Running(**item) makes one of what was kept as JSON"
+            )
+    return items

@@ -1,16 +1,18 @@
-"""Whether a front is open, the lock of its books, and who waits for the core.
+"""Whether a front is open, its one lock, where its parts send, and who waits for the core.
 
 The core calls on its delivery thread, the program on any of its own, and a grace time ends on the
 thread of the outbox. One lock keeps them apart, and this is its whole discipline:
 
-- `Broker` (calls of the program) and `Hearing` (the core) take it, and so does what is made by
-  `unless_closed` (a lease that is released, a time that is over). Who has left it has the outbox
-  send what was put there meanwhile.
-- `Nodes`, `Accounts`, `Deals`, `Keys`, `Past` and `Readers` never take it: they are called with it
-  held. Only `Keys.asked_about`, and what a program may see of a lease or an account, need none.
-- `Outbox`, `Watch`, `Callers` and each subscription have a lock of their own that is taken last.
-- Nobody who holds it waits, calls the core or calls the program: requests are put into the outbox,
-  done callbacks have threads of their own.
+- `Operations` (calls of the program) and `FrontCallback` (the core) take it, and so does what is
+  made by `unless_closed` (a lease that is released, a time that is over). The thread that has left
+  it has the outbox send what was put there meanwhile.
+- `Nodes`, `Applications`, `Asks`, `Keys`, `EndedAsks` and `Readers` never take it: they are called
+  with it held. Only `Keys.asked_about`, and what a program may see of a lease or an application,
+  need none.
+- `Outbox`, `SlowFits`, `CallbackThreads` and each subscription have a lock of their own that is
+  taken last.
+- A thread that holds it never waits, calls the core or calls the program: requests are put into
+  the outbox, done callbacks have threads of their own.
 """
 
 import threading
@@ -18,25 +20,33 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from yunikorn_actors.errors import CoreError, NoReply, SchedulerClosed, WouldBlock, anew
+from yunikorn_actors.front.arguments import Options
+from yunikorn_actors.front.events import Readers
+from yunikorn_actors.front.lease import BaseLease
 from yunikorn_actors.front.outbox import Outbox
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S
 
+L = TypeVar("L", bound=BaseLease)
 T = TypeVar("T")
 
 
-class Door:
+class Session(Generic[L]):
     """While it is open a front takes calls; before and after there is a reason why not.
 
-    It is opened once and closed once: the first reason is the one that everybody hears.
+    It is opened once and closed once: the first reason is the one that is reported.
     """
 
-    def __init__(self, core: Core, outbox: Outbox) -> None:
+    def __init__(self, core: Core, options: Options, outbox: Outbox) -> None:
         self.core: Final = core
+        self.options: Final = options
         self.outbox: Final = outbox
+        """To the core; putting a request there makes no caller wait."""
+        self.readers: Final[Readers[L]] = Readers()
+        """Of events; a reader that is late makes no writer wait."""
         self.lock: Final = threading.RLock()
         self._closed: CoreError | None = SchedulerClosed(
             "the scheduler was not started: use it in a `with` block, or call start()"
@@ -59,7 +69,7 @@ class Door:
         self.core.check_running()
 
     def __enter__(self) -> None:
-        """Take the lock of the books for a call of the program."""
+        """Take the lock of the records for a call of the program."""
         # Before the lock: in a forked process its owner may be gone for ever.
         self.check()
         self.lock.acquire()

@@ -1,0 +1,272 @@
+"""The applications of a front, and what the core placed for them before the program asked.
+
+A core that begins from its journal still knows the asks that waited, and goes on placing them when
+the nodes are back. The program that comes back asks for the same again, and may do so later.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, Generic, TypeVar
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import (
+    ApplicationEnded,
+    ApplicationRejected,
+    CoreError,
+    Duplicate,
+    QueueNotFound,
+    anew,
+)
+from yunikorn_actors.front.asks import Asks
+from yunikorn_actors.front.events import ApplicationChanged
+from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.records import ApplicationRecord, AskRecord, AskStage, Unanswered
+from yunikorn_actors.front.session import Session
+
+L = TypeVar("L", bound=BaseLease)
+
+
+ENDINGS: Final = ("Completed", "Failed", "Rejected", "Expired")
+"""States in which an application takes no more asks."""
+
+
+class Applications(Generic[L]):
+    """One record for each id, from the request on until it ends; then it has no ask left.
+
+    What the core says of an id is about this one once it has been accepted. Until then it is
+    about a former one of that id, and is ignored.
+    """
+
+    def __init__(self, session: Session[L], asks: Asks[L]) -> None:
+        self._session = session
+        self._asks = asks
+        self._by_id: dict[str, ApplicationRecord[L]] = {}
+        self._new: Unanswered[ApplicationRecord[L]] = Unanswered()
+        self._early = EarlyPlacements()
+
+    @property
+    def ids(self) -> list[str]:
+        """Of those that the program has been given."""
+        return [name for name, it in self._by_id.items() if it.handle is not None]
+
+    def find(self, application_id: str) -> ApplicationRecord[L] | None:
+        return self._by_id.get(application_id)
+
+    def find_ask(self, application_id: str, core_key: str) -> AskRecord[L] | None:
+        """Return what the core means; None for what was withdrawn or has ended meanwhile."""
+        app = self._by_id.get(application_id)
+        if app is None or not app.is_known:
+            return None
+        return app.by_core_key.get(core_key)
+
+    # -- what the program does
+
+    def add(
+        self,
+        app: ApplicationRecord[L],
+        request: si.AddApplicationRequest,
+        placeholders: Iterable[si.AllocationAsk],
+    ) -> None:
+        if app.id in self._by_id:
+            raise Duplicate(
+                f"application: there is one {app.id!r} already; close() it first, or give "
+                "this one another id"
+            )
+        app.request = request
+        self._by_id[app.id] = app
+        self._new.asked(app.id, app)
+        self._session.outbox.put(request)
+        for ask in placeholders:
+            group = ask.task_group_name
+            running = Running(
+                application=app.id,
+                key="",
+                node_id="",
+                resources=app.groups[group].written,
+                group=group,
+            )
+            core_key = ask.allocation_key
+            self._asks.keys.enter(
+                AskRecord(app=app, key="", core_key=core_key, ask=ask, running=running)
+            )
+            self._session.outbox.put(ask)
+
+    def close(self, app: ApplicationRecord[L]) -> None:
+        """Take it back with all that it has; its leases are lost at once."""
+        if app.ended is not None:
+            return
+        partition = self._session.options.partition
+        self._session.outbox.put(
+            si.RemoveApplicationRequest(application_id=app.id, partition_name=partition)
+        )
+        closed = f"application {app.id!r} was closed"
+        app.accepted.fail(ApplicationEnded(closed))
+        error = ApplicationEnded(f"{closed}; make another one to ask again")
+        self._end(app, error, "Removed")
+
+    def end(self, reason: CoreError) -> None:
+        for app in list(self._by_id.values()):
+            app.accepted.fail(anew(reason))
+            self._end(app, reason)
+
+    def _end(self, app: ApplicationRecord[L], error: CoreError, state: str = "") -> None:
+        """Let go of everything that it has; the core keeps nothing of it either."""
+        app.ended = error
+        self._early.close(app.id)
+        if self._by_id.get(app.id) is app:
+            del self._by_id[app.id]
+        for record in list(app.by_core_key.values()):
+            if record.stage is AskStage.WAITS:
+                self._asks.refuse(record, anew(error), "withdrawn")
+            else:
+                self._asks.lose(record, str(error))
+        if state:
+            app.state = state
+            self._report_state(app, str(error))
+
+    # -- for a core that may have forgotten all of it
+
+    @property
+    def records(self) -> list[AskRecord[L]]:
+        return [record for it in self._by_id.values() for record in it.by_core_key.values()]
+
+    def again(self) -> list[si.AddApplicationRequest]:
+        """Return all of them as they are to be submitted; what comes now is about these."""
+        self._new.forget()
+        for app in self._by_id.values():
+            app.is_known = False
+            self._new.asked(app.id, app)
+        return [_again(it) for it in self._by_id.values()]
+
+    def early_on(self, node_id: str) -> list[si.Allocation]:
+        """Return what was placed there, and is of an application that may still ask for it."""
+        return [it for it in self._early.on(node_id) if it.application_id in self._by_id]
+
+    # -- what the core says
+
+    def rejected(self, update: si.RejectedApplication) -> None:
+        app = self._new.answered(update.application_id)
+        if app is not None and app.ended is None:
+            text = f"application {app.id!r} was rejected: {update.reason}"
+            error = (
+                QueueNotFound(text, update.queues) if update.queues else ApplicationRejected(text)
+            )
+            app.accepted.fail(error)
+            self._end(app, error, "Rejected")
+
+    def accepted(self, update: si.AcceptedApplication) -> None:
+        app = self._new.answered(update.application_id)
+        if app is not None:
+            app.is_known = True
+            app.queue = update.queue or app.queue
+            app.accepted.keep(app)
+            for record in list(app.by_core_key.values()):
+                self.claim(record)
+
+    def placed(self, new: si.Allocation) -> None:
+        app = self._by_id.get(new.application_id)
+        record = self.find_ask(new.application_id, new.allocation_key)
+        if record is not None:
+            self._asks.placed(record, new)
+        elif app is None or new.allocation_key not in app.withdrawn:
+            self._early.keep(new)
+
+    def claim(self, record: AskRecord[L]) -> None:
+        """Let a record have what was placed for it before it was made."""
+        if record.app.is_known and (new := self._early.take(record.app.id, record.core_key)):
+            self._asks.placed(record, new)
+
+    def asked_back(self, release: si.AllocationRelease) -> None:
+        """The core wants room back; what the program never asked for is given back at once."""
+        application_id, key = release.application_id, release.allocation_key
+        if record := self.find_ask(application_id, key):
+            self._asks.asked_back(record, release)
+        elif self._early.take(application_id, key):
+            self._session.outbox.put(release)
+
+    def changed(self, update: si.UpdatedApplication) -> None:
+        app = self._by_id.get(update.application_id)
+        if app is None or not app.is_known:
+            return
+        app.state = update.state
+        if update.state in ENDINGS:
+            self._end(app, _ended(update), update.state)
+        else:
+            self._report_state(app, update.message)
+
+    def _report_state(self, app: ApplicationRecord[L], message: str) -> None:
+        self._session.readers.notify(
+            ApplicationChanged(application=app.id, state=app.state, message=message)
+        )
+
+
+def _again(app: ApplicationRecord[L]) -> si.AddApplicationRequest:
+    """Submit it as what it is by now: with what is left of its gang, and in any case if it runs."""
+    request = app.request
+    assert request is not None
+    records = app.by_core_key.values()
+    tags = dict(request.tags)
+    if any(it.is_held for it in records):
+        tags.setdefault(si.constants.APP_TAG_CREATE_FORCE, "true")
+    kept: Counter[str] = Counter()
+    for record in records:
+        if record.is_placeholder and record.ask is not None and record.ask.resource_ask is not None:
+            kept.update(record.ask.resource_ask.amounts())
+    return replace(request, tags=tags, placeholder_ask=si.Resource.of(kept) if kept else None)
+
+
+_WORDS: Final = {
+    "ResourceReservationTimeout": "there was no room for all of its gang in time",
+    "completeApplication": "it had no work",
+}
+"""What the core says in one word."""
+
+
+def in_words(message: str) -> str:
+    return _WORDS.get(message, message)
+
+
+def _ended(update: si.UpdatedApplication) -> ApplicationEnded:
+    why = f" ({in_words(update.message)})" if update.message else ""
+    remedy = "make another one to ask again"
+    if update.state == "Completed":
+        remedy += ", or make it with stays=True if it may idle"
+    return ApplicationEnded(
+        f"application {update.application_id!r} is {update.state}{why}; {remedy}"
+    )
+
+
+EARLY_MAX: Final = 100_000
+FORMER_MAX: Final = 10_000
+
+
+class EarlyPlacements:
+    """By application and key, until the program asks or the core takes it back.
+
+    What the core still says of an application that the program has closed is not for the next one
+    of that id, so nothing of it is kept.
+    """
+
+    def __init__(self) -> None:
+        self._placed: dict[tuple[str, str], si.Allocation] = {}
+        self._former: dict[str, None] = {}
+
+    def keep(self, new: si.Allocation) -> None:
+        if new.application_id not in self._former and len(self._placed) < EARLY_MAX:
+            self._placed[new.application_id, new.allocation_key] = new
+
+    def take(self, application_id: str, core_key: str) -> si.Allocation | None:
+        return self._placed.pop((application_id, core_key), None)
+
+    def on(self, node_id: str) -> list[si.Allocation]:
+        return [it for it in self._placed.values() if it.node_id == node_id]
+
+    def close(self, application_id: str) -> None:
+        """The program had this application, so what the core placed for it was reported."""
+        for key in [it for it in self._placed if it[0] == application_id]:
+            del self._placed[key]
+        self._former[application_id] = None
+        if len(self._former) > FORMER_MAX:
+            del self._former[next(iter(self._former))]
