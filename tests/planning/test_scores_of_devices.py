@@ -73,10 +73,16 @@ def test_devices_that_a_policy_makes_up_are_not_taken() -> None:
 def test_typical_kinds_make_up_most_of_a_workload() -> None:
     """Of two that are as frequent the larger counts; what is beyond 95 of 100 does not."""
     kinds = [Kind(1, 500)] * 60 + [Kind(2, 0)] * 20 + [Kind(3, 0)] * 15 + [Kind(9, 9)] * 5
-    assert typical(kinds) == pytest.approx(
-        {Kind(1, 500): 60 / 95, Kind(2, 0): 20 / 95, Kind(3, 0): 15 / 95}
-    )
+    found = typical(kinds)
+    assert found == pytest.approx({Kind(1, 500): 60 / 95, Kind(2, 0): 20 / 95, Kind(3, 0): 15 / 95})
     assert [Kind(2, 5), Kind(1, 900)] == list(typical([Kind(1, 900), Kind(2, 5)]))
+
+
+def test_shares_are_divided_as_the_authors_divide_them() -> None:
+    """Of the whole workload first: the last bit decides between nodes that are as good."""
+    found = typical([Kind(1, 500)] * 60 + [Kind(2, 0)] * 20 + [Kind(3, 0)] * 15 + [Kind(9, 9)] * 5)
+    assert {0.6 / 0.95, 0.2 / 0.95, 0.15 / 0.95} == set(found.values())
+    assert 0.2 / 0.95 != 20 / 95
 
 
 CONFIG = (

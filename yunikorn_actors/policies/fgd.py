@@ -8,6 +8,7 @@ least.
 from collections import Counter
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import lru_cache
 from math import exp
 from typing import Final, NamedTuple
 
@@ -26,6 +27,8 @@ from yunikorn_actors.values.tags import CPU
 
 BEST: Final = 100
 TYPICAL_SHARE: Final = 0.95
+REMEMBERED: Final = 4096
+"""States of nodes."""
 
 
 class Kind(NamedTuple):
@@ -47,7 +50,8 @@ def typical(kinds: Iterable[Kind]) -> dict[Kind, float]:
             break
         found[kind] = count
         taken += count
-    return {kind: count / taken for kind, count in found.items()}
+    # Of all first, then of those found: the last bit differs from one division, and decides ties.
+    return {kind: (count / total) / (taken / total) for kind, count in found.items()}
 
 
 def added(numbers: Iterable[float]) -> float:
@@ -63,6 +67,8 @@ class Fgd:
 
     def __init__(self, shares: dict[Kind, float]) -> None:
         self._shares = shares
+        # Each shape that waits asks for the same node, and often leaves the same.
+        self._fragments = lru_cache(maxsize=REMEMBERED)(self._measure)
 
     def score(self, node: NodeSeen, shape: Resource) -> float:
         best, _ = self._best(node, shape, node.parts or ())
@@ -74,7 +80,7 @@ class Fgd:
 
     def _best(self, node: NodeSeen, shape: Resource, free: Parts) -> tuple[int, Devices | None]:
         vcore, amount = node.free.get(CPU, 0), amount_of(shape)
-        before = self._fragments(node.model, vcore, free)
+        before = self._fragments(node.model, vcore, tuple(free))
         left = vcore - shape.get(CPU, 0)
         choices: list[Devices]
         if 0 < amount < WHOLE:
@@ -85,13 +91,13 @@ class Fgd:
         for devices in choices:
             parts = list(free)
             take(parts, devices, amount)
-            after = self._fragments(node.model, left, parts)
+            after = self._fragments(node.model, left, tuple(parts))
             score = int(BEST / (1 + exp(-(before - after) / WHOLE)))
             if score > best[0]:
                 best = (score, devices or None)
         return best
 
-    def _fragments(self, model: str, vcore: int, free: Parts) -> float:
+    def _measure(self, model: str, vcore: int, free: Parts) -> float:
         """Return how much of the devices typical asks cannot use, by their shares.
 
         Scores are whole numbers, so the last bit of a sum decides between nodes that are as good.
