@@ -152,7 +152,7 @@ class Releases:
 def requested_of(lab: Lab) -> RequestedBack:
     proxy = lab.simulator.machines[RM_PROXY]
     assert isinstance(proxy, RmProxy)
-    return proxy._deliveries[RM].requested_back
+    return proxy.deliveries[RM].requested_back
 
 
 @topologies

@@ -364,4 +364,4 @@ def test_a_callback_that_is_gone_leaves_no_question_open() -> None:
     assert [] == said(questions.due(due(), 210))
     assert ["9 the resource manager is away"] == said(questions.ask(question(9), None, 220))
     assert {} == questions.canonical_state()["open"]
-    assert {} == questions._calls
+    assert {} == questions.calls

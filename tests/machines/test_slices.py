@@ -510,7 +510,7 @@ def test_a_core_that_ends_in_a_reload_that_was_called_off_goes_back(
         if not lab.until_slice(number):
             break
         _post_admin_config(lab, CONFIG)
-        while lab.context._partitions.registry.admin != parse_config(CONFIG):
+        while lab.context.registry.admin != parse_config(CONFIG):
             assert lab.simulator.step()
         half_done += any(it.state.long_work is not None for it in _partitions(lab))
         again = Restarted(lab, topology, SLICED)

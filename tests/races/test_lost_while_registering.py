@@ -41,7 +41,7 @@ def _state(lab: Lab) -> str:
 def _delivers(lab: Lab) -> bool:
     proxy = lab.simulator.machines[RM_PROXY]
     assert isinstance(proxy, RmProxy)
-    return RM in proxy._deliveries
+    return RM in proxy.deliveries
 
 
 @seeded

@@ -81,7 +81,7 @@ def _outcome(core: SchedulerCore, voices: list[Recorder]) -> str:
         add_nodes(core, "n1")
     except UnknownResourceManager:
         wait_until(core.is_settled)
-        assert not _proxy(core)._deliveries
+        assert not _proxy(core).deliveries
         manager = core.state_dump()["managers"].get(RM, {"state": "gone"})
         assert manager["state"] in {"Paused", "gone"}
         return str(manager["state"])

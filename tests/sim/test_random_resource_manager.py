@@ -133,7 +133,7 @@ def _agree_on_asked_back(player: Player) -> int:
     proxy = player.simulator.machines[RM_PROXY]
     assert isinstance(proxy, RmProxy)
     count = 0
-    for rm_id, deliveries in proxy._deliveries.items():
+    for rm_id, deliveries in proxy.deliveries.items():
         own = (it for it in player.context.partitions.values() if it.rm_id == rm_id)
         apps = (app for partition in own for app in partition.state.applications.values())
         allocations = (it for app in apps for it in app.allocations.values())

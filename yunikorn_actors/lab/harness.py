@@ -523,8 +523,8 @@ class LabSimulator(Simulator):
         declined = Declined(reason="the core has ended")
         self._replies.update(dict.fromkeys(self._awaited, declined))
         self._lives += 1
-        self._topology.instance = f"{INSTANCE}-{self._lives}"
-        self.machines = self._topology.first_machines()
+        self.topology.instance = f"{INSTANCE}-{self._lives}"
+        self.machines = self.topology.first_machines()
         self._post(CONTEXT, restored, "restart")
         self.deliver_from((GATEWAY, CONTEXT))
 

@@ -177,23 +177,23 @@ class Proxied(Oracle):
         self._callers = {it: asked for it, asked in self._callers.items() if asked != rm_id}
 
     def _compare_registered(self, proxy: RmProxy) -> Iterator[str]:
-        theirs = {rm_id: it.callback for rm_id, it in proxy._deliveries.items()}
+        theirs = {rm_id: it.callback for rm_id, it in proxy.deliveries.items()}
         mine = {rm_id: it.callback for rm_id, it in self._registered.items()}
         if theirs != mine:
             yield f"G28: registered are {theirs}, expected {mine}"
             return
         for rm_id, it in self._registered.items():
-            taken = proxy._deliveries[rm_id]._taken
+            taken = proxy.deliveries[rm_id].taken_count
             if taken > it.delivered:
                 yield f"G28: {rm_id} has taken {it.delivered} responses, and {taken} count"
-            if rm_id in proxy._parts and not (it.is_ahead or it.gathered):
+            if rm_id in proxy.parts and not (it.is_ahead or it.gathered):
                 yield f"G28: parts of an answer to a former registration of {rm_id} are kept"
 
     def _catch_up(self, proxy: RmProxy) -> None:
         """What waited has been done: go on from what came of it."""
         self._is_behind = False
-        self._coming = dict(proxy._coming)
-        for rm_id in [it for it in self._registered if it not in proxy._deliveries]:
+        self._coming = dict(proxy.coming)
+        for rm_id in [it for it in self._registered if it not in proxy.deliveries]:
             del self._registered[rm_id]
             self._forget(rm_id)
 
@@ -227,7 +227,7 @@ class Proxied(Oracle):
                 is_ahead = False
                 if whole[kind] > 1:
                     yield f"G27: an answer to {sent.rm_id} is told in several: {kind}"
-        jobs = context._partitions.slices.jobs
+        jobs = context.slices.jobs
         self._whole = {it: whole for it, whole in self._whole.items() if jobs.get(it) is not None}
 
     def _compare_answer(self, message: Message, calls: list[CallRm]) -> Iterator[str]:
@@ -372,12 +372,12 @@ class Proxied(Oracle):
         if self._open:
             yield f"G25: questions to {[*dict.fromkeys(self._open.values())]} have no answer"
         yield from self._compare_registry(proxy, simulator.machines[CONTEXT])
-        if proxy._questions._calls:
-            yield f"G30: calls that nobody answers are kept: {proxy._questions._calls}"
+        if proxy.questions.calls:
+            yield f"G30: calls that nobody answers are kept: {proxy.questions.calls}"
 
     def _compare_registry(self, proxy: RmProxy, context: Machine) -> Iterator[str]:
         assert isinstance(context, Context)
-        registry = context._partitions.registry
+        registry = context.registry
         for manager in registry.managers.values():
             group = registry.config_of(manager.policy_group)
             if manager.checksum != group.checksum and not manager.is_leaving:
@@ -386,7 +386,7 @@ class Proxied(Oracle):
             yield from self._compare_suspension(manager, [it.state for it in partitions])
             if manager.rm_id in self._registered:
                 yield from _compare_asked_back(proxy, manager, partitions)
-        for name in registry._brought:
+        for name in registry.configured:
             if not registry.members(name):
                 yield f"G28: group {name!r} has a configuration and no members"
 
@@ -394,7 +394,7 @@ class Proxied(Oracle):
 def _compare_asked_back(
     proxy: RmProxy, manager: ResourceManager, partitions: list[PartitionContext]
 ) -> Iterator[str]:
-    kept = proxy._deliveries[manager.rm_id].requested_back.uuids
+    kept = proxy.deliveries[manager.rm_id].requested_back.uuids
     states = [it.state for it in partitions]
     for uuid in kept:
         owners = [it.applications[it.owners[uuid]] for it in states if uuid in it.owners]

@@ -92,7 +92,7 @@ class Timers(Oracle):
 
     def _absent(self, simulator: Simulator, context: Context) -> Iterator[str]:
         """One that is away, or has come back, has the time that it wishes, or the usual one."""
-        managers = context._partitions.registry.managers
+        managers = context.registry.managers
         for it in simulator.effects:
             if isinstance(it, SetTimer) and it.name.startswith(("paused/", "return/")):
                 manager = managers.get(it.name.partition("/")[2])
@@ -170,7 +170,7 @@ class Timers(Oracle):
 
     def _at_rest(self, simulator: Simulator, context: Context) -> Iterator[str]:
         armed: dict[str, int] | None = None
-        for rm_id, manager in context._partitions.registry.managers.items():
+        for rm_id, manager in context.registry.managers.items():
             if manager.is_paused and f"paused/{rm_id}" not in simulator.armed(CONTEXT):
                 yield f"G21: {rm_id} is away, and no timer is armed for its end"
         for name, partition in context.partitions.items():

@@ -99,7 +99,7 @@ class Simulator(Gateway):
         self.delivered = 0
         self.effects: list[Effect] = []
         """The effects of the last message that was handled, and of those joined to it."""
-        self._topology = topology
+        self.topology = topology
         self._chooser = chooser or Fifo()
         self._checkers = checkers
         self._recorders = recorders
@@ -188,7 +188,7 @@ class Simulator(Gateway):
 
     @property
     def settings(self) -> Settings:
-        return self._topology.settings
+        return self.topology.settings
 
     def is_under_way(self, sender: str, address: str) -> bool:
         """Whether a message of that sender waits in that mailbox."""
@@ -200,7 +200,7 @@ class Simulator(Gateway):
 
     def first_machines(self) -> dict[str, Machine]:
         """Make those with which another core like this one begins."""
-        return self._topology.first_machines()
+        return self.topology.first_machines()
 
     def in_transit(self) -> list[Envelope]:
         """Messages that were sent and not delivered yet."""
@@ -332,7 +332,7 @@ class Simulator(Gateway):
             case StartMachine():
                 self._stop(effect.address)
                 self._dead.discard(effect.address)
-                self.machines[effect.address] = self._topology.build(effect.kind, effect.arguments)
+                self.machines[effect.address] = self.topology.build(effect.kind, effect.arguments)
             case StopMachine():
                 self._stop(effect.address)
             case Log():

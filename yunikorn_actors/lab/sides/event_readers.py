@@ -381,12 +381,12 @@ class Published(Oracle):
     def _begin(self, publisher: EventPublisher) -> None:
         """Go on from what it has by now: of one that failed the records are lost."""
         self._publisher = publisher
-        self._wishes = dict(publisher._wishes)
+        self._wishes = dict(publisher.wishes)
         self._lowest = publisher.ring.lowest_id
         count = publisher.ring.next_id - self._lowest
         self._stored = publisher.ring.read(self._lowest, count) if count else []
         self._waiting = {
-            rm_id: (it.capacity, [*it.records()]) for rm_id, it in publisher._unpushed.items()
+            rm_id: (it.capacity, [*it.records()]) for rm_id, it in publisher.unpushed.items()
         }
 
     @property
@@ -460,7 +460,7 @@ class Published(Oracle):
         message = simulator.last.message
         assert isinstance(message, EventPushDue)
         assert self._publisher is not None
-        return message.life != self._publisher._life
+        return message.life != self._publisher.life
 
     # -- readers
 

@@ -98,7 +98,7 @@ class Passed:
         if not isinstance(publisher, EventPublisher):
             return  # it has failed and is not replaced yet
         self.counts["event_ring_capacity"] += publisher.ring.lowest_id > 0
-        overflow = any(unpushed.overflow for unpushed in publisher._unpushed.values())
+        overflow = any(unpushed.overflow for unpushed in publisher.unpushed.values())
         self.counts["event_push_capacity"] += overflow
 
 

@@ -26,7 +26,7 @@ from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import Partitions
-from yunikorn_actors.machines.context.registry import ResourceManager
+from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.timeouts import on_timer
 from yunikorn_actors.machines.context.unit_of_work import Work
@@ -36,7 +36,7 @@ from yunikorn_actors.machines.machine import (
     Send,
 )
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.slices import FRESH, Steps
+from yunikorn_actors.machines.slices import FRESH, Slices, Steps
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
@@ -82,6 +82,15 @@ class Context(Joining):
     @property
     def partitions(self) -> dict[str, PartitionContext]:
         return self._partitions.by_name
+
+    @property
+    def registry(self) -> Registry:
+        return self._partitions.registry
+
+    @property
+    def slices(self) -> Slices:
+        """The long work that is under way."""
+        return self._partitions.slices
 
     @property
     def registered(self) -> restart.Registered:

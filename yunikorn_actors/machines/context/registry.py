@@ -104,7 +104,7 @@ class Registry:
     def __init__(self) -> None:
         self.managers: dict[str, ResourceManager] = {}
         self.admin: SchedulerConfig | None = None
-        self._brought: dict[str, SchedulerConfig] = {}
+        self.configured: dict[str, SchedulerConfig] = {}
         self._default = parse_config("")
         self._generation = 0
         self.changes = 0
@@ -113,7 +113,7 @@ class Registry:
         """Who registers anew, with its group, while its former life is removed."""
 
     def config_of(self, group: str) -> SchedulerConfig:
-        return self._brought.get(group) or self.admin or self._default
+        return self.configured.get(group) or self.admin or self._default
 
     def members(self, group: str) -> list[ResourceManager]:
         return [
@@ -124,7 +124,7 @@ class Registry:
 
     def conflict(self, message: RMRegistration) -> str | None:
         """Say why this registration cannot join its group."""
-        brought = self._brought.get(message.policy_group)
+        brought = self.configured.get(message.policy_group)
         group = message.policy_group
         coming = [rm_id for rm_id, its_group in self._coming.items() if its_group == group]
         others = dict.fromkeys([*(it.rm_id for it in self.members(group)), *coming])
@@ -143,7 +143,7 @@ class Registry:
         """Let nobody bring its group another configuration before it is registered."""
         self._coming[message.rm_id] = message.policy_group
         if message.config is not None:
-            self._brought[message.policy_group] = message.config
+            self.configured[message.policy_group] = message.config
         self.changes += 1
 
     def add(self, message: RMRegistration) -> ResourceManager:
@@ -153,7 +153,7 @@ class Registry:
         manager = ResourceManager(message, self._generation)
         self.managers[manager.rm_id] = manager
         if message.config is not None:
-            self._brought[manager.policy_group] = message.config
+            self.configured[manager.policy_group] = message.config
         return manager
 
     def come_back(self, message: RMRegistration) -> ResourceManager:
@@ -179,7 +179,7 @@ class Registry:
         self.changes += 1
         group = manager.policy_group
         if not self.members(group) and group not in self._coming.values():
-            self._brought.pop(group, None)
+            self.configured.pop(group, None)
         return manager
 
     def forget(self, rm_id: str) -> None:
@@ -195,14 +195,14 @@ class Registry:
                 ]
             ),
             admin=self.admin,
-            brought=dict(self._brought),
+            brought=dict(self.configured),
             last_epoch=last_epoch,
             last_generation=self._generation,
         )
 
     def restore(self, registered: Registered) -> None:
         """Know what the core before this one knew; every resource manager is missing."""
-        self.admin, self._brought = registered.admin, dict(registered.brought)
+        self.admin, self.configured = registered.admin, dict(registered.brought)
         self._generation = registered.last_generation
         for known in registered.managers:
             manager = self.add(known.registration)
@@ -217,6 +217,6 @@ class Registry:
     def bring(self, group: str, config: SchedulerConfig | None) -> None:
         self.changes += 1
         if config is None:
-            self._brought.pop(group, None)
+            self.configured.pop(group, None)
         else:
-            self._brought[group] = config
+            self.configured[group] = config

@@ -169,11 +169,11 @@ class EventPublisher:
         hearers: Sequence[str] = (),
     ) -> None:
         self._settings = settings
-        self._life = life
+        self.life = life
         self.ring = Ring(settings.event_ring_capacity, next_id)
         self._revisions: dict[tuple[str, int], int] = {}
-        self._unpushed: dict[str, Unpushed] = {}
-        self._wishes: dict[str, ExtraConfig] = {}
+        self.unpushed: dict[str, Unpushed] = {}
+        self.wishes: dict[str, ExtraConfig] = {}
         """Of each registered resource manager."""
         self._hearers: dict[str, None] = dict.fromkeys(hearers)
         self._push_is_coming = False
@@ -246,18 +246,18 @@ class EventPublisher:
         return self._publish(message.rm_id, message.refused, now_ns)
 
     def _publish(self, rm_id: str, facts: tuple[Fact, ...], now_ns: int) -> list[Effect]:
-        wishes = self._wishes.get(rm_id, DEFAULTS)
+        wishes = self.wishes.get(rm_id, DEFAULTS)
         if not wishes.events_tracked:
             return []
         # Facts are kept, not their records: most are never read, so they are built when they are.
         count = self.ring.take(facts)
         if not count:
             return []
-        unpushed = self._unpushed.get(rm_id)
+        unpushed = self.unpushed.get(rm_id)
         if unpushed is None:
             # The bound is that of the moment when the first record comes to wait.
             capacity = wishes.event_push_capacity or self._settings.event_push_capacity
-            unpushed = self._unpushed[rm_id] = Unpushed(capacity)
+            unpushed = self.unpushed[rm_id] = Unpushed(capacity)
         unpushed.add(facts, count)
         if self._push_is_coming and not self._hearers:
             return []
@@ -279,7 +279,7 @@ class EventPublisher:
     def _on_event_stream_requested(self, message: EventStreamRequested, _: int) -> list[Effect]:
         """History first, then what is new: between the two nothing is missed or sent twice."""
         most = max(
-            (wishes.event_streams_max for wishes in self._wishes.values()),
+            (wishes.event_streams_max for wishes in self.wishes.values()),
             default=DEFAULTS.event_streams_max,
         )
         if len(self._hearers) >= most:
@@ -304,13 +304,13 @@ class EventPublisher:
     def _on_events_configured(self, message: EventsConfigured, _: int) -> list[Effect]:
         """One ring serves all resource managers, so it has the largest size that any wishes."""
         if message.extra is None:
-            self._wishes.pop(message.rm_id, None)
-            self._unpushed.pop(message.rm_id, None)
+            self.wishes.pop(message.rm_id, None)
+            self.unpushed.pop(message.rm_id, None)
         else:
-            self._wishes[message.rm_id] = message.extra
+            self.wishes[message.rm_id] = message.extra
         default = self._settings.event_ring_capacity
         capacity = max(
-            (wishes.event_ring_capacity or default for wishes in self._wishes.values()),
+            (wishes.event_ring_capacity or default for wishes in self.wishes.values()),
             default=default,
         )
         if capacity != self.ring.capacity:
@@ -320,18 +320,18 @@ class EventPublisher:
     # -- pushes
 
     def _next_push(self, now_ns: int) -> list[Effect]:
-        if self._push_is_coming or not any(waits.count for waits in self._unpushed.values()):
+        if self._push_is_coming or not any(waits.count for waits in self.unpushed.values()):
             return []
         self._push_is_coming = True
         due_ns = now_ns + self._settings.event_push_ns
-        return [SetTimer(name="push", due_ns=due_ns, message=EventPushDue(life=self._life))]
+        return [SetTimer(name="push", due_ns=due_ns, message=EventPushDue(life=self.life))]
 
     def _on_event_push_due(self, message: EventPushDue, _: int) -> list[Effect]:
         # A timer of the publisher before this one.
-        if message.life != self._life:
+        if message.life != self.life:
             return []
         self._push_is_coming = False
-        unpushed, self._unpushed = self._unpushed, {}
+        unpushed, self.unpushed = self.unpushed, {}
         self.overflow += sum(waits.overflow for waits in unpushed.values())
         return [
             Send(to=RM_PROXY, message=SendEvents(rm_id=rm_id, events=waits.records()))

@@ -36,7 +36,7 @@ class Deliveries:
         self._sent = 0
         self._marked = 0
         """What the last mark says; one more that says the same would tell nothing."""
-        self._taken = 0
+        self.taken_count = 0
         self._handled: deque[tuple[int, int]] = deque()
         """How many requests have been handled when so much had been sent, while that waits."""
         self._is_backpressured = False
@@ -45,7 +45,7 @@ class Deliveries:
         return {
             "callback": self.callback,
             "sent": self._sent,
-            "taken": self._taken,
+            "taken": self.taken_count,
             "handled": list(self._handled),
             "held_back": self._is_backpressured,
         }
@@ -56,20 +56,20 @@ class Deliveries:
         # A mark comes back when the callback has taken all before it: that is how far it has come.
         if self._sent % self._marked_each == 0:
             effects.extend(self._mark())
-        if not self._is_backpressured and self._sent - self._taken > self._max:
+        if not self._is_backpressured and self._sent - self.taken_count > self._max:
             effects.append(self._backpressure(on=True))
         return effects
 
     def handled(self, requests: int) -> list[Effect]:
         """So many requests have been handled, and all that they led to has been sent."""
-        if self._sent == self._taken:
+        if self._sent == self.taken_count:
             return [self._requests_handled(requests)]
         self._handled.append((self._sent, requests))
         return self._mark()
 
     def taken(self, count: int) -> list[Effect]:
         """The callback has come so far."""
-        self._taken = count
+        self.taken_count = count
         effects: list[Effect] = []
         while self._handled and self._handled[0][0] <= count:
             _, requests = self._handled.popleft()

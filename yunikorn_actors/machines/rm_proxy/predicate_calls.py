@@ -44,7 +44,7 @@ class Questions:
     def __init__(self, timeout_ns: int) -> None:
         self._timeout_ns = timeout_ns
         self._lines: dict[str, _Line] = {}
-        self._calls: dict[int, str] = {}
+        self.calls: dict[int, str] = {}
         """Those that have not returned, each with its resource manager."""
         self._last_call = 0
         self._refused: dict[str, dict[str, None]] = {}
@@ -75,7 +75,7 @@ class Questions:
         return [called, *self._time(line, question.rm_id)]
 
     def answered(self, message: Answer, now_ns: int) -> list[Effect]:
-        rm_id = self._calls.pop(message.call_id, None)
+        rm_id = self.calls.pop(message.call_id, None)
         if rm_id is None:
             self.dropped += 1
             return []
@@ -115,7 +115,7 @@ class Questions:
         if line is None:
             return []
         for call_id in (*line.handed, *line.late):
-            del self._calls[call_id]
+            del self.calls[call_id]
         return _refuse((*line.handed.values(), *line.delayed.values()), NOBODY)
 
     def seen(self, rm_id: str) -> list[Effect]:
@@ -129,7 +129,7 @@ class Questions:
 
     def _hand(self, line: _Line, call_id: int, question: p.Question) -> CallRm:
         line.handed[call_id] = question
-        self._calls[call_id] = question.rm_id
+        self.calls[call_id] = question.rm_id
         return CallRm(callback=line.callback, call=_call(question, call_id))
 
     def _time(self, line: _Line, rm_id: str) -> list[Effect]:

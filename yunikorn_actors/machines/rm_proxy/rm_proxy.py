@@ -67,21 +67,21 @@ class RmProxy:
     """A handler for each message, in both directions; translating and asking are other modules'."""
 
     def __init__(self, *, settings: Settings) -> None:
-        self._deliveries: dict[str, Deliveries] = {}
+        self.deliveries: dict[str, Deliveries] = {}
         """Registered resource managers, each with what is delivered to its callback."""
-        self._coming: dict[str, str] = {}
+        self.coming: dict[str, str] = {}
         """Callbacks whose registration is at Context, each with its resource manager.
 
         One that is lost or leaves meanwhile is not registered by an answer that was on its way.
         """
-        self._parts: dict[str, Parts] = {}
+        self.parts: dict[str, Parts] = {}
         """Of answers that come in several messages."""
         self._turns = Turns(settings.turn_max)
         self._slices = Slices(RM_PROXY, settings.slice_max)
         """Requests that are long to translate, in a lane for each resource manager."""
         self._at_once_max = LOOKED_AT_IN_ONE * settings.slice_max
         """A request about allocations with no more items fits in one slice."""
-        self._questions = Questions(settings.predicate_timeout_ns)
+        self.questions = Questions(settings.predicate_timeout_ns)
         self._diagnoses = Diagnoses(settings.predicate_timeout_ns)
         self._now_ns = 0
         """The time of the message being handled."""
@@ -108,14 +108,14 @@ class RmProxy:
         return {
             "deliveries": {
                 rm_id: deliveries.canonical_state()
-                for rm_id, deliveries in sorted(self._deliveries.items())
+                for rm_id, deliveries in sorted(self.deliveries.items())
             },
-            "coming": dict(sorted(self._coming.items())),
+            "coming": dict(sorted(self.coming.items())),
             "dropped": self.dropped,
             **self._turns.canonical_state(),
-            **({"parts": sorted(self._parts)} if self._parts else {}),
+            **({"parts": sorted(self.parts)} if self.parts else {}),
             **({} if self.is_at_rest else {"long_work": self._slices.canonical_state()}),
-            "questions": self._questions.canonical_state(),
+            "questions": self.questions.canonical_state(),
             "diagnoses": self._diagnoses.canonical_state(),
         }
 
@@ -124,7 +124,7 @@ class RmProxy:
     def _on_registration_requested(self, message: rm.RegistrationRequested) -> list[Effect]:
         request = message.request
         # By callback: a second registration may be on its way before the first is answered (H-19).
-        self._coming[message.callback] = request.rm_id
+        self.coming[message.callback] = request.rm_id
         registration = rm.RMRegistration(
             rm_id=request.rm_id,
             version=request.version,
@@ -142,17 +142,17 @@ class RmProxy:
     def _on_rm_registered(self, message: rm.RMRegistered) -> list[Effect]:
         # The former life is cut before the new one is known, so nothing of it is delivered to that.
         former = self._cut(message.rm_id)
-        if self._coming.pop(message.callback, None) is None:
+        if self.coming.pop(message.callback, None) is None:
             gone = StopMachine(address=message.callback)
             return [*former, gone, Send(to=message.reply_to, message=Accepted())]
-        self._deliveries[message.rm_id] = Deliveries(
+        self.deliveries[message.rm_id] = Deliveries(
             message.rm_id, message.callback, message.extra.undelivered_max
         )
         return [*former, Send(to=message.reply_to, message=Accepted())]
 
     def _on_rm_registration_rejected(self, message: rm.RMRegistrationRejected) -> list[Effect]:
         """Nothing has changed: a former life, if there is one, goes on."""
-        self._coming.pop(message.callback, None)
+        self.coming.pop(message.callback, None)
         return [
             StopMachine(address=message.callback),
             Send(to=message.reply_to, message=Declined(reason=message.reason)),
@@ -161,21 +161,21 @@ class RmProxy:
     def _on_rm_gone(self, message: rm.RMLost | rm.RMUnregistered) -> list[Effect]:
         """Neither is it registered any more, nor will it be by what it asked for before."""
         rm_id = message.rm_id
-        for callback in [it for it, manager in self._coming.items() if manager == rm_id]:
-            del self._coming[callback]
+        for callback in [it for it, manager in self.coming.items() if manager == rm_id]:
+            del self.coming[callback]
         effects = [*self._cut(rm_id), *self._send(rm_id, message)]
         self._turns.forget(rm_id)
         return effects
 
     def _cut(self, rm_id: str) -> list[Effect]:
         """Nothing more is delivered to it."""
-        deliveries = self._deliveries.pop(rm_id, None)
-        self._parts.pop(rm_id, None)
+        deliveries = self.deliveries.pop(rm_id, None)
+        self.parts.pop(rm_id, None)
         if deliveries is None:
             return []
         return [
             StopMachine(address=deliveries.callback),
-            *self._questions.cut(rm_id),
+            *self.questions.cut(rm_id),
             *self._diagnoses.cut(deliveries.callback),
             *deliveries.cut(),
         ]
@@ -187,10 +187,10 @@ class RmProxy:
 
     def _on_allocations_requested(self, message: rm.AllocationsRequested) -> Handled:
         request = message.request
-        if request.rm_id not in self._deliveries:
+        if request.rm_id not in self.deliveries:
             self.dropped += 1
             return []
-        requested_back = self._deliveries[request.rm_id].requested_back
+        requested_back = self.deliveries[request.rm_id].requested_back
         if items_of(request) <= self._at_once_max:
             event = allocation_update(request, requested_back)
             return self._forward(request.rm_id, event)
@@ -248,7 +248,7 @@ class RmProxy:
             extra=message.extra,
             reply_to=message.reply_to,
         )
-        return [*self._questions.seen(request.rm_id), *self._send(request.rm_id, event)]
+        return [*self.questions.seen(request.rm_id), *self._send(request.rm_id, event)]
 
     def _on_requests_marked(self, message: rm.RequestsMarked) -> list[Effect]:
         """Whether or not they were dropped: the gateway counts them all."""
@@ -256,20 +256,20 @@ class RmProxy:
 
     def _on_requests_handled(self, message: rm.RequestsHandled) -> list[Effect]:
         """They count until their answers are delivered; a former callback gets no more."""
-        deliveries = self._deliveries.get(message.rm_id)
+        deliveries = self.deliveries.get(message.rm_id)
         if deliveries is None or deliveries.callback != message.callback:
             return [Send(to=GATEWAY, message=message)]
         return deliveries.handled(message.count)
 
     def _forward(self, rm_id: str, event: Message) -> list[Effect]:
-        if rm_id not in self._deliveries:
+        if rm_id not in self.deliveries:
             self.dropped += 1
             return []
         # Before the request: what was refused may be asked again by the time that it is handled.
-        return [*self._questions.seen(rm_id), *self._send(rm_id, event)]
+        return [*self.questions.seen(rm_id), *self._send(rm_id, event)]
 
     def _send(self, rm_id: str, message: Message) -> list[Effect]:
-        return self._turns.send(rm_id, message, alone=len(self._deliveries) <= 1)
+        return self._turns.send(rm_id, message, alone=len(self.deliveries) <= 1)
 
     def _on_turn_handled(self, message: rm.TurnHandled) -> list[Effect]:
         return self._turns.handled(message.rm_id)
@@ -279,19 +279,19 @@ class RmProxy:
     def _on_question(
         self, message: p.CheckPredicates | p.CheckPreemptionPredicates
     ) -> list[Effect]:
-        return self._questions.ask(message, self._callback(message.rm_id), self._now_ns)
+        return self.questions.ask(message, self._callback(message.rm_id), self._now_ns)
 
     def _callback(self, rm_id: str) -> str | None:
-        deliveries = self._deliveries.get(rm_id)
+        deliveries = self.deliveries.get(rm_id)
         return None if deliveries is None else deliveries.callback
 
     def _on_answer(
         self, message: p.PredicatesAnswered | p.PreemptionPredicatesAnswered
     ) -> list[Effect]:
-        return self._questions.answered(message, self._now_ns)
+        return self.questions.answered(message, self._now_ns)
 
     def _on_predicate_due(self, message: p.PredicateDue) -> list[Effect]:
-        return self._questions.due(message, self._now_ns)
+        return self.questions.due(message, self._now_ns)
 
     # -- what it says of its own state
 
@@ -308,7 +308,7 @@ class RmProxy:
     # -- answers
 
     def _on_rm_config_updated(self, message: rm.RMConfigUpdated) -> list[Effect]:
-        deliveries = self._deliveries.get(message.rm_id)
+        deliveries = self.deliveries.get(message.rm_id)
         effects: list[Effect] = []
         if deliveries is not None and message.extra is not None:
             effects.extend(deliveries.bound(message.extra.undelivered_max))
@@ -325,7 +325,7 @@ class RmProxy:
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
-        deliveries = self._deliveries.get(message.rm_id)
+        deliveries = self.deliveries.get(message.rm_id)
         if deliveries is not None:
             deliveries.requested_back.announce(message.released)
         released = tuple(map(release_out, message.released))
@@ -338,7 +338,7 @@ class RmProxy:
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_given_back_unasked(self, message: rm.RMGivenBackUnasked) -> list[Effect]:
-        deliveries = self._deliveries.get(message.rm_id)
+        deliveries = self.deliveries.get(message.rm_id)
         if deliveries is not None:
             deliveries.requested_back.forget(message.uuids)
         return []
@@ -387,32 +387,32 @@ class RmProxy:
         return self._call(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
 
     def _on_send_events(self, message: rm.SendEvents) -> list[Effect]:
-        deliveries = self._deliveries.get(message.rm_id)
+        deliveries = self.deliveries.get(message.rm_id)
         call = CallSendEvent(events=message.events)
         return [] if deliveries is None else deliveries.deliver(call)
 
     def _on_rm_part_ahead(self, message: rm.RMPartAhead) -> list[Effect]:
-        if message.rm_id in self._deliveries:
-            self._parts.setdefault(message.rm_id, Parts()).is_ahead = True
+        if message.rm_id in self.deliveries:
+            self.parts.setdefault(message.rm_id, Parts()).is_ahead = True
         return []
 
     def _call(self, rm_id: str, call: Message) -> list[Effect]:
         """Deliver what Context answers, when all parts of it are there."""
-        if self._parts:
-            parts = self._parts.get(rm_id)
+        if self.parts:
+            parts = self.parts.get(rm_id)
             if parts is not None:
                 parts.add(call)
                 if parts.is_ahead:
                     parts.is_ahead = False
                     return []
-                del self._parts[rm_id]
+                del self.parts[rm_id]
                 call = parts.together()
-        deliveries = self._deliveries.get(rm_id)
+        deliveries = self.deliveries.get(rm_id)
         return [] if deliveries is None else deliveries.deliver(call)
 
     def _on_responses_delivered(self, message: rm.ResponsesDelivered) -> list[Effect]:
         """A former callback may still have a mark on its way."""
-        deliveries = self._deliveries.get(message.rm_id)
+        deliveries = self.deliveries.get(message.rm_id)
         if deliveries is None or deliveries.callback != message.callback:
             return []
         return deliveries.taken(message.count)
