@@ -344,3 +344,79 @@ def test_every_fault_of_a_file_is_named_in_one_go(
         "policy: best",
     ]
     assert [True] * 5 == [words in line for words, line in zip(told, lines, strict=True)]
+
+
+# -- what a configuration changes
+
+
+def _two(tmp_path: Path, new: str) -> list[str]:
+    files = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    for file, text in zip(files, (SOUND, new), strict=True):
+        file.write_text(text)
+    return ["config", "diff", *map(str, files)]
+
+
+def test_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = SOUND.replace("vcore: 10500m, ", "").replace("          - name: web\n", "")
+    assert 1 == main(_two(tmp_path, new))
+    assert capsys.readouterr().out.splitlines() == [
+        "partition default",
+        "  queue root.web: removed; it drains: no new application, those that it has go on, and it "
+        "is gone after the last of them",
+        "  queue root.batch",
+        "    max vcore: 10500m -> no limit",
+    ]
+
+
+def test_differences_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == main([*_two(tmp_path, SOUND.replace("10500m", "9")), "--json"])
+    assert json.loads(capsys.readouterr().out) == {
+        "partition": "default", "queue": "root.batch", "kind": "changed", "what": "max vcore",
+        "before": "10500m", "after": "9", "of": "",
+    }  # fmt: skip
+
+
+def test_what_many_inherit_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "partitions: [{name: default, queues: [{name: root, properties: {%s}, queues: [%s]}]}]"
+    leaves = ", ".join(f"{{name: q{number}}}" for number in range(5))
+    files = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    for file, delay in zip(files, ("10s", "2m"), strict=True):
+        file.write_text(text % (f"preemption.delay: {delay}", leaves))
+    assert 1 == main(["config", "diff", *map(str, files)])
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "inherited in partition default",
+        "  property preemption.delay: 10s (of root) -> 2m (of root), in root.q0, root.q1, root.q2 "
+        "and 2 more",
+    ]
+
+
+def test_no_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(_two(tmp_path, f"# a comment\n{SOUND}"))
+    assert capsys.readouterr().out == "both mean the same\n"
+    assert 0 == main([*_two(tmp_path, SOUND), "--json"])
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("new", "complaint"),
+    [
+        (SOUND.replace("vcore: 10500m", "vcore: -1"), "new.yaml:22: root.batch: invalid quantity"),
+        (SOUND.replace("name: web", "nam: web"), "new.yaml:30: partitions[0].queues[0].queues[1]"),
+        ("partitions: [", "new.yaml:1: document: "),
+    ],
+)
+def test_differences_from_a_faulty_one(
+    new: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 2 == main(_two(tmp_path, new))
+    out, err = capsys.readouterr()
+    assert (out, complaint in err) == ("", True), err
+
+
+def test_differences_from_a_missing_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = _two(tmp_path, SOUND)
+    Path(command[-1]).unlink()
+    assert 2 == main(command)
+    assert "new.yaml: cannot be read: No such file" in capsys.readouterr().err

@@ -15,17 +15,15 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
+from yunikorn_actors.cli import config_diff
+from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.reach import add_server
+from yunikorn_actors.cli.terminal import complain
 from yunikorn_actors.config import (
-    Acl,
     ConfigError,
-    FilterConfig,
-    LimitConfig,
     PartitionConfig,
     QueueConfig,
     QueueProperties,
-    RuleConfig,
     SchedulerConfig,
     TemplateConfig,
     effective_properties,
@@ -35,11 +33,13 @@ from yunikorn_actors.config import (
 )
 from yunikorn_actors.config.fault import Fault
 from yunikorn_actors.config.properties import READERS
+from yunikorn_actors.config.words import access, allowance, people, rule_in_words
 from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.values.quantity import amounts
 
 _CHECK: Final = "print the faults of a configuration, or the queues that it describes"
+_DIFF: Final = "print what one configuration changes against another"
 _SHOW: Final = "print the configuration that is in force in a service"
 _LOAD: Final = "bring a configuration into force in a service"
 _INDENT: Final = "  "
@@ -65,6 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     check.add_argument("--json", action="store_true", help="print the result as JSON")
     check.set_defaults(part=_check)
+    diff = commands.add_parser("diff", help=_DIFF, description=_DIFF)
+    config_diff.add_arguments(diff)
+    diff.set_defaults(part=config_diff.run)
     show = commands.add_parser("show", help=_SHOW, description=_SHOW)
     add_server(show)
     show.set_defaults(part=_show)
@@ -125,18 +128,13 @@ def _judge(name: str, text: str, *, strict: bool) -> Checked:
 
 def _print(checked: Checked) -> None:
     for fault in checked.faults:
-        _print_fault(checked.file, fault, "")
+        complain(line_of(checked.file, fault))
     for doubt in checked.doubts:
-        _print_fault(checked.file, doubt, "warning: ")
+        complain(line_of(checked.file, doubt, "warning: "))
     for warning in checked.warnings:
         print(printable(f"{checked.file}: {warning} (rename all but one)"), file=sys.stderr)
     for line in () if checked.config is None else tree(checked.config):
         print(printable(line))
-
-
-def _print_fault(file: str, fault: Fault, kind: str) -> None:
-    what = f"{kind}{fault.path}: {fault.what} ({fault.remedy})"
-    print(printable(f"{file}:{fault.line}: {what}"), file=sys.stderr)
 
 
 # --- the tree -------------------------------------------------------------------------------------
@@ -164,7 +162,7 @@ def _partition_lines(partition: PartitionConfig) -> Iterator[str]:
     if partition.user_group_resolver:
         yield f"groups of users: {partition.user_group_resolver}"
     for number, rule in enumerate(partition.placement_rules, start=1):
-        yield f"placement rule {number}: {_rule(rule)}"
+        yield f"placement rule {number}: {rule_in_words(rule)}"
     yield from _queue_lines(partition.root, partition.root.name, {})
 
 
@@ -178,10 +176,10 @@ def _queue_lines(queue: QueueConfig, path: str, inherited: Mapping[str, str]) ->
 
 def _own_lines(queue: QueueConfig, properties: Mapping[str, str]) -> Iterator[str]:
     yield from _amount_lines(queue)
-    yield from _labelled({"submit": _acl(queue.submit_acl), "admin": _acl(queue.admin_acl)})
+    yield from _labelled({"submit": access(queue.submit_acl), "admin": access(queue.admin_acl)})
     yield from _labelled(_telling(properties))
     for limit in queue.limits:
-        yield f"limit for {_people(limit)}: {_allowance(limit)}"
+        yield f"limit for {people(limit)}: {allowance(limit)}"
     if queue.template is not None:
         yield "queues created below:"
         yield from _indented(_amount_lines(queue.template))
@@ -212,34 +210,3 @@ def _telling(properties: Mapping[str, str]) -> dict[str, str]:
         if QueueProperties.of({key: value}) != default
         and (READERS[key].parse(value) is not None or value in names.of_property(key))
     }
-
-
-def _acl(text: str) -> str:
-    acl = Acl.parse(text)
-    if acl.everybody:
-        return "everybody"
-    return _named({"users": tuple(sorted(acl.users)), "groups": tuple(sorted(acl.groups))})
-
-
-def _people(named: LimitConfig | FilterConfig) -> str:
-    return _named({"users": named.users, "groups": named.groups})
-
-
-def _named(names: Mapping[str, tuple[str, ...]]) -> str:
-    return " and ".join(f"{kind} {', '.join(some)}" for kind, some in names.items() if some)
-
-
-def _allowance(limit: LimitConfig) -> str:
-    most = f"{limit.max_applications} applications" if limit.max_applications else ""
-    allowed = ", ".join(text for text in (amounts(limit.max_resources), most) if text)
-    return f"{allowed} ({limit.description})" if limit.description else allowed
-
-
-def _rule(rule: RuleConfig) -> str:
-    parts = (
-        f"{rule.name} {rule.value}".rstrip(),
-        "creates queues" if rule.create else "",
-        "" if rule.filter is None else f"{rule.filter.type} {_people(rule.filter)}".rstrip(),
-        "" if rule.parent is None else f"below the queue of [{_rule(rule.parent)}]",
-    )
-    return ", ".join(part for part in parts if part)

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from yunikorn_actors.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.config.fault import TEXT_BYTES_MAX, Fault
 from yunikorn_actors.recording.printable import printable
 
 STANDARD_INPUT: Final = "-"
@@ -16,6 +16,11 @@ class Unreadable(Exception):  # noqa: N818 - it names what is the matter
 
 def name_of(file: str) -> str:
     return "<stdin>" if file == STANDARD_INPUT else printable(file)
+
+
+def line_of(name: str, fault: Fault, kind: str = "") -> str:
+    """Write a fault in the form that editors know from compilers."""
+    return f"{name}:{fault.line}: {kind}{fault.path}: {fault.what} ({fault.remedy})"
 
 
 def read_text(file: str) -> str:

@@ -95,11 +95,11 @@ def effective_properties(
     parent_effective: Mapping[str, str], own: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the properties of a configured queue: what its parent hands down, then its own."""
-    inherited = {key: _handed_down(key, value) for key, value in parent_effective.items()}
+    inherited = {key: handed_down(key, value) for key, value in parent_effective.items()}
     return inherited | dict(own)
 
 
-def _handed_down(key: str, value: str) -> str:
+def handed_down(key: str, value: str) -> str:
     if key == PREEMPTION_POLICY and value.lower() == PreemptionPolicy.DISABLED:
         return value
     return _NEUTRAL.get(key, value)
