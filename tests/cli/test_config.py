@@ -361,8 +361,10 @@ def test_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert 1 == main(_two(tmp_path, new))
     assert capsys.readouterr().out.splitlines() == [
         "partition default",
-        "  queue root.web: removed; it drains: no new application, those that it has go on, and it "
-        "is gone after the last of them",
+        (
+            "  queue root.web: removed; it drains: no new application, those that it has go on, and it "
+            "is gone after the last of them"
+        ),
         "  queue root.batch",
         "    max vcore: 10500m -> no limit",
     ]
@@ -385,8 +387,10 @@ def test_what_many_inherit_is_one_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert 1 == main(["config", "diff", *map(str, files)])
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "inherited in partition default",
-        "  property preemption.delay: 10s (of root) -> 2m (of root), in root.q0, root.q1, root.q2 "
-        "and 2 more",
+        (
+            "  property preemption.delay: 10s (of root) -> 2m (of root), in root.q0, root.q1, root.q2 "
+            "and 2 more"
+        ),
     ]
 
 
@@ -413,9 +417,7 @@ def test_differences_from_a_faulty_one(
     assert (out, complaint in err) == ("", True), err
 
 
-def test_differences_from_a_missing_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_differences_from_a_missing_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = _two(tmp_path, SOUND)
     Path(command[-1]).unlink()
     assert 2 == main(command)
