@@ -54,7 +54,7 @@ def config_changes(old: SchedulerConfig, new: SchedulerConfig) -> Iterator[Confi
     """Yield what differs, partitions in the order of the new one; nothing if both mean the same."""
     before = {it.name: it for it in old.partitions}
     after = {it.name: it for it in new.partitions}
-    for name in before.keys() - after.keys():
+    for name in sorted(before.keys() - after.keys()):
         yield ConfigChange(
             partition=name, kind=Kind.REMOVED, what="partition", after=PARTITION_ENDS
         )
@@ -268,10 +268,10 @@ def _count_wildcards(path: str, own: _Values, counts: dict[_Key, _Value]) -> Non
     known = {key.name for key in _of_family(_USER, counts)}
     others = {key: it for key, it in counts.items() if key[:2] == (_USER, WILDCARD)}
     for key, value in others.items():
-        counts.update((key._replace(name=name), value) for name in here - known)
+        counts.update((key._replace(name=name), value) for name in sorted(here - known))
     for key in own:
         if key[:2] == (_USER, WILDCARD) and key.kind != _DESCRIPTION:
-            for name in known - here:
+            for name in sorted(known - here):
                 _bound(counts, key._replace(name=name), own[key]._replace(source=path))
 
 
