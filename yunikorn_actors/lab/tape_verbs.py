@@ -4,6 +4,7 @@ A resource manager that misbehaves makes ordinary requests, as steps that the ca
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -24,6 +25,8 @@ _S = TypeVar("_S", bound=w.Step)
 _M = TypeVar("_M", bound=w.ManagerStep)
 _STAY_AWAY: Final = 4
 """One resource manager in so many does not come back when the core does."""
+_ASKS_FIRST: Final = 3
+"""One in so many asks before it reports its nodes."""
 _ASKED_AGAIN: Final = 4
 """So many of the last asks are made again after a restart."""
 
@@ -158,19 +161,30 @@ def _restart(world: World, what: str) -> bool:
         # One that does not come at once may come by a step of the case.
         if not draw.once_in(_STAY_AWAY):
             again = w.Register(rm=rm_id, config=world.queues_of(rm_id))
-            _perform(world, f"restart {what}", again, *_report(world, placed, rm_id))
+            asks, nodes = _asks_again(world, rm_id), _report(world, placed, rm_id)
+            # What was asked for and placed is told of by its node, which may come behind the ask.
+            order = (asks, nodes) if draw.once_in(_ASKS_FIRST) else (nodes, asks)
+            steps = chain(_applications_again(world, rm_id), *order)
+            _perform(world, f"restart {what}", again, *steps)
     return True
 
 
+def _own(world: World, rm_id: str, kind: type[_M]) -> Iterator[_M]:
+    done = (it.step for it in world.done() if isinstance(it.step, kind))
+    return (it for it in done if (it.rm or DEFAULT_RM) == rm_id)
+
+
+def _applications_again(world: World, rm_id: str) -> list[w.AddApp]:
+    return [*{it.id: it for it in _own(world, rm_id, w.AddApp)}.values()]
+
+
+def _asks_again(world: World, rm_id: str) -> list[w.AddAsk]:
+    return [*_own(world, rm_id, w.AddAsk)][-_ASKED_AGAIN:]
+
+
 def _report(world: World, placed: list[Placed], rm_id: str) -> Iterator[w.Step]:
-    """Yield what a resource manager submits again: applications, nodes with work, asks."""
-
-    def own(kind: type[_M]) -> Iterator[_M]:
-        done = (it.step for it in world.done() if isinstance(it.step, kind))
-        return (it for it in done if (it.rm or DEFAULT_RM) == rm_id)
-
-    yield from {it.id: it for it in own(w.AddApp)}.values()
-    nodes = {id_: it for it in own(w.CreateNode) for id_ in it.names()}
+    """Yield the nodes of a resource manager with the work that it knows to run there."""
+    nodes = {id_: it for it in _own(world, rm_id, w.CreateNode) for id_ in it.names()}
     for id_, node in nodes.items():
         partition = partition_name(rm_id, node.partition)
         work = tuple(
@@ -183,7 +197,6 @@ def _report(world: World, placed: list[Placed], rm_id: str) -> Iterator[w.Step]:
             if it.node_id == id_ and partition_name(rm_id, it.partition) == partition
         )  # fmt: skip
         yield replace(node, id=id_, ids=(), count=None, allocations=work)
-    yield from [*own(w.AddAsk)][-_ASKED_AGAIN:]
 
 
 def _freeze(world: World, what: str) -> bool:
