@@ -419,8 +419,8 @@ class RmRecord:
                 self._by_report[uuid] = None
             if running is None or running[1:4] == placed[1:4]:
                 self.running[uuid] = placed
-            elif not self._is_wished(running, running):
-                # A UUID that runs under another name is refused.
+            elif running.partition == placed.partition and not self._is_wished(running, running):
+                # A UUID that runs under another name is refused; each partition knows its own.
                 self._misnamed[uuid] += 1
             self._touched.uuids[uuid] = None
 

@@ -96,8 +96,17 @@ def written(devices: Iterable[int]) -> str:
 
 
 def with_devices(tags: Mapping[str, str], devices: Devices) -> dict[str, str]:
-    """Return the tags of an allocation as others are shown them."""
-    return {**tags, GPU_DEVICES: written(devices)} if devices else dict(tags)
+    """Return the tags of an allocation as others are shown them.
+
+    A report may have named devices that its node does not tell apart, or does not have: what is
+    shown is what is known.
+    """
+    shown = dict(tags)
+    if devices:
+        shown[GPU_DEVICES] = written(devices)
+    else:
+        shown.pop(GPU_DEVICES, None)
+    return shown
 
 
 def devices_in(tags: Mapping[str, str]) -> Devices:

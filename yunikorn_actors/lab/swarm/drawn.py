@@ -22,6 +22,7 @@ from yunikorn_actors.lab.swarm.world_parts import (
     Wanted,
     drawn_parts,
     faults_among,
+    with_later_parts,
     with_restart,
 )
 from yunikorn_actors.lab.swarm.worlds import World
@@ -88,6 +89,7 @@ def drawn(seed: int, number: int, wanted: Wanted = ALL) -> Drawn:
     """Draw the run that has this number."""
     draw = Draw(seed, number)
     parts = drawn_parts(draw, wanted)
+    parts = with_later_parts(Draw(seed + _SEEDS, number), parts, wanted)
     script = World(draw, parts).script(f"run {number} of seed {seed}")
     is_fused = "fused" in parts and "several-schedulers" not in parts
     schedulers = draw.whole(2, 3) if "several-schedulers" in parts else 1

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from yunikorn_actors.config import ConfigError, parse_config
+from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.lab.random_draw import Draw
 
 Config = dict[str, Any]
@@ -65,6 +66,18 @@ def with_back_off(draw: Draw, config: Config) -> Config:
             own = queue.setdefault("properties", {})
             own["application.unschedasks.backoff"] = draw.one_of(("1", "1", "2"))
             own["application.unschedasks.backoff.delay"] = draw.one_of(("3s", "20s"))
+    return changed
+
+
+def with_policies(draw: Draw, config: Config, names: PolicyNames) -> Config:
+    """Have policies decide in some leaves, and which node comes first."""
+    changed = copy.deepcopy(config)
+    for _, queue in paths_below(changed["queues"][0]):
+        if not queue.get("queues") and not draw.once_in(3):
+            own = queue.setdefault("properties", {})
+            own["application.sort.policy"] = draw.one_of(names.applications)
+    if draw.once_in(3):
+        changed["nodesortpolicy"] = {"type": draw.one_of(names.nodes)}
     return changed
 
 

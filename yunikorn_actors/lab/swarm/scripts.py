@@ -5,6 +5,7 @@ other. Sizes are small and few, so that quotas, nodes and gangs meet.
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -188,6 +189,9 @@ def drawn_queues(theme: str, number: int, count: int = 3) -> tuple[Configs, Leav
 class Writer:
     """Writes one script; what is named lives or lived, so that steps meet."""
 
+    sizes: Sequence[dict[str, int]] = SIZES
+    capacities: Sequence[dict[str, int]] = NODES
+
     def __init__(
         self, draw: Draw, theme: str, configs: Configs, leaves: Leaves, *, manual: bool
     ) -> None:
@@ -213,7 +217,7 @@ class Writer:
     def node(self) -> None:
         name = f"n{len(self.nodes) + 1}"
         self.nodes.append(name)
-        fields: dict[str, Any] = {"id": name, "capacity": self.draw.one_of(NODES)}
+        fields: dict[str, Any] = {"id": name, "capacity": self.draw.one_of(self.capacities)}
         if self.draw.once_in(8):
             fields["occupied"] = {"vcore": 1000}
         self.add("create_node", fields)
@@ -239,7 +243,7 @@ class Writer:
         self.app(*among)
         app = list(self.apps)[-1]
         if not self.apps[app]:
-            fields = {"resource": self.draw.one_of(SIZES[:5]), "count": self.draw.whole(1, 3)}
+            fields = {"resource": self.draw.one_of(self.sizes[:5]), "count": self.draw.whole(1, 3)}
             self._add_ask(app, {"key": f"k{len(self.keys)}", **fields})
 
     def _gang(self, fields: dict[str, Any]) -> None:
@@ -248,17 +252,17 @@ class Writer:
         whole: dict[str, int] = {}
         for group in TASK_GROUPS[: 2 if draw.once_in(3) else 1]:
             count = draw.whole(1, 4 // (1 + bool(asks)))
-            size = draw.one_of(SIZES if draw.once_in(2) else SIZES[:3])
+            size = draw.one_of(self.sizes if draw.once_in(2) else self.sizes[:3])
             key = f"{name}-{group}"
             both = {"count": count, "task_group": group}
             asks.append({"key": f"{key}-ph", "resource": size, "placeholder": True, **both})
             if draw.once_in(2):
-                mine = size if draw.once_in(2) else draw.one_of(SIZES)
+                mine = size if draw.once_in(2) else draw.one_of(self.sizes)
                 asks.append({"key": f"{key}-real", "resource": mine, **both})
             for kind, n in size.items():
                 whole[kind] = whole.get(kind, 0) + n * count
         if draw.once_in(3):
-            asks.append({"key": f"{name}-driver", "resource": draw.one_of(SIZES)})
+            asks.append({"key": f"{name}-driver", "resource": draw.one_of(self.sizes)})
         if draw.once_in(6):
             # It never comes together.
             whole["vcore"] = whole.get("vcore", 0) + 1000
@@ -282,7 +286,7 @@ class Writer:
 
     def ask(self) -> None:
         draw, app = self.draw, self.draw.one_of(list(self.apps))
-        ask: dict[str, Any] = {"key": f"k{len(self.keys)}", "resource": draw.one_of(SIZES)}
+        ask: dict[str, Any] = {"key": f"k{len(self.keys)}", "resource": draw.one_of(self.sizes)}
         if draw.once_in(2):
             ask["count"] = draw.whole(1, 5)
         elif draw.once_in(6):
@@ -306,11 +310,11 @@ class Writer:
     def contest(self) -> None:
         """One application takes what there is; the others want their share of it later."""
         draw, (greedy, *others) = self.draw, list(self.apps)[-4:]
-        fields = {"resource": draw.one_of(SIZES[:4]), "count": draw.whole(4, 10)}
+        fields = {"resource": draw.one_of(self.sizes[:4]), "count": draw.whole(4, 10)}
         self._add_ask(greedy, {"key": f"fill{len(self.keys)}", **fields})
         self.add("advance", "1s")
         for app in others:
-            fields = {"resource": draw.one_of(SIZES[:5]), "count": draw.whole(1, 4)}
+            fields = {"resource": draw.one_of(self.sizes[:5]), "count": draw.whole(1, 4)}
             if draw.once_in(3):
                 fields["priority"] = draw.one_of((1, 2, -1))
             self._add_ask(app, {"key": f"share{len(self.keys)}", **fields})
@@ -359,7 +363,7 @@ class Writer:
             )
             node = draw.one_of(self.nodes)
             if what == "update_node":
-                self.add(what, {"id": node, "capacity": draw.one_of(NODES)})
+                self.add(what, {"id": node, "capacity": draw.one_of(self.capacities)})
             else:
                 self.add(what, node)
 
@@ -387,7 +391,7 @@ class Writer:
                     "app": app,
                     "key": key,
                     "node": self.draw.one_of(self.nodes),
-                    "resource": self.draw.one_of(SIZES),
+                    "resource": self.draw.one_of(self.sizes),
                 },
             )
 

@@ -86,9 +86,13 @@ PARTS: Final[dict[str, float]] = {
     "due-times": OFTEN,
     "bursts": OFTEN,
     **{f"{FAULT}{name}": OFTEN if name != "propose" else 0.3 for name in faults.FAULTS},
+    "devices": 0.2,
+    "policies": 0.2,
     RESTART: 0.12,
 }
 """Each with the share of the runs that have it."""
+_LATER: Final = ("devices", "policies")
+"""Parts that are drawn apart from the others, so that runs without them are as they were."""
 
 
 class NoPart(CoreError, ValueError):  # noqa: N818 - it names what is missing
@@ -112,7 +116,7 @@ ALL: Final = Wanted()
 UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
-    "late-placeholders", "back-off",
+    "late-placeholders", "back-off", *_LATER,
     *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire", "restart")),
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
@@ -173,19 +177,25 @@ _BESIDE_FOCUS: Final = 0.3
 
 def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
     """Draw for each part whether a run has it; what is drawn for one is the same for all wishes."""
-    drawn = {name for name, share in PARTS.items() if name != RESTART and draw.chance(share)}
+    early = [name for name in PARTS if name not in {*_LATER, RESTART}]
+    drawn = {name for name in early if draw.chance(PARTS[name])}
     if draw.chance(_FOCUSED_SHARE):
         focus = draw.one_of(_FOCI)
         drawn = {
             name
-            for name in PARTS
-            if name != RESTART
-            and draw.chance(_OF_FOCUS if name in focus else _BESIDE_FOCUS)
+            for name in early
+            if draw.chance(_OF_FOCUS if name in focus else _BESIDE_FOCUS)
             and (name in focus or name in drawn)
         }
     if draw.chance(_JUDGED_CONTESTS if _OF_RULES & drawn else _JUDGED_SHARE):
         drawn -= UNKNOWN_TO_MODEL
     return frozenset(set(wanted.only) or drawn) - frozenset(wanted.without)
+
+
+def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
+    """Draw those of the parts that the model knows nothing of and that need no others."""
+    drawn = {name for name in _LATER if draw.chance(PARTS[name])}
+    return parts if wanted.only else parts | (drawn - {*wanted.without})
 
 
 def with_restart(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from yunikorn_actors.config import parse_duration
 from yunikorn_actors.config.node_order import NODE_ORDERS
+from yunikorn_actors.config.policy_names import SHIPPED_NAMES
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import Document
+from yunikorn_actors.lab.swarm import device_words
 from yunikorn_actors.lab.swarm.reloads import (
     NO_LEAVES,
     RULES,
@@ -23,6 +25,7 @@ from yunikorn_actors.lab.swarm.reloads import (
     with_back_off,
     with_lower_quota,
     with_one_change,
+    with_policies,
     without_a_queue,
 )
 from yunikorn_actors.lab.swarm.request_forms import (
@@ -34,8 +37,6 @@ from yunikorn_actors.lab.swarm.request_forms import (
 from yunikorn_actors.lab.swarm.scripts import (
     CONTEST,
     GROUPS,
-    NODES,
-    SIZES,
     TASK_GROUPS,
     THEMES,
     USERS,
@@ -125,6 +126,12 @@ _TAGS: Final[tuple[dict[str, str], ...]] = (
 )
 _GROUP: Final = "together"
 """The policy group of those that share a configuration."""
+_OF_DEVICES: Final = {
+    "create_node": device_words.node_with_devices,
+    "update_node": device_words.changed_devices,
+    "ask": device_words.with_model,
+    "bind": device_words.with_devices,
+}
 _RUNS: Final = (8, 12, 20, 30)
 _LARGE_RUNS: Final = (60, 100, 150, 250)
 _ENDS: Final = (
@@ -402,6 +409,10 @@ class PartitionWriter(Writer):
         drawn = tuple(_with_parts(config, parts, name) for config in configs)
         if "back-off" in parts:
             drawn = tuple(with_back_off(draw, config) for config in drawn)
+        if "policies" in parts:
+            drawn = tuple(with_policies(draw, config, SHIPPED_NAMES) for config in drawn)
+        if "devices" in parts:
+            self.sizes, self.capacities = device_words.SIZES, device_words.NODES
         if "placement-rules" in parts:
             drawn = _with_rules(draw, drawn)
         super().__init__(draw, theme, drawn, leaves, manual="manual-confirmations" in parts)
@@ -429,7 +440,10 @@ class PartitionWriter(Writer):
         for _ in range(draw.whole(1, 3)):
             self.node()
         if self.world.is_large:
-            self.add("create_node", {"id": "m", "count": draw.whole(2, 6), "capacity": NODES[3]})
+            self.add(
+                "create_node",
+                {"id": "m", "count": draw.whole(2, 6), "capacity": self.capacities[3]},
+            )
         for _ in range(draw.whole(1, 3)):
             self.app()
 
@@ -455,6 +469,10 @@ class PartitionWriter(Writer):
             kept = {**kept, "tags": {**kept.get("tags", {}), **self.draw.one_of(_TAGS)}}
         if step == "ask" and "odd-amounts" in parts:
             kept = self._with_odd_amounts(kept)
+        if "devices" in parts and (words_of := _OF_DEVICES.get(step)) is not None:
+            kept = words_of(self.draw, kept)
+        if "policies" in parts and step in {"add_app", "ask"}:
+            kept = device_words.with_runtime(self.draw, kept)
         self._sent.setdefault(step, []).append(kept)
         self._send(step, kept)
 
@@ -661,7 +679,7 @@ class PartitionWriter(Writer):
         draw = self.draw
         fields = {
             "key": f"run{len(self.keys)}",
-            "resource": draw.one_of(SIZES[:5]),
+            "resource": draw.one_of(self.sizes[:5]),
             "count": draw.one_of(_LARGE_RUNS if self.world.is_large else _RUNS),
         }
         self._add_ask(draw.one_of(list(self.apps)), fields)
@@ -685,10 +703,10 @@ class PartitionWriter(Writer):
         """Each runs something already: what it gets from then on changes amounts alone."""
         for _ in range(self.draw.whole(1, 3)):
             self.nodes.append(f"n{len(self.nodes) + 1}")
-            self.add("create_node", {"id": self.nodes[-1], "capacity": NODES[3]})
+            self.add("create_node", {"id": self.nodes[-1], "capacity": self.capacities[3]})
         self.everybody(2)
         for app in list(self.apps):
-            self._add_ask(app, {"key": f"first{len(self.keys)}", "resource": SIZES[0]})
+            self._add_ask(app, {"key": f"first{len(self.keys)}", "resource": self.sizes[0]})
 
     def contestants(self) -> None:
         """One takes all room before the others ask for theirs."""
@@ -699,14 +717,17 @@ class PartitionWriter(Writer):
 
     def fill(self) -> None:
         draw = self.draw
-        fields = {"resource": draw.one_of(SIZES[:4]), "count": draw.whole(4, 12)}
+        fields = {"resource": draw.one_of(self.sizes[:4]), "count": draw.whole(4, 12)}
         self._greedy = self._one_of_apps(has_guarantee=False)
         self._add_ask(self._greedy, {"key": f"fill{len(self.keys)}", **fields})
 
     def claim(self) -> None:
         """Ask for room that others have."""
         draw = self.draw
-        fields: dict[str, Any] = {"resource": draw.one_of(SIZES[:5]), "count": draw.whole(1, 3)}
+        fields: dict[str, Any] = {
+            "resource": draw.one_of(self.sizes[:5]),
+            "count": draw.whole(1, 3),
+        }
         if draw.once_in(3):
             fields["priority"] = draw.one_of((1, 2, -1))
         if draw.once_in(4):
@@ -732,7 +753,7 @@ class PartitionWriter(Writer):
 
     def rush(self) -> None:
         """Several applications ask for the same, some for several, all at once."""
-        draw, size = self.draw, self.draw.one_of(SIZES[:4])
+        draw, size = self.draw, self.draw.one_of(self.sizes[:4])
         with self.world.together():
             for _ in range(draw.whole(2, 4)):
                 app, key = draw.one_of(list(self.apps)), f"rush{len(self.keys)}"
@@ -759,7 +780,7 @@ class PartitionWriter(Writer):
         """Ask for what has to run on one node."""
         draw = self.draw
         if self.nodes:
-            fields = {"key": f"d{len(self.keys)}", "resource": draw.one_of(SIZES[:5])}
+            fields = {"key": f"d{len(self.keys)}", "resource": draw.one_of(self.sizes[:5])}
             where = {"required_node": draw.one_of(self.nodes)}
             self._add_ask(draw.one_of(list(self.apps)), {**fields, **where})
 
@@ -798,14 +819,14 @@ class PartitionWriter(Writer):
         self._add_ask(name, {"key": f"{name}-ph", **fields})
         self.add("advance", draw.one_of(("10s", "21s", "15m", "31m")))
         self.nodes.append(f"n{len(self.nodes) + 1}")
-        self.add("create_node", {"id": self.nodes[-1], "capacity": NODES[3]})
+        self.add("create_node", {"id": self.nodes[-1], "capacity": self.capacities[3]})
 
     def gang_work(self) -> None:
         """Ask for what takes the place of placeholders."""
         draw = self.draw
         gangs = [app for app, is_gang in self.apps.items() if is_gang]
         if gangs:
-            size, count = draw.one_of(SIZES[:3]), draw.whole(1, 4)
+            size, count = draw.one_of(self.sizes[:3]), draw.whole(1, 4)
             fields: dict[str, Any] = {"key": f"g{len(self.keys)}", "resource": size}
             fields["max_allocations" if draw.once_in(4) else "count"] = count
             self._add_ask(draw.one_of(gangs), {**fields, "task_group": "tg"})
@@ -820,7 +841,7 @@ class PartitionWriter(Writer):
         ask, draw = self._earlier("ask"), self.draw
         if ask is not None:
             changes: tuple[dict[str, Any], ...] = (
-                {"resource": draw.one_of(SIZES)},
+                {"resource": draw.one_of(self.sizes)},
                 {"priority": draw.one_of((-1, 0, 1, 2))},
                 {"max_allocations": draw.whole(1, 4)},
                 {"app": draw.one_of(list(self.apps))},
@@ -879,7 +900,7 @@ class PartitionWriter(Writer):
                              "groups": draw.one_of(GROUPS), "timeout": timeout})  # fmt: skip
         for pause in (draw.one_of(("1s", "3s")), draw.one_of(("1s", "9s")), timeout):
             key = f"again{len(self.keys)}"
-            self._add_ask(name, {"key": key, "resource": draw.one_of(SIZES[:3])})
+            self._add_ask(name, {"key": key, "resource": draw.one_of(self.sizes[:3])})
             self.add("advance", pause)
             self.add("release", {"app": name})
 
@@ -897,7 +918,7 @@ class PartitionWriter(Writer):
             (app, key), where = self.draw.one_of(tuple(self._places.items()))
             if self.draw.once_in(4):
                 where = self.draw.one_of(self.nodes)
-            size = self.draw.one_of(SIZES)
+            size = self.draw.one_of(self.sizes)
             self.add("bind", {"app": app, "key": key, "node": where, "resource": size})
 
     def bind_by_name(self) -> None:
@@ -907,7 +928,7 @@ class PartitionWriter(Writer):
             app, key = draw.one_of(list(self.apps)), f"b{len(self.keys)}"
             if self.keys and draw.once_in(2):
                 app, key = draw.one_of(self.keys)
-            work = {"app": app, "key": key, "node": where, "resource": draw.one_of(SIZES)}
+            work = {"app": app, "key": key, "node": where, "resource": draw.one_of(self.sizes)}
             self.keys.append((app, key))
             self.add("bind", {**work, "uuid": f"{INSTANCE}-{_issued(draw, _ISSUED)}"})
 
@@ -919,12 +940,12 @@ class PartitionWriter(Writer):
             key = f"{app}-{TASK_GROUPS[0]}-ph-{draw.whole(0, 5)}"
             work = {"app": app, "key": key, "node": draw.one_of(self.nodes)}
             held = {"placeholder": True, "task_group": TASK_GROUPS[0]}
-            self.add("bind", {**work, "resource": draw.one_of(SIZES[:3]), **held})
+            self.add("bind", {**work, "resource": draw.one_of(self.sizes[:3]), **held})
 
     def foreign(self) -> None:
         if self.nodes:
             key, where = f"f{self.draw.whole(1, 3)}", self.draw.one_of(self.nodes)
-            work = {"key": key, "node": where, "resource": self.draw.one_of(SIZES)}
+            work = {"key": key, "node": where, "resource": self.draw.one_of(self.sizes)}
             self.add("bind", {**work, "tags": {TAG_FOREIGN: FOREIGN_DEFAULT}})
 
     def foreign_ends(self) -> None:
@@ -935,7 +956,7 @@ class PartitionWriter(Writer):
     def node_with_work(self) -> None:
         """A node comes that runs something already."""
         self.nodes.append(f"n{len(self.nodes) + 1}")
-        self._create_again({"id": self.nodes[-1], "capacity": self.draw.one_of(NODES)})
+        self._create_again({"id": self.nodes[-1], "capacity": self.draw.one_of(self.capacities)})
 
     def gang_returns(self) -> None:
         """A gang comes of which some placeholders, or what replaced them, run already."""
@@ -959,7 +980,7 @@ class PartitionWriter(Writer):
             is_held = not draw.once_in(4)
             running.append({**work, "task_group": TASK_GROUPS[0], "placeholder": is_held})
         self.nodes.append(f"n{len(self.nodes) + 1}")
-        node = {"id": self.nodes[-1], "capacity": draw.one_of(NODES)}
+        node = {"id": self.nodes[-1], "capacity": draw.one_of(self.capacities)}
         self.add("create_node", {**node, "allocations": running})
 
     def _create_again(self, node: dict[str, Any]) -> None:
@@ -972,7 +993,7 @@ class PartitionWriter(Writer):
         for it in work:
             self._places.setdefault(it, node["id"])
         running = [
-            {"key": key, "app": app, "resource": draw.one_of(SIZES[:5])}
+            {"key": key, "app": app, "resource": draw.one_of(self.sizes[:5])}
             for app, key in dict.fromkeys(work)
         ]
         self.add("create_node", {**node, "allocations": running} if running else node)
@@ -1006,7 +1027,7 @@ class PartitionWriter(Writer):
         if self.nodes:
             fields: dict[str, Any] = {"id": self.draw.one_of(self.nodes)}
             what = "occupied" if self.draw.once_in(4) else "capacity"
-            self.add("update_node", {**fields, what: self.draw.one_of(NODES)})
+            self.add("update_node", {**fields, what: self.draw.one_of(self.capacities)})
 
     def overfill(self) -> None:
         """More is reported to run on a node than it has: the cluster as a whole may be full."""

@@ -245,7 +245,11 @@ def _said(
 ) -> si.Allocation:
     return si.Allocation(
         allocation_key=spec.key,
-        allocation_tags=with_devices(spec.tags, devices) if devices else dict(spec.tags),
+        allocation_tags=(
+            with_devices(spec.tags, devices)
+            if devices or si.constants.GPU_DEVICES in spec.tags
+            else dict(spec.tags)
+        ),
         uuid=uuid,
         resource_per_alloc=resource,
         priority=spec.priority,

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Protocol
 
 from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.queue_order import rekey
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView, key_of, order_of
 from yunikorn_actors.planning.stages.gangs import Admitter
@@ -141,14 +142,19 @@ class Gatekeeper:
         if isinstance(subject, AppView):
             model.gangs.give_turn(subject)
             return subject.turn is not None and subject.entry is not None
-        subject.is_let_in = True
-        model.asks.resync(subject)
+        self._take_part(subject, is_let_in=True)
         lane = subject.app.leaf.lanes.get((subject.shape, subject.app.owner))
         if subject.app.entry is not None and lane is not None and lane.is_open:
             return True
-        subject.is_let_in = False
-        model.asks.resync(subject)
+        self._take_part(subject, is_let_in=False)
         return False
+
+    def _take_part(self, ask: AskView, *, is_let_in: bool) -> None:
+        """Whether it does changes what its queue shows, in the middle of a plan."""
+        ask.is_let_in = is_let_in
+        if not ask.gone:
+            self._model.asks.resync(ask)
+            rekey(ask.app.leaf)
 
     def _shut(self, of_leaf: "Pass") -> None:
         """What was let in takes part no more, placed or not."""
@@ -159,9 +165,7 @@ class Gatekeeper:
         if isinstance(subject, AppView):
             self._model.gangs.end_turn(subject)
         else:
-            subject.is_let_in = False
-            if not subject.gone:
-                self._model.asks.resync(subject)
+            self._take_part(subject, is_let_in=False)
 
     def _hold(self, leaf: QueueView, subject: Subject, hold: Hold, now_ns: int) -> None:
         leaf.holds[subject] = hold

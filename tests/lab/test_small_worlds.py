@@ -1,0 +1,93 @@
+"""Worlds in which a swarm found something wrong, made small: played in order, all oracles judge."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.oracles import all_oracles
+from yunikorn_actors.lab.run_schedule import Outcome, play
+from yunikorn_actors.lab.tape import Entry, Tape
+from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.state.facts import AllocationCommitted, AllocationRecovered, Fact
+
+
+class Small(NamedTuple):
+    text: str
+    happened: Callable[[Outcome], bool]
+    """Whether a run has what it is about."""
+    entries: tuple[Entry, ...] = ()
+
+
+def _facts(outcome: Outcome, kind: type[Fact]) -> list[Fact]:
+    messages = [it.message for it in outcome.deliveries if it.mailbox == "event_publisher"]
+    return [it for told in messages for it in getattr(told, "facts", ()) if type(it) is kind]
+
+
+def _some(kind: type[Fact], count: int = 1) -> Callable[[Outcome], bool]:
+    return lambda outcome: len(_facts(outcome, kind)) >= count
+
+
+def _announced_a_report(outcome: Outcome) -> bool:
+    messages = [it.message for it in outcome.deliveries]
+    told = [it.response for it in messages if isinstance(it, CallUpdateAllocation)]
+    return any(new.allocation_key == "b" for it in told for new in it.new)
+
+
+CASES = {
+    "devices that its node does not tell apart are not announced": Small("""\
+name: a report names a device of a node that has said nothing of devices
+steps:
+  - create_node: {id: n1, capacity: {gpu: 2000}}
+  - add_app: {id: app-1, queue: root.default}
+  - bind: {app: app-1, key: b, node: n1, resource: {gpu: 500},
+      tags: {yunikorn-actors/gpu-devices: '0'}}
+""", _announced_a_report),
+    "a queue stands by what its gate has let in": Small("""\
+name: two leaves with gates
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues:
+            - {name: b, properties: {application.sort.policy: fcfs}}
+            - {name: c, properties: {application.sort.policy: easy}}
+settings: {cycle_max: 1}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 2, gpu: 1}}
+  - add_app: {id: app-2, queue: root.b}
+  - add_app: {id: app-3, queue: root.c}
+  - together:
+      - ask: {app: app-3, key: k, resource: {vcore: 1}, count: 2}
+      - ask: {app: app-2, key: g, resource: {gpu: 1}}
+""", _some(AllocationCommitted, 3)),
+    "partitions know the names of their own work": Small("""\
+name: work is reported under a name that other work has in another partition
+queues:
+  partitions:
+    - name: default
+      queues: [{name: root, submitacl: '*', queues: [{name: a}]}]
+    - name: gpu
+      queues: [{name: root, submitacl: '*', queues: [{name: b}]}]
+steps:
+  - create_node: {id: n3, capacity: {memory: 2}}
+  - add_app: {id: app-1, queue: root.a}
+  - ask: {app: app-1, key: k, resource: {memory: 1}}
+  - create_node: {id: n2, partition: gpu}
+  - add_app: {id: gpu-1, queue: root.b, partition: gpu}
+  - bind: {app: gpu-1, key: other, node: n2, resource: {memory: 1}, uuid: scenario-1,
+      partition: gpu}
+""", _some(AllocationRecovered)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("small", CASES.values(), ids=CASES)
+def test_nothing_is_wrong(small: Small) -> None:
+    case = parse_case(small.text, "small.yaml")
+    tape = Tape(scenario="small.yaml", digest=case.digest, entries=small.entries)
+    outcome = play(case, tape, all_oracles())
+    assert outcome.ok, outcome.violation
+    assert small.happened(outcome), "vacuous: it has not come about"
