@@ -81,6 +81,39 @@ steps:
   - bind: {app: gpu-1, key: other, node: n2, resource: {memory: 1}, uuid: scenario-1,
       partition: gpu}
 """, _some(AllocationRecovered)),
+    "asks in the order of a policy have a pass": Small("""\
+name: the asks of a leaf have an order of their own, and its applications rest
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues:
+            - name: b
+              properties: {application.sort.policy: largest-first, application.unschedasks.backoff: '1'}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 2}}
+  - add_app: {id: app-1, queue: root.b}
+  - ask: {app: app-1, key: k, resource: {vcore: 1}}
+  - ask: {app: app-1, key: g, resource: {vcore: 1, gpu: 1}}
+""", _some(AllocationCommitted)),
+    "the cluster has nothing of what is asked for": Small("""\
+name: the largest share of what no node has
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues: [{name: b, properties: {application.sort.policy: largest-first}}]
+steps:
+  - add_app: {id: app-1, queue: root.b}
+  - ask: {app: app-1, key: early, resource: {vcore: 1}}
+  - create_node: {id: n1, capacity: {vcore: 2}}
+  - add_app: {id: app-2, queue: root.b}
+  - ask: {app: app-2, key: g, resource: {vcore: 1, gpu: 1}}
+""", _some(AllocationCommitted)),
 }  # fmt: skip
 
 

@@ -1,3 +1,5 @@
+from math import inf
+
 from yunikorn_actors.policies.jobs import Job
 from yunikorn_actors.policies.places import ApplicationSeen, Key
 
@@ -8,7 +10,8 @@ class LargestFirst:
     reads = ("size",)
 
     def application_key(self, app: ApplicationSeen) -> Key:
-        shares = (size / app.capacity[kind] for kind, size in app.size.items() if size)
+        sizes = app.capacity
+        shares = (n / sizes[k] if sizes.get(k) else inf for k, n in app.size.items() if n)
         return -max(shares, default=0.0)
 
     def ask_key(self, ask: Job) -> Key:

@@ -87,7 +87,8 @@ class Backoff:
                 continue
             # The pass went on only if there is an ask behind the miss that reached the threshold.
             last = sorted(misses)[threshold - 1]
-            if any(record.order() > last for record in app.app.asks.values()):
+            order_of = app.leaf.decider.order_of
+            if any(order_of(app.app, record) > last for record in app.app.asks.values()):
                 self._rest(app, now_ns)
 
     def _misses(self, app: AppView) -> list[AskOrder]:
