@@ -242,7 +242,15 @@ class Gateway(ABC):
                 "subclass it and override what you care about"
             )
         self.check_running()
-        config = self._brought(request.config)
+        return self.register_with(request, callback, self._brought(request.config))
+
+    def register_with(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: si.ResourceManagerCallback,
+        config: SchedulerConfig | None,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register with a configuration that was read already."""
         extra = ExtraConfig.of(request.extra_config)
         address = callback_address(request.rm_id, next(self._registrations))
         self._check_former(request.rm_id)
@@ -307,7 +315,12 @@ class Gateway(ABC):
             self.administer(request.config)
             return
         self._registration(request.rm_id, si.UpdateConfigurationRequest.__name__)
-        config = self._brought(request.config)
+        self.configure_with(request, self._brought(request.config))
+
+    def configure_with(
+        self, request: si.UpdateConfigurationRequest, config: SchedulerConfig | None
+    ) -> None:
+        """Reload a resource manager under a configuration that was read already."""
         extra = ExtraConfig.of(request.extra_config)
         self._await_acceptance(
             RM_PROXY,

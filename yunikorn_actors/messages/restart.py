@@ -52,6 +52,10 @@ class CoreRestored(Message, frozen=True, kw_only=True):
     images: dict[str, dict[str, Any]]
     """Of each partition, by full name."""
     events: EventsRestored
+    is_reported: bool = False
+    """A copy of a core that runs: its resource managers have reported all that there is."""
+    issued_uuids: int = 0
+    """How many UUIDs that core had issued, so that a copy with its instance goes on behind them."""
 
 
 class ReturnDue(Message, frozen=True, kw_only=True):

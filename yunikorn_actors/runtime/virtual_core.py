@@ -45,6 +45,11 @@ from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallb
 from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.resource import INT64_MAX
+from yunikorn_actors.what_if.answer import Answer
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
+from yunikorn_actors.what_if.core_state import state_of
+from yunikorn_actors.what_if.run import Fits
+from yunikorn_actors.what_if.simulate import simulate
 
 LINES_KEPT: Final = 1_000
 """Of a log that nobody reads: a run may be as long as it likes."""
@@ -106,6 +111,7 @@ class VirtualCore:
             topology, settings=settings or Settings(), instance=instance,
             schedulers=schedulers, policies=Policies(policies),
         )  # fmt: skip
+        self._groups, self._policies = groups, policies
         self._digest = TraceDigest() if digest else None
         self._recorder: FileRecorder | None = None
         self._trace = None if trace is None else TraceSettings(path=trace)
@@ -286,6 +292,28 @@ class VirtualCore:
         with self._call():
             self._feeds[self._simulator._open_stream(feed, history)] = feed
         return _Taken(feed)
+
+    def simulate(
+        self,
+        *changes: Change | Request | Reconfigure,
+        until: float | None = None,
+        compare: bool = True,
+        fits: Fits | None = None,
+    ) -> Answer:
+        """Say what would happen from here with these changes; nothing of it happens.
+
+        Changes are requests of the interface, `Reconfigure`, or `Change` for one that is made
+        later. `until` is in seconds from now; without it the answer ends when nothing happens any
+        more. `compare=False` leaves out the same run without the changes. `fits` takes the key of
+        an ask and a node, and answers as `predicates` would; without it every answer is a yes.
+        """
+        with self._call():
+            self._check_outside("simulate")
+            self._simulator.settle()
+            return simulate(
+                state_of(self._simulator), *changes, until=until, compare=compare, fits=fits,
+                groups=self._groups, policies=self._policies,
+            )  # fmt: skip
 
     # -- parts
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.machines.context.administration import act_on_drained
 from yunikorn_actors.machines.context.answers import (
     ApplicationVerdict,
@@ -96,6 +97,14 @@ class Context(Joining):
     def registered(self) -> restart.Registered:
         """All that it knows outside of its partitions."""
         return self._partitions.registered()
+
+    def config_of(self, group: str) -> SchedulerConfig:
+        """Return the configuration that holds for a policy group."""
+        return self._partitions.registry.config_of(group)
+
+    @property
+    def issued_uuids(self) -> int:
+        return self._partitions.uuids.issued
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         kind = type(message)

@@ -27,7 +27,7 @@ from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.partition_context import Explaining, PartitionContext, Uuids
 from yunikorn_actors.machines.context.quota_preemption import follow
-from yunikorn_actors.machines.context.recovery import drop_awaited, go_on
+from yunikorn_actors.machines.context.recovery import await_reports, drop_awaited, go_on
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.timeouts import expire
 from yunikorn_actors.machines.context.unit_of_work import Turn, Work
@@ -364,6 +364,8 @@ class Partitions:
     def restore(self, message: CoreRestored, now_ns: int) -> list[Effect]:
         """Go on where a core ended: each resource manager is lost, and may come back."""
         self._epoch = message.registered.last_epoch
+        self.uuids.issued = message.issued_uuids
+        begin = go_on if message.is_reported else await_reports
         self.registry.restore(message.registered)
         # The records first: the next facts then follow without a gap.
         effects: list[Effect] = [Send(to=EVENT_PUBLISHER, message=message.events)]
@@ -379,7 +381,7 @@ class Partitions:
                     snapshot = _snapshot(partition, image)
                     effects.extend([_started(address, life), Send(to=address, message=snapshot)])
                 effects.extend(partition.token())
-                go_on(work.turn(partition), self.confirm_warning_ns(partition))
+                begin(work.turn(partition), self.confirm_warning_ns(partition))
             self._pause(work, manager)
             effects.extend(self.finish(work))
             if self._is_unfinished(manager):
@@ -445,9 +447,10 @@ class Partitions:
             effects.extend(self._plan_anew(self.by_name[name], manager.capabilities))
         work = self.work(manager.rm_id, now_ns)
         self._record_suspension(work, manager)
-        due = ReturnDue(rm_id=manager.rm_id, generation=manager.generation)
-        due_ns = now_ns + self._absence_ns(manager)
-        work.wanted.append(SetTimer(name=f"return/{manager.rm_id}", due_ns=due_ns, message=due))
+        if any(self.by_name[name].awaited is not None for name in manager.partitions):
+            due = ReturnDue(rm_id=manager.rm_id, generation=manager.generation)
+            due_ns = now_ns + self._absence_ns(manager)
+            work.wanted.append(SetTimer(name=f"return/{manager.rm_id}", due_ns=due_ns, message=due))
         return [*effects, *self.finish(work)]
 
     def _plan_anew(self, partition: PartitionContext, capabilities: Capabilities) -> list[Effect]:

@@ -1,7 +1,7 @@
 """A partition after the core was restarted: what goes on, and what is dropped in the end."""
 
 from yunikorn_actors.machines.context.awaited import Awaited
-from yunikorn_actors.machines.context.confirmations import watch_anew
+from yunikorn_actors.machines.context.confirmations import watch_anew, watch_confirmations
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import set_timers_again, work_gone
@@ -17,13 +17,19 @@ NOT_REPORTED = (
 )
 
 
-def go_on(turn: Turn, warning_ns: int) -> None:
+def await_reports(turn: Turn, warning_ns: int) -> None:
     """Arm all timers again, and wait for the resource manager to say what it has."""
     turn.partition.awaited = Awaited(turn.state)
     for node in turn.state.nodes.values():
         await_node(turn, node)
     set_timers_again(turn)
     watch_anew(turn, warning_ns)
+
+
+def go_on(turn: Turn, warning_ns: int) -> None:
+    """Arm all timers as they were: this is a copy of a core that runs, and awaits nothing."""
+    set_timers_again(turn)
+    watch_confirmations(turn, warning_ns)
 
 
 def drop_awaited(turn: Turn) -> Steps:

@@ -1,0 +1,126 @@
+"""Questions to a core in virtual time: what would happen, and nothing of it happens."""
+
+import pytest
+from support import RM
+
+from yunikorn_actors import InvalidRequest, VirtualCore, si
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.what_if import Change, Reconfigure
+
+CONFIG = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - name: a
+      resources: {max: {vcore: 4}}
+      limits: [{users: [ann], maxresources: {vcore: 4}}]
+"""
+SECOND = 1_000_000_000
+both = pytest.mark.parametrize("topology", TOPOLOGIES)
+
+
+def node(name: str, vcore: int, action: si.ActionFromRM = si.ActionFromRM.CREATE) -> si.NodeRequest:
+    room = si.Resource.of({"vcore": vcore})
+    info = si.NodeInfo(node_id=name, action=action, schedulable_resource=room)
+    return si.NodeRequest(rm_id=RM, nodes=(info,))
+
+
+def asks(*keys: str, vcore: int = 2_000, runtime: str = "100") -> si.AllocationRequest:
+    return si.AllocationRequest(
+        rm_id=RM,
+        asks=tuple(
+            si.AllocationAsk(
+                application_id="app",
+                allocation_key=key,
+                resource_ask=si.Resource.of({"vcore": vcore}),
+                tags={"yunikorn-actors/runtime": runtime} if runtime else {},
+            )
+            for key in keys
+        ),
+    )
+
+
+def busy(topology: TopologyName) -> VirtualCore:
+    """Two asks run since ten seconds, and the quota has no room for more."""
+    core = VirtualCore(topology=topology).start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(node("n1", 4_000))
+    core.update_node(node("n2", 4_000))
+    ugi = si.UserGroupInformation(user="ann", groups=("staff",))
+    app = si.AddApplicationRequest(application_id="app", queue_name="root.a", ugi=ugi)
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+    core.update_allocation(asks("1", "2"))
+    core.run_until_idle()
+    core.advance_to(core.now_ns + 10 * SECOND)
+    return core
+
+
+@both
+def test_an_ask_starts_when_what_runs_has_ended(topology: TopologyName) -> None:
+    core = busy(topology)
+    before = core.state_dump()
+    answer = core.simulate(asks("3"))
+    assert core.state_dump() == before
+    (placed,) = answer.course.placed
+    assert (placed.key, placed.at_s, placed.ends_s) == ("3", 90.0, 190.0)
+    (wait,) = answer.course.waits
+    assert (wait.cause, wait.from_s, wait.until_s) == ("QUEUE_LIMIT", 0.0, 90.0)
+    assert [it.what for it in answer.differences] == ["starts"]
+    assert answer.revisions == {"[rm-1]default": before["partitions"]["[rm-1]default"]["revision"]}
+    assert "3 run times are as declared" in answer.assumptions
+
+
+@both
+def test_a_quota_and_a_limit_raised_let_it_start_at_once(topology: TopologyName) -> None:
+    core = busy(topology)
+    quota = Reconfigure(queue="root.a", max={"vcore": 6_000})
+    (wait,) = core.simulate(quota, asks("3"), until=0).course.waits
+    assert wait.cause == "USER_LIMIT"
+    limit = Reconfigure(queue="root.a", user="ann", max={"vcore": 6_000})
+    (placed,) = core.simulate(quota, limit, asks("3"), until=0).course.placed
+    assert placed.at_s == 0
+    core.update_allocation(asks("3"))
+    core.run_until_idle()
+    assert core.explain("app", "3").waits
+
+
+@both
+def test_changes_have_times_and_are_compared_with_nothing_changed(topology: TopologyName) -> None:
+    core = busy(topology)
+    core.update_allocation(asks("3"))
+    release = si.AllocationReleasesRequest(
+        allocations_to_release=(si.AllocationRelease(application_id="app", allocation_key="1"),)
+    )
+    answer = core.simulate(Change(si.AllocationRequest(rm_id=RM, releases=release), after_s=30))
+    (difference,) = answer.differences
+    assert (difference.key, difference.what) == ("3", "earlier")
+    assert (difference.with_s, difference.without_s) == (30.0, 90.0)
+
+
+@both
+def test_what_declares_no_run_time_does_not_end(topology: TopologyName) -> None:
+    core = busy(topology)
+    answer = core.simulate(asks("3", runtime=""))
+    assert "1 allocations declare no run time: they do not end" in answer.assumptions
+    answer = core.simulate(node("n3", 4_000), asks("big", vcore=9_000), until=600)
+    assert answer.course.placed == ()
+    assert answer.course.waits[-1].until_s is None
+
+
+@both
+def test_bad_changes_are_refused(topology: TopologyName) -> None:
+    core = busy(topology)
+    with pytest.raises(InvalidRequest, match=r"change 1: must be a request of the interface"):
+        core.simulate("more nodes")  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match=r"queue: 'root.b' is not configured"):
+        core.simulate(Reconfigure(queue="root.b", max={"vcore": 1}))
+    with pytest.raises(InvalidRequest, match=r"queue: root.a has no limit for bob"):
+        core.simulate(Reconfigure(queue="root.a", user="bob", max={"vcore": 1}))
+    with pytest.raises(InvalidRequest, match=r"until: must be seconds"):
+        core.simulate(until=-1)
+    answer = core.simulate(node("n1", 1_000))
+    assert [it.what for it in answer.course.refused] == ["node"]

@@ -1,0 +1,204 @@
+"""What is changed before time goes on, each as the request that would really be made."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.restart import KnownManager
+
+DEFAULT_PARTITION: Final = "default"
+Request = (
+    si.AllocationRequest | si.ApplicationRequest | si.NodeRequest | si.UpdateConfigurationRequest
+)
+_REQUESTS: Final = (
+    si.AllocationRequest, si.ApplicationRequest, si.NodeRequest, si.UpdateConfigurationRequest,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconfigure:
+    """A change of one queue in the configuration that is in force, or of a limit there."""
+
+    queue: str
+    """Its path."""
+    max: Mapping[str, int] = field(default_factory=dict)
+    """New maxima in base units; types that are not named keep theirs."""
+    max_applications: int | None = None
+    guaranteed: Mapping[str, int] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Such as `application.sort.policy`."""
+    user: str = ""
+    """`max` and `max_applications` are then those of this user's limit in the queue."""
+    group: str = ""
+    """Likewise of a group."""
+    partition: str = DEFAULT_PARTITION
+    rm_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A request, and how long after the beginning it is made.
+
+    Without a resource manager in it, it is made by the one that registered first.
+    """
+
+    request: Request | Reconfigure
+    after_s: float = 0.0
+
+
+def changes_of(given: tuple[Change | Request | Reconfigure, ...]) -> list[Change]:
+    """Put them in the order of their times; raise InvalidRequest for what is no change."""
+    changes = []
+    for number, one in enumerate(given, 1):
+        change = one if isinstance(one, Change) else Change(one)
+        if not isinstance(change.request, (*_REQUESTS, Reconfigure)):
+            raise InvalidRequest(
+                f"change {number}: must be a request of the interface, Reconfigure or Change, not "
+                f"{type(change.request).__name__}"
+            )
+        if not 0 <= change.after_s < float("inf"):
+            raise InvalidRequest(f"change {number}: after_s: must not be below 0: {change.after_s}")
+        changes.append(change)
+    return sorted(changes, key=lambda it: it.after_s)
+
+
+def carry_out(simulator: Simulator, request: Request | Reconfigure) -> None:
+    """Make the request; what it leads to is still to be handled."""
+    if not request.rm_id:
+        request = _named(simulator, request)
+    if isinstance(request, Reconfigure):
+        _reconfigure(simulator, request)
+    else:
+        _CALLS[type(request)](simulator, request)
+
+
+def _named(simulator: Simulator, request: Any) -> Any:  # noqa: ANN401 - the same with a name
+    managers = _context(simulator).registered.managers
+    if not managers:
+        raise InvalidRequest("no resource manager is registered in this state: name no change")
+    rm_id = managers[0].registration.rm_id
+    if isinstance(request, Reconfigure):
+        names = Reconfigure.__dataclass_fields__
+        return Reconfigure(**{**{name: getattr(request, name) for name in names}, "rm_id": rm_id})
+    return replace(request, rm_id=rm_id)
+
+
+_CALLS: Final[dict[type, Callable[[Simulator, Any], None]]] = {
+    si.AllocationRequest: Simulator.update_allocation,
+    si.ApplicationRequest: Simulator.update_application,
+    si.NodeRequest: Simulator.update_node,
+    si.UpdateConfigurationRequest: Simulator.update_configuration,
+}
+
+
+def _context(simulator: Simulator) -> Context:
+    context = simulator.machines[CONTEXT]
+    assert isinstance(context, Context)
+    return context
+
+
+# -- the configuration in force, changed
+
+
+def _reconfigure(simulator: Simulator, change: Reconfigure) -> None:
+    known = manager_of(simulator, change.rm_id)
+    group = known.registration.policy_group
+    config = changed(_context(simulator).config_of(group), change)
+    request = si.UpdateConfigurationRequest(
+        rm_id=change.rm_id,
+        policy_group=group,
+        extra_config=known.registration.extra_config,
+    )
+    simulator.configure_with(request, config)
+
+
+def manager_of(simulator: Simulator, rm_id: str) -> KnownManager:
+    """Return what the core knows of a resource manager; raise InvalidRequest for a stranger."""
+    managers = {it.registration.rm_id: it for it in _context(simulator).registered.managers}
+    if rm_id not in managers:
+        raise InvalidRequest(
+            f"rm_id: {rm_id!r} is not registered in this state; there is {', '.join(managers)}"
+        )
+    return managers[rm_id]
+
+
+def changed(config: SchedulerConfig, change: Reconfigure) -> SchedulerConfig:
+    """Return the configuration with one queue changed."""
+    parts = {it.name: it for it in config.partitions}
+    if change.partition not in parts:
+        raise InvalidRequest(
+            f"partition: {change.partition!r} is not configured; there is {', '.join(parts)}"
+        )
+    part = parts[change.partition]
+    names = change.queue.lower().split(".")
+    if names[0] != part.root.name:
+        raise _no_queue(change.queue, (part.root,))
+    parts[part.name] = replace(part, root=_queue(part.root, names[1:], change))
+    checksum = sha256(f"{config.checksum} {change!r}".encode()).hexdigest().upper()
+    return SchedulerConfig(partitions=tuple(parts.values()), checksum=checksum)
+
+
+def _queue(config: QueueConfig, names: list[str], change: Reconfigure) -> QueueConfig:
+    if not names:
+        return _limited(config, change) if change.user or change.group else _sized(config, change)
+    below = {it.name: it for it in config.children}
+    if names[0] not in below:
+        raise _no_queue(change.queue, config.children)
+    below[names[0]] = _queue(below[names[0]], names[1:], change)
+    return replace(config, children=tuple(below.values()))
+
+
+def _no_queue(path: str, known: tuple[QueueConfig, ...]) -> InvalidRequest:
+    names = ", ".join(it.name for it in known) or "none"
+    return InvalidRequest(f"queue: {path!r} is not configured; the queues there are: {names}")
+
+
+def _sized(config: QueueConfig, change: Reconfigure) -> QueueConfig:
+    return replace(
+        config,
+        max={**(config.max or {}), **change.max} if change.max else config.max,
+        guaranteed=(
+            {**(config.guaranteed or {}), **change.guaranteed}
+            if change.guaranteed
+            else config.guaranteed
+        ),
+        max_applications=_or(change.max_applications, config.max_applications),
+        properties={**config.properties, **change.properties},
+    )
+
+
+def _limited(config: QueueConfig, change: Reconfigure) -> QueueConfig:
+    """Change the limit that names the user or group, or the one that is for all."""
+    limits = list(config.limits)
+    for wanted in (change.user or change.group, "*"):
+        for place, limit in enumerate(limits):
+            if wanted in (limit.users if change.user else limit.groups):
+                limits[place] = _raised(limit, change)
+                return replace(config, limits=tuple(limits))
+    raise InvalidRequest(
+        f"queue: {change.queue} has no limit for {change.user or change.group}: name the queue "
+        "that has it"
+    )
+
+
+def _raised(limit: LimitConfig, change: Reconfigure) -> LimitConfig:
+    return replace(
+        limit,
+        max_resources=(
+            {**(limit.max_resources or {}), **change.max} if change.max else limit.max_resources
+        ),
+        max_applications=_or(change.max_applications, limit.max_applications),
+    )
+
+
+def _or(given: int | None, present: int) -> int:
+    return present if given is None else given

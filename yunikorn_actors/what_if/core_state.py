@@ -1,0 +1,118 @@
+"""The state that a simulation begins with, and the simulator that goes on from it.
+
+A state is what another core would be restored from, and no more: what a planner remembers beside
+that follows from it. So it can come from a core, a follower, a journal, a recording or a dump.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import Topology, TopologyName
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Message
+from yunikorn_actors.messages.restart import CoreRestored, EventsRestored, KnownManager, Registered
+from yunikorn_actors.messages.scheduling import FactsMissed
+from yunikorn_actors.policies.registry import Policies, Policy
+from yunikorn_actors.si import RegisterResourceManagerRequest, ResourceManagerCallback
+from yunikorn_actors.state.snapshot import image_of
+
+
+class CoreState(Struct, frozen=True, kw_only=True):
+    """All that a core decides by, as plain values, at one moment."""
+
+    registered: Registered
+    images: dict[str, dict[str, Any]]
+    """Of each partition, by full name."""
+    at_ns: int = EPOCH_NS
+    topology: TopologyName = "proposing"
+    schedulers: int = 1
+    settings: Settings = Settings()
+    instance: str = "simulated"
+    issued_uuids: int = 0
+    lacks: tuple[str, ...] = ()
+    """What the source does not say, and what is assumed instead; a line each."""
+
+    @property
+    def revisions(self) -> dict[str, int]:
+        """The revision of each partition."""
+        return {name: image["revision"] for name, image in self.images.items()}
+
+
+def state_of(simulator: Simulator) -> CoreState:
+    """Copy the state of a simulated core that is at rest."""
+    context = simulator.machines[CONTEXT]
+    assert isinstance(context, Context)
+    topology = simulator.topology
+    return CoreState(
+        registered=context.registered,
+        images={name: image_of(it.state) for name, it in context.partitions.items()},
+        at_ns=simulator.now_ns,
+        topology=topology.name,
+        schedulers=topology.schedulers,
+        settings=topology.settings,
+        instance=topology.instance,
+        issued_uuids=context.issued_uuids,
+    )
+
+
+class Copy(Simulator):
+    """A core that goes on from a state; nobody hears its event records, so there are none."""
+
+    def __init__(
+        self,
+        state: CoreState,
+        *,
+        groups: Mapping[str, tuple[str, ...]] | None = None,
+        policies: Mapping[str, Policy] | None = None,
+    ) -> None:
+        """`groups` and `policies` are what `VirtualCore` takes under these names."""
+        built = Topology(
+            state.topology, settings=state.settings, instance=state.instance,
+            schedulers=state.schedulers, policies=Policies(policies),
+        )  # fmt: skip
+        super().__init__(built, accounts=groups)
+        self.now_ns = state.at_ns
+        self._post(CONTEXT, _restored(state), "copy")
+        self.settle()
+
+    def go_on_with(self, known: KnownManager, callback: ResourceManagerCallback) -> None:
+        """Register a resource manager as the one that it was."""
+        brought = self._context.registered.brought
+        registration = known.registration
+        request = RegisterResourceManagerRequest(
+            rm_id=registration.rm_id,
+            version=registration.version,
+            policy_group=registration.policy_group,
+            build_info=registration.build_info,
+            extra_config=registration.extra_config,
+        )
+        self.register_with(request, callback, brought.get(registration.policy_group))
+
+    @property
+    def _context(self) -> Context:
+        context = self.machines[CONTEXT]
+        assert isinstance(context, Context)
+        return context
+
+    def _send(self, sender: str, to: str, message: Message) -> None:
+        if to != EVENT_PUBLISHER:
+            super()._send(sender, to, message)
+
+
+def _restored(state: CoreState) -> CoreRestored:
+    epochs = {name: epoch for it in state.registered.managers for name, epoch in it.epochs.items()}
+    known = tuple(
+        FactsMissed(partition=name, epoch=epochs[name], revision=image["revision"])
+        for name, image in state.images.items()
+    )
+    return CoreRestored(
+        registered=state.registered,
+        images=state.images,
+        events=EventsRestored(next_id=0, facts=(), known=known),
+        is_reported=True,
+        issued_uuids=state.issued_uuids,
+    )

@@ -1,0 +1,445 @@
+"""One run in virtual time: a core, the resource managers around it, and work that ends.
+
+What happens at one moment happens in this order: what ends, then what is changed, then the core
+decides. It drives any simulated core, so what was simulated can be done by the same code.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from yunikorn_actors import si
+from yunikorn_actors.core.entry import StandIn
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.planning_loop import PlanningLoop
+from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.machines.settings import HOUR, SECOND
+from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.codec import state_digest
+from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.messages.rm_events import Capabilities
+from yunikorn_actors.planning.stages.stage import NEVER_NS
+from yunikorn_actors.planning.why.reasons import WaitingQuestion, Why
+from yunikorn_actors.policies.folds import runtime_of
+from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.ids import partition_name, short_partition_name
+from yunikorn_actors.what_if.answer import Course, Ended, Placed, Refused, Wait, Waiting
+from yunikorn_actors.what_if.changes import Change, carry_out
+
+QUIET_NS: Final = HOUR
+"""Without an end that is named, a run ends when nothing has happened for so long."""
+WATCHED_MAX: Final = 100
+"""So many asks are explained at each moment; all others at the end."""
+MESSAGES_MAX: Final = 50_000_000
+
+Fits = Callable[[str, str], str | None]
+"""Takes the key of an ask and a node, returns why not."""
+_T: Final = si.TerminationType
+_CONFIRMED: Final = frozenset({_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED})
+
+
+class Manager(StandIn):
+    """A resource manager that takes what it gets, confirms at once, and whose work ends."""
+
+    def __init__(self, rm_id: str, capabilities: Capabilities, run: "Run") -> None:
+        self.rm_id = rm_id
+        self._run = run
+        self._answers = {
+            "update_container_scheduling_state": capabilities.hears_states,
+            "predicates": capabilities.has_predicates,
+            "preemption_predicates": capabilities.has_preemption_predicates,
+            "send_event": False,
+            "get_state_dump": False,
+        }
+
+    def answers(self, method: str) -> bool:
+        return self._answers.get(method, True)
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self._run.hear(self.rm_id, response)
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        for refused in response.rejected:
+            self._run.refuse("application", refused.application_id, refused.reason)
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        for refused in response.rejected:
+            self._run.refuse("node", refused.node_id, refused.reason)
+
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
+        return self._run.fits(args.allocation_key, args.node_id)
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        if self._run.fits(args.allocation_key, args.node_id) is not None:
+            return None
+        return si.PreemptionPredicatesResponse(success=True, index=args.start_index)
+
+
+class Run:
+    def __init__(
+        self,
+        simulator: Simulator,
+        changes: Sequence[Change] = (),
+        *,
+        fits: Fits | None = None,
+        watched: Sequence[tuple[str, str]] = (),
+        messages_max: int = MESSAGES_MAX,
+    ) -> None:
+        """`watched` are asks that are explained at each moment, by application and key."""
+        self._simulator = simulator
+        self._changes = list(reversed(changes))
+        self._fits = fits
+        self._watched = list(watched)[:WATCHED_MAX]
+        self._messages_max = messages_max
+        self._begin_ns = self._latest_ns = simulator.now_ns
+        self._ends: list[tuple[int, int, str, Allocation]] = []
+        """When work ends, a number, its partition, and what."""
+        self._placed: list[Placed] = []
+        self._ended: list[Ended] = []
+        self._refused: list[Refused] = []
+        self._waits: dict[tuple[str, str], Wait] = {}
+        self._waits_over: list[Wait] = []
+        self._waiting: list[Waiting] = []
+        self.counts: Counter[str] = Counter()
+        """How often something was assumed."""
+
+    # -- the run
+
+    def go(self, until_ns: int | None) -> Course:
+        """Run until then, or until nothing happens any more."""
+        self._begin()
+        first = self._simulator.delivered
+        is_cut = False
+        while not is_cut:
+            self._look()
+            next_ns = self._next_ns(until_ns)
+            if next_ns is None:
+                break
+            self._pass_to(next_ns)
+            is_cut = self._simulator.delivered - first > self._messages_max
+        if until_ns is not None and not is_cut:
+            self._pass_to(until_ns)
+        return self._course(is_cut=is_cut)
+
+    def _begin(self) -> None:
+        for name, state in self._states():
+            for app in state.applications.values():
+                for allocation in tuple(app.allocations.values()):
+                    self._take_on(name, app, allocation)
+        self._make_changes()
+        self._simulator.settle()
+        self._check()
+
+    def _take_on(self, name: str, app: Application, allocation: Allocation) -> None:
+        """Know what runs already, and confirm what was asked back."""
+        if allocation.releasing is not None:
+            self.counts["confirmed"] += 1
+            self._release(name, allocation, allocation.releasing)
+        elif not allocation.spec.placeholder:
+            runtime_ns = runtime_of(app, allocation.spec)
+            ends_ns = allocation.allocated_ns + runtime_ns
+            if runtime_ns == NEVER_NS:
+                self.counts["undeclared"] += 1
+            elif ends_ns <= self._begin_ns:
+                self.counts["overdue"] += 1
+            else:
+                self._end_later(ends_ns, name, allocation)
+
+    def _next_ns(self, until_ns: int | None) -> int | None:
+        """When something happens next; None if nothing does in time."""
+        known = [self._ends[0][0]] if self._ends else []
+        if self._changes:
+            known.append(self._begin_ns + round(self._changes[-1].after_s * SECOND))
+        of_core = self._simulator.timers.first_due_ns()
+        if of_core is not None and (until_ns is not None or self._may_matter(of_core)):
+            known.append(of_core)
+        due_ns = min(known, default=None)
+        return None if due_ns is None or (until_ns is not None and due_ns > until_ns) else due_ns
+
+    def _may_matter(self, due_ns: int) -> bool:
+        """Whether a timer of the core is to be waited for where nothing else is."""
+        return bool(self._ends or self._changes) or (
+            due_ns - self._latest_ns <= QUIET_NS and any(it.pending for it in self._apps())
+        )
+
+    def _apps(self) -> Iterator[Application]:
+        for _, state in self._states():
+            yield from state.applications.values()
+
+    def _pass_to(self, now_ns: int) -> None:
+        simulator = self._simulator
+        simulator.advance(now_ns - simulator.now_ns)
+        while self._ends and self._ends[0][0] <= now_ns:
+            _, _, name, allocation = heapq.heappop(self._ends)
+            if self._is_alive(name, allocation):
+                self._latest_ns = now_ns
+                self._release(name, allocation, _T.STOPPED_BY_RM)
+        self._make_changes()
+        simulator.settle()
+        self._check()
+
+    def _make_changes(self) -> None:
+        passed_s = self._seconds
+        while self._changes and self._changes[-1].after_s <= passed_s:
+            self._latest_ns = self._simulator.now_ns
+            carry_out(self._simulator, self._changes.pop().request)
+
+    def _check(self) -> None:
+        if self._simulator.callback_errors:
+            raise self._simulator.callback_errors[0]
+
+    # -- what the core says
+
+    def hear(self, rm_id: str, response: si.AllocationResponse) -> None:
+        """Take an answer of the core as the resource manager does."""
+        self._latest_ns = self._simulator.now_ns
+        for ask in response.rejected:
+            self.refuse("ask", f"{ask.application_id}/{ask.allocation_key}", ask.reason)
+        for item in response.rejected_allocations:
+            self.refuse("ask", f"{item.application_id}/{item.allocation_key}", item.reason)
+        for gone in response.released_asks:
+            self._note_end(gone.application_id, gone.allocation_key, "", gone.termination_type, "")
+        for ended in response.released:
+            self._released(partition_name(rm_id, ended.partition_name), ended)
+        for new in response.new:
+            self._started(partition_name(rm_id, new.partition_name), new)
+
+    def refuse(self, what: str, name: str, reason: str) -> None:
+        """Note what the core does not take."""
+        self._refused.append(Refused(what=what, name=name, at_s=self._seconds, reason=reason))
+
+    def fits(self, key: str, node: str) -> str | None:
+        """Answer a predicate: as the program says, or yes."""
+        if self._fits is not None:
+            return self._fits(key, node)
+        self.counts["predicates"] += 1
+        return None
+
+    def _released(self, name: str, ended: si.AllocationRelease) -> None:
+        found = self._find(name, ended.application_id, ended.uuid)
+        node = "" if found is None else found.node_id
+        whom = "" if found is None or found.beneficiary is None else _named(found)
+        self._note_end(
+            ended.application_id, ended.allocation_key, node, ended.termination_type, whom
+        )
+        if found is not None and ended.termination_type in _CONFIRMED:
+            self._release(name, found, ended.termination_type)
+
+    def _note_end(self, application: str, key: str, node: str, why: Any, whom: str) -> None:  # noqa: ANN401
+        self._ended.append(
+            Ended(
+                application=application,
+                key=key,
+                node=node,
+                at_s=self._seconds,
+                why=_T(why).name,
+                beneficiary=whom,
+            )
+        )
+
+    def _started(self, name: str, new: si.Allocation) -> None:
+        allocation = self._find(name, new.application_id, new.uuid)
+        if allocation is None:
+            return
+        app = self._state(name).applications[new.application_id]
+        runtime_ns = runtime_of(app, allocation.spec)
+        ends_ns = None
+        if not new.placeholder and runtime_ns != NEVER_NS:
+            ends_ns = self._simulator.now_ns + runtime_ns
+            self._end_later(ends_ns, name, allocation)
+        elif not new.placeholder:
+            self.counts["undeclared"] += 1
+        self._placed.append(
+            Placed(
+                application=app.id,
+                key=new.allocation_key,
+                queue=app.queue.path,
+                node=new.node_id,
+                at_s=self._seconds,
+                ends_s=None if ends_ns is None else (ends_ns - self._begin_ns) / SECOND,
+                is_placeholder=new.placeholder,
+                resources=dict(allocation.resource),
+                uuid=new.uuid,
+            )
+        )
+        if new.placeholder and not app.waiting_placeholders:
+            self._ask_for_members(name, app)
+
+    def _ask_for_members(self, name: str, app: Application) -> None:
+        """Have the members of a complete gang ask, if its placeholders say how long they run."""
+        asked = {it.spec.task_group for it in app.asks.values() if not it.spec.placeholder}
+        groups: dict[str, tuple[AskSpec, int]] = {}
+        for it in app.allocations.values():
+            spec = it.spec
+            is_open = spec.placeholder and it.releasing is None and spec.task_group not in asked
+            if is_open and runtime_of(app, spec) != NEVER_NS:
+                groups[spec.task_group] = spec, groups.get(spec.task_group, (spec, 0))[1] + 1
+        asks = tuple(_member(name, spec, count) for spec, count in groups.values())
+        if asks:
+            self.counts["members"] += sum(it.max_allocations for it in asks)
+            request = si.AllocationRequest(rm_id=self._rm_of(name), asks=asks)
+            self._simulator.update_allocation(request)
+
+    # -- what ends
+
+    def _end_later(self, ends_ns: int, name: str, allocation: Allocation) -> None:
+        self.counts["declared"] += 1
+        heapq.heappush(self._ends, (ends_ns, self.counts["declared"], name, allocation))
+
+    def _is_alive(self, name: str, allocation: Allocation) -> bool:
+        found = self._find(name, allocation.spec.application_id, allocation.uuid)
+        return found is not None and found.releasing is None
+
+    def _release(self, name: str, allocation: Allocation, why: int) -> None:
+        release = si.AllocationRelease(
+            partition_name=short_partition_name(name),
+            application_id=allocation.spec.application_id,
+            uuid=allocation.uuid,
+            termination_type=_T(why),
+            allocation_key=allocation.spec.key,
+        )
+        releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
+        request = si.AllocationRequest(rm_id=self._rm_of(name), releases=releases)
+        self._simulator.update_allocation(request)
+
+    # -- what is looked at
+
+    @property
+    def _seconds(self) -> float:
+        return (self._simulator.now_ns - self._begin_ns) / SECOND
+
+    @property
+    def _context(self) -> Context:
+        context = self._simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        return context
+
+    def _states(self) -> Iterator[tuple[str, PartitionState]]:
+        return ((name, it.state) for name, it in self._context.partitions.items())
+
+    def _state(self, name: str) -> PartitionState:
+        return self._context.partitions[name].state
+
+    def _rm_of(self, name: str) -> str:
+        return self._context.partitions[name].rm_id
+
+    def _find(self, name: str, application: str, uuid: str) -> Allocation | None:
+        partition = self._context.partitions.get(name)
+        app = None if partition is None else partition.state.applications.get(application)
+        return None if app is None else app.allocations.get(uuid)
+
+    def _loops(self) -> Iterator[tuple[str, PlanningLoop]]:
+        for name, partition in self._context.partitions.items():
+            scheduler = self._simulator.machines.get(partition.planning or "")
+            loop = scheduler.loop if isinstance(scheduler, Scheduler) else partition.loop
+            if loop is not None:
+                yield name, loop
+
+    def _look(self) -> None:
+        """Note what is waited for, where that has changed."""
+        causes: Counter[str] = Counter()
+        explained: list[Why] = []
+        for name, loop in self._loops():
+            question = _question(name, waiting=WaitingQuestion(sums=True))
+            counted = loop.explain(question, self._simulator.now_ns).counted
+            for one in () if counted is None else counted.sums:
+                causes[one.cause.value] += one.count
+            for application, key in self._watched:
+                if application in self._state(name).applications:
+                    asked = _question(name, application, key)
+                    explained.extend(loop.explain(asked, self._simulator.now_ns).waiting)
+        if not self._waiting or self._waiting[-1].causes != causes:
+            self._waiting.append(Waiting(at_s=self._seconds, causes=dict(sorted(causes.items()))))
+        self._note_waits([it for it in explained if it.waits])
+
+    def _note_waits(self, explained: list[Why]) -> None:
+        """End the waits that are over, and begin those for something else."""
+        current = {(it.application_id, it.key): it for it in explained}
+        for name, wait in tuple(self._waits.items()):
+            why = current.get(name)
+            if why is None or why.decisive.cause.value != wait.cause:
+                self._waits_over.append(_ended(self._waits.pop(name), self._seconds))
+        for name, why in current.items():
+            if name not in self._waits:
+                self._waits[name] = _wait_of(why, self._seconds)
+
+    def _course(self, *, is_cut: bool) -> Course:
+        self._look()
+        for name, loop in self._loops():
+            for why in loop.explain(_question(name), self._simulator.now_ns).waiting:
+                ask = (why.application_id, why.key)
+                self._waits.setdefault(ask, _wait_of(why, self._seconds))
+        return Course(
+            placed=tuple(self._placed),
+            ended=tuple(self._ended),
+            refused=tuple(self._refused),
+            waits=(*self._waits_over, *self._waits.values()),
+            waiting=tuple(self._waiting),
+            until_s=self._seconds,
+            is_cut=is_cut,
+            digest=digest_of(self._simulator),
+        )
+
+
+def digest_of(simulator: Simulator) -> str:
+    """Return a digest of the truth, but for how many facts have led there."""
+    context = simulator.machines[CONTEXT]
+    assert isinstance(context, Context)
+    states = {name: snapshot(it.state) for name, it in context.partitions.items()}
+    return state_digest({name: {**state, "revision": 0} for name, state in sorted(states.items())})
+
+
+def _question(
+    name: str, application: str = "", key: str = "", waiting: WaitingQuestion | None = None
+) -> ExplainRequested:
+    return ExplainRequested(
+        partition=name, application_id=application, key=key, reply_to="", waiting=waiting,
+        in_units=True,
+    )  # fmt: skip
+
+
+def _wait_of(why: Why, at_s: float) -> Wait:
+    return Wait(
+        application=why.application_id,
+        key=why.key,
+        queue=why.queue,
+        from_s=at_s,
+        until_s=None,
+        cause=why.decisive.cause.value,
+        text=why.reason,
+    )
+
+
+def _ended(wait: Wait, at_s: float) -> Wait:
+    names = Wait.__dataclass_fields__
+    return Wait(**{**{name: getattr(wait, name) for name in names}, "until_s": at_s})
+
+
+def _named(allocation: Allocation) -> str:
+    whom = allocation.beneficiary
+    assert whom is not None
+    return f"{whom.application_id}/{whom.key}" if whom.key else whom.rule.value
+
+
+def _member(name: str, spec: AskSpec, count: int) -> si.AllocationAsk:
+    return si.AllocationAsk(
+        partition_name=short_partition_name(name),
+        application_id=spec.application_id,
+        allocation_key=f"{spec.task_group or spec.application_id}.member",
+        resource_ask=si.Resource.of(spec.resource),
+        max_allocations=count,
+        priority=spec.priority,
+        task_group_name=spec.task_group,
+        tags=spec.tags,
+        preemption_policy=si.PreemptionPolicy(
+            allow_preempt_self=spec.allow_preempt_self,
+            allow_preempt_other=spec.allow_preempt_other,
+        ),
+    )

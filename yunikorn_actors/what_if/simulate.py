@@ -1,0 +1,115 @@
+"""From a state and changes to an answer."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.machines.settings import SECOND
+from yunikorn_actors.policies.registry import Policy
+from yunikorn_actors.state.snapshot import Image
+from yunikorn_actors.what_if.answer import Answer, differences_of
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, changes_of
+from yunikorn_actors.what_if.core_state import Copy, CoreState
+from yunikorn_actors.what_if.run import MESSAGES_MAX, Fits, Manager, Run
+
+LONGEST_S: Final = 1e9
+
+
+def simulate(
+    state: CoreState,
+    *changes: Change | Request | Reconfigure,
+    until: float | None = None,
+    compare: bool = True,
+    fits: Fits | None = None,
+    groups: Mapping[str, tuple[str, ...]] | None = None,
+    policies: Mapping[str, Policy] | None = None,
+    messages_max: int = MESSAGES_MAX,
+) -> Answer:
+    """Say what would happen if these changes were made in this state.
+
+    - `until`: seconds from its beginning; without it the run ends when nothing happens any more.
+    - `compare`: run it without the changes as well, and say what is different.
+    - `fits`: answers predicates, with the key of an ask and a node; without it each is a yes.
+    - `groups`, `policies`: what `VirtualCore` takes under these names.
+    - `messages_max`: so many messages one run handles at most; then it is cut short there.
+    """
+    if until is not None and not 0 <= until <= LONGEST_S:
+        raise InvalidRequest(f"until: must be seconds from 0 to {LONGEST_S:.0e}, not {until!r}")
+    ordered = changes_of(changes)
+
+    def ran(some: list[Change]) -> Run:
+        copy = Copy(state, groups=groups, policies=policies)
+        run = Run(
+            copy, some, fits=fits, watched=_asked(some) or _waiting(state),
+            messages_max=messages_max,
+        )  # fmt: skip
+        for known in state.registered.managers:
+            names = known.epochs
+            if not any(_is_away(state.images[name]) for name in names):
+                registration = known.registration
+                copy.go_on_with(known, Manager(registration.rm_id, registration.capabilities, run))
+        copy.settle()
+        return run
+
+    until_ns = None if until is None else state.at_ns + round(until * SECOND)
+    run = ran(ordered)
+    course = run.go(until_ns)
+    without = None
+    if compare and ordered:
+        last_ns = state.at_ns + round(course.until_s * SECOND)
+        without = ran([]).go(last_ns)
+    return Answer(
+        revisions=state.revisions,
+        at_ns=state.at_ns,
+        course=course,
+        without=without,
+        differences=() if without is None else differences_of(course, without),
+        assumptions=tuple(_assumptions(state, run.counts)),
+        lacks=state.lacks,
+    )
+
+
+def _asked(changes: list[Change]) -> list[tuple[str, str]]:
+    requests = [it.request for it in changes]
+    asks = [ask for it in requests if isinstance(it, si.AllocationRequest) for ask in it.asks]
+    return [(ask.application_id, ask.allocation_key) for ask in asks]
+
+
+def _waiting(state: CoreState) -> list[tuple[str, str]]:
+    """Name the asks that wait, where the changes bring none."""
+    return [
+        (app["spec"]["application_id"], key)
+        for image in state.images.values()
+        for app in image["applications"]
+        for key, ask in app["asks"].items()
+        if ask["remaining"]
+    ]
+
+
+def _is_away(image: Image) -> bool:
+    return bool(image["held"]) and not image["behind"]
+
+
+_WORDS: Final = {
+    "declared": "{} run times are as declared",
+    "undeclared": "{} allocations declare no run time: they do not end",
+    "overdue": "{} allocations have run longer than declared: they do not end",
+    "confirmed": "{} releases under way are confirmed at once",
+    "predicates": "{} predicates are answered with yes",
+    "members": "{} members of complete gangs ask at once, as large as their placeholders",
+}
+
+
+def _assumptions(state: CoreState, counts: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the answer rests on beside the state."""
+    for name, words in _WORDS.items():
+        if counts.get(name):
+            yield words.format(counts[name])
+    for name, image in state.images.items():
+        if _is_away(image):
+            yield f"the resource manager of {name} stays away"
+        elif image["behind"]:
+            yield f"the resource manager of {name} takes its messages again at once"
+    yield "requests arrive in the order that is given, and no others come"
+    yield "the resource manager confirms what is asked back at once"
