@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-Ask = tuple[str, str]
+AskName = tuple[str, str]
 """The application and the key."""
 
 
@@ -138,7 +138,7 @@ def differences_of(course: Course, without: Course) -> tuple[Difference, ...]:
     )
 
 
-def _place(one: Difference) -> Ask:
+def _place(one: Difference) -> AskName:
     return one.application, one.key
 
 
@@ -170,8 +170,8 @@ def _what(one: Placed | None, other: Placed | None) -> str:
     return "elsewhere" if one.node != other.node else ""
 
 
-def _by_ask(course: Course) -> defaultdict[Ask, list[Placed]]:
-    found: defaultdict[Ask, list[Placed]] = defaultdict(list)
+def _by_ask(course: Course) -> defaultdict[AskName, list[Placed]]:
+    found: defaultdict[AskName, list[Placed]] = defaultdict(list)
     for one in course.placed:
         found[one.application, one.key].append(one)
     return found
