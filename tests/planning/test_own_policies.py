@@ -258,7 +258,7 @@ def test_a_node_score_that_raises_stops_nobody() -> None:
     it.ask("c", vcore=2)
     it.settle()
     assert it.running() == ["a", "b"]
-    told = [line for line in it.simulator.lines if "the policy of the nodes" in line]
+    told = [line for line in it.simulator.lines if "the policy mine of the nodes" in line]
     assert len(told) == 1, it.simulator.lines
 
 

@@ -16,8 +16,7 @@ def scored(policy: NodeScore) -> Lab:
     lab = Lab(topology="fused")
     model = lab.planner.model
     model.deciders._policies = Policies({"mine": lambda: policy})
-    model.nodes.own = model.deciders.score_of("mine")
-    model.nodes.own_devices = model.deciders.devices_of("mine")
+    model.nodes.own, model.nodes.own_devices = model.deciders.of_nodes("mine")
     return lab
 
 

@@ -1,4 +1,4 @@
-"""Is a core healthy? Twelve checks over a state dump, each with what it found.
+"""Is a core healthy? Thirteen checks over a state dump, each with what it found.
 
 They work on plain values, so a live core, a dump in a file and the end of a recorded run are judged
 by the same code. A number that should balance is added up again from its parts.
@@ -164,6 +164,11 @@ def _failed_machines(dump: Dump) -> Iterator[str]:
         yield f"the {role} failed and was replaced {count} times"
 
 
+def _failed_policies(dump: Dump) -> Iterator[str]:
+    """A dump names none where all is well, or where it is of an older version."""
+    yield from dump.get("failed_policies", ())
+
+
 def _trace(dump: Dump) -> Iterator[str]:
     """Only a core on threads records itself."""
     if failure := dump.get("trace_failure"):
@@ -200,5 +205,6 @@ CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
         _unconfirmed,
     ),
     ("Failed machines", "No part of the core has failed", _failed_machines),
+    ("Policies", "Every policy decides, and in time", _failed_policies),
     ("Trace", "What is recorded is recorded whole", _trace),
 )

@@ -74,6 +74,7 @@ _NOTES: Final[dict[type, Callable[[Any, Names, Names], None]]] = {
             f.MachineReplaced,
             f.NodeActionRefused,
             f.PlaceholderCancelled,
+            f.PolicyFailed,
             f.PreemptionDecided,
             f.QuotaPreemptionArmed,
             f.QuotaPreemptionCleared,

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from yunikorn_actors.machines.life import Life
-from yunikorn_actors.machines.machine import Effect, Log, Send, SetTimer
+from yunikorn_actors.machines.machine import Effect, Send, SetTimer
 from yunikorn_actors.machines.predicate_gate import PredicateGate
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.why_queries import explanation
@@ -117,12 +117,13 @@ class PlanningLoop:
         if not self.planner.failures:
             return []
         failures, self.planner.failures = self.planner.failures, {}
-        return [self._failure(path, what) for path, what in failures.items()]
+        return [self._failure(path, *failed) for path, failed in failures.items()]
 
-    def _failure(self, path: str, what: str) -> Log:
-        whose = f"queue {path}" if path else "the nodes"
-        text = f"the policy of {whose} of {self._partition} has failed and decides no more: {what}"
-        return Log(text=text, is_warning=True, is_alarm=True)
+    def _failure(self, path: str, name: str, what: str) -> Send:
+        failed = s.ReportPolicyFailed(
+            partition=self._partition, epoch=self.epoch, queue=path, policy=name, failure=what
+        )
+        return Send(to=CONTEXT, message=failed)
 
     def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
         """Continue with the proposal after a yes; after a no the planner looks elsewhere."""

@@ -35,6 +35,7 @@ class CountsFound(Message, frozen=True, kw_only=True):
     """Of partitions that are not there; others are facts."""
     failed_nodes: tuple[str, ...]
     failed_machines: dict[str, int]
+    failed_policies: tuple[str, ...] = ()
 
 
 class ExplainRequested(Message, frozen=True, kw_only=True):

@@ -106,6 +106,21 @@ class ReportWaiting(Message, frozen=True, kw_only=True):
     crowds: tuple[RunLimitObservation, ...]
 
 
+class ReportPolicyFailed(Message, frozen=True, kw_only=True):
+    """A policy has failed where somebody planned by it, or a call of it took too long.
+
+    How long it takes is measured outside of the machines: only the driver sends that.
+    """
+
+    partition: str
+    epoch: int
+    queue: str
+    """Empty for that of the nodes."""
+    policy: str
+    failure: str
+    is_slow: bool = False
+
+
 class ProposalRejected(Message, frozen=True, kw_only=True):
     proposal_id: int
     reason: Refusal

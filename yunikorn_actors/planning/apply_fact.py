@@ -94,8 +94,7 @@ def _on_configured(model: Model, fact: f.PartitionConfigured) -> None:
 
 def _sort_nodes(model: Model, config: PartitionConfig) -> None:
     name = config.node_sort.policy
-    model.nodes.own = model.deciders.score_of(name)
-    model.nodes.own_devices = model.deciders.devices_of(name)
+    model.nodes.own, model.nodes.own_devices = model.deciders.of_nodes(name)
     model.nodes.set_order(NODE_ORDERS.get(name, FAIR), config.node_sort.weights)
 
 

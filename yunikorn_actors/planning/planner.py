@@ -87,8 +87,8 @@ class Planner:
         self._planned_ns = 0
         self._has_new_keys = True
         """A fact has come since the keys were looked at that change with more than one thing."""
-        self.failures: dict[str, str] = {}
-        """Queues whose policy has failed and was replaced, and how; not reported yet."""
+        self.failures: dict[str, tuple[str, str]] = {}
+        """By queue the policy that has failed and was replaced, and how; not reported yet."""
 
     # -- deciding
 
@@ -122,7 +122,8 @@ class Planner:
         # entry.
         if gangs.room_has_changed or admitter.commitments is not None:
             yield admitter.plan
-        if model.deciders.gated:
+        # Without a gated leaf those that there were are to be ended.
+        if model.deciders.gated or self.gatekeeper.passes:
             yield self.gatekeeper.plan
         # Everything before has its room. What is left is for all, one after the other in order.
         root = model.tree.root
@@ -166,7 +167,7 @@ class Planner:
             or explaining.apps
             or self.explainer.left
             or self.preemptor.has_work
-            or (self.model.deciders.gated and self.gatekeeper.has_work)
+            or ((self.model.deciders.gated or self.gatekeeper.passes) and self.gatekeeper.has_work)
             or self.model.deciders.has_news
         )
         return bool(has_marks) and not self.state.is_held

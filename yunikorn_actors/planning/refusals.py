@@ -38,6 +38,7 @@ RECORDS: frozenset[type] = frozenset(
         f.MachineReplaced,
         f.NodeActionRefused,
         f.PlaceholderCancelled,
+        f.PolicyFailed,
         f.PreemptionFailed,
         f.TimerArmed,
         f.TimerCancelled,

@@ -37,8 +37,8 @@ class Folds:
     def __init__(self, policies: Policies) -> None:
         self.policies = policies
         self.by_queue: dict[str, Any] = {}
-        self.failed: dict[str, str] = {}
-        """Queues whose fold has raised, and what: from then on it decides nothing."""
+        self.failed: dict[str, tuple[str, str]] = {}
+        """Queues whose fold has raised, its name, and what: from then on it decides nothing."""
         self._names: dict[str, str] = {}
         self.changes = 0
         """How often one of them was given something."""
@@ -66,7 +66,7 @@ class Folds:
     def _tell(self, path: str, fold: Fold, change: Change, now_ns: int) -> None:
         _, fault = tried("observe", lambda: fold.observe(change, now_ns))
         if fault:
-            self.failed[path] = fault
+            self.failed[path] = (self._names[path], fault)
             del self.by_queue[path]
 
     def _look_at(self, state: PartitionState, queue: Queue, now_ns: int) -> None:
@@ -75,7 +75,8 @@ class Folds:
         if self._names.get(queue.path) == name:
             return
         self._forget(queue.path)
-        fold = self.policies.make(name) if name else None
+        # One that cannot be made is reported by who plans, who needs it as well.
+        fold, _ = tried("making it", lambda: self.policies.make(name)) if name else (None, "")
         if isinstance(fold, Fold):
             self._names[queue.path], self.by_queue[queue.path] = name, fold
             for change, at_ns in _all_of(state, now_ns):
@@ -142,7 +143,8 @@ def job_of_ask(app: Application, ask: Ask) -> Job:
         queue=app.queue.path,
         user=app.spec.user,
         group=app.group,
-        size=spec.resource,
+        # A copy: a policy that changes what it is given changes no ask.
+        size=dict(spec.resource),
         count=spec.max_allocations,
         runtime_ns=runtime_of(app, spec),
         submitted_ns=ask.created_ns,
@@ -159,7 +161,7 @@ def job_of_gang(app: Application) -> Job:
         queue=app.queue.path,
         user=app.spec.user,
         group=app.group,
-        size=app.spec.placeholder_ask,
+        size=dict(app.spec.placeholder_ask),
         runtime_ns=max((runtime_of(app, ask.spec) for ask in asks), default=NEVER_NS),
         submitted_ns=app.submitted_ns,
         priority=max((ask.spec.priority for ask in asks), default=0),

@@ -1,14 +1,113 @@
-"""Calls of a policy: it is a program of others, and what it raises is a text from here on."""
+"""Calls of a policy: it is a program of others, and whatever it does becomes a text here.
 
+What it raises, and what it returns in place of a key, a score or a hold, stops nobody.
+"""
+
+import inspect
 from collections.abc import Callable
-from typing import TypeVar
+from operator import index
+from typing import Any, TypeVar
+
+from yunikorn_actors.policies.jobs import Hold
+from yunikorn_actors.values.devices import Devices
 
 _T = TypeVar("_T")
+
+
+class Unfit(Exception):  # noqa: N818 - it says what the value is
+    """A policy returned what is no key, score, hold or devices."""
 
 
 def tried(what: str, call: Callable[[], _T]) -> tuple[_T | None, str]:
     """Return what the call returns; else what went wrong, in words."""
     try:
         return call(), ""
-    except Exception as error:  # noqa: BLE001 - whatever it is, it must stop nobody
-        return None, f"{what} raised {error!r:.300}"
+    except Unfit as error:
+        return None, f"{what}: {error}"
+    # `sys.exit` and a generator that is closed inside of a policy are its own faults, too.
+    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - it must stop nobody
+        return None, f"{what} raised {shown(error)}"
+
+
+def shown(value: object, most: int = 300) -> str:
+    """Write it down for a reader; it may be anything, even what cannot be written."""
+    try:
+        return repr(value)[:most]
+    except Exception:  # noqa: BLE001 - see above
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def key_of(value: object) -> Any:  # noqa: ANN401 - a number, a text, or a tuple of such
+    """Return a key that compares with others of its kind; raise Unfit for anything else.
+
+    What derives from these types may compare as it likes, so it is made plain.
+    """
+    kind = type(value)
+    if kind is int or kind is str:
+        return value
+    if isinstance(value, tuple):
+        return tuple([key_of(part) for part in value])
+    if isinstance(value, str):
+        return str.__str__(value)
+    try:
+        return _number_of(value)
+    except TypeError:
+        _end(value)
+        what = f"the key is {shown(value, 100)}: give a number, a text, or a tuple of such"
+        raise Unfit(what) from None
+
+
+def kind_of(key: object) -> object:
+    """Tell keys that compare from others; `key_of` has made them."""
+    if isinstance(key, str):
+        return "text"
+    if isinstance(key, tuple):
+        kinds = tuple([kind_of(part) for part in key])
+        # Of one kind throughout, it compares with shorter and longer ones as well.
+        return (*kinds[:1], ...) if len(set(kinds)) == 1 else kinds
+    return "number"
+
+
+def score_of(value: object) -> float:
+    try:
+        return float(_number_of(value))
+    except TypeError:
+        _end(value)
+        raise Unfit(f"the score is {shown(value, 100)}: give a number") from None
+
+
+def devices_of(value: object) -> Devices | None:
+    if value is None:
+        return None
+    if not isinstance(value, tuple) or not all(type(device) is int for device in value):
+        _end(value)
+        raise Unfit(f"the devices are {shown(value, 100)}: give None or a tuple of numbers")
+    return value
+
+
+def hold_of(value: object) -> Hold | None:
+    """Return the answer of a gate, if it is one."""
+    if value is None:
+        return None
+    if not issubclass(type(value), Hold):
+        _end(value)
+        raise Unfit(f"the answer is {shown(value, 100)}: give None or a Hold")
+    assert isinstance(value, Hold)
+    if type(value.reason) is not str or type(value.until_ns) is not int:
+        raise Unfit(f"the answer is {shown(value, 100)}: its reason is a text, and until_ns an int")
+    return value
+
+
+def _number_of(value: object) -> int | float:
+    if isinstance(value, float):
+        number = float.__float__(value)
+        if number != number:  # noqa: PLR0124 - NaN alone is not equal to itself
+            raise Unfit("it is NaN, which has no place in an order")
+        return number
+    return index(value)  # type: ignore[arg-type] # a TypeError is what is wanted
+
+
+def _end(value: object) -> None:
+    """What was written with `async def` is not awaited: it ends here, and warns of nothing."""
+    if inspect.iscoroutine(value):
+        value.close()

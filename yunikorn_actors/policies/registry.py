@@ -38,6 +38,8 @@ SHIPPED: Final[dict[str, Policy]] = {
 GROUP: Final = "yunikorn_actors.policies"
 """The entry points of installed packages."""
 
+READS: Final = frozenset({"used", "runtime_ns", "size", "state"})
+"""What changes while an application waits."""
 _OF_LEAF: Final = (places.ApplicationOrder, places.AsksOrder, places.Gate)
 
 
@@ -98,6 +100,17 @@ def digest_of(policy: Policy) -> str:
         except (OSError, TypeError):
             texts.append(f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}")
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def reads_of(policy: object) -> frozenset[str]:
+    """Return what the key of an application goes by, beside what stays as it is."""
+    reads = getattr(policy, "reads", ())
+    words = frozenset(reads) if isinstance(reads, tuple | list | set | frozenset) else {reads}
+    if not words <= READS:
+        raise InvalidPolicy(
+            f"reads is {reads!r:.100}: make it a tuple of {', '.join(sorted(READS))}"
+        )
+    return frozenset(words)
 
 
 def _check(name: str, policy: Policy) -> None:

@@ -178,6 +178,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.LongWorkStarted: lambda fact: fact.work.text,
     f.LongWorkEnded: lambda _: "",
     f.ConfigurationRefused: lambda fact: fact.reason,
+    f.PolicyFailed: lambda fact: fact.text,
     f.AdministratorActed: lambda fact: f"{fact.node_id} {fact.what} by {fact.by}".lstrip(),
     f.QueueAdded: _queue_added,
     f.QueueStateChanged: lambda fact: f"{fact.path} -> {fact.state.value}",
@@ -485,6 +486,7 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     p.NodesAllowed: lambda it: _list(
         "asks", (f"{ask.application_id} {ask.key}" for ask in it.asks)
     ),
+    s.ReportPolicyFailed: lambda it: f"{it.policy} of {it.queue or 'the nodes'}: {it.failure}",
     s.ReportWaiting: lambda it: _joined(
         _states(it.observations),
         _list(

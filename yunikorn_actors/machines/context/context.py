@@ -161,6 +161,7 @@ class Context(Joining):
         yield from self._partitions.conclude(job)
 
     def canonical_state(self) -> dict[str, Any]:
+        failed_policies = self._partitions.failed_policies()
         return {
             "managers": {
                 rm_id: manager.canonical()
@@ -181,6 +182,7 @@ class Context(Joining):
             "scheduling_errors": self._partitions.scheduling_errors,
             "refused_node_actions": self._partitions.refused_node_actions,
             "failed_machines": self._partitions.failures.canonical(),
+            **({"failed_policies": failed_policies} if failed_policies else {}),
             "failed_nodes": [
                 f"{id_} of {rm_id}" for rm_id, id_ in sorted(self._partitions.failed_nodes)
             ],
@@ -472,6 +474,12 @@ class Context(Joining):
             yield 1
         yield from self._partitions.conclude(job)
 
+    def _on_report_policy_failed(self, message: s.ReportPolicyFailed, now_ns: int) -> list[Effect]:
+        partition = self._partitions.current(message.partition, message.epoch)
+        return (
+            [] if partition is None else self._partitions.tell_of_policy(partition, message, now_ns)
+        )
+
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
         """Plan on the truth itself: unless a predicate is asked, no proposal can be refused."""
         loop = self._partitions.loop_of(message)
@@ -573,6 +581,7 @@ ContextInbox = (
     | s.ProposeAllocations
     | s.TokenPassed
     | s.ReportWaiting
+    | s.ReportPolicyFailed
     | s.MachineFailed
     | s.RunCycle
     | s.RunSlice
@@ -614,6 +623,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], Handled]] = {
     s.ProposeAllocations: Context._on_propose_allocations,
     s.TokenPassed: Context._on_token_passed,
     s.ReportWaiting: Context._on_report_waiting,
+    s.ReportPolicyFailed: Context._on_report_policy_failed,
     s.MachineFailed: Context._on_machine_failed,
     s.RunCycle: Context._on_run_cycle,
     s.RunSlice: Context._on_run_slice,
@@ -680,6 +690,7 @@ _LANES: dict[type, Callable[[Context, Any], str]] = {
             rm.AdminNodeUpdate,
             s.ProposeAllocations,
             s.TokenPassed,
+            s.ReportPolicyFailed,
             s.ReportWaiting,
             s.RunCycle,
             s.PlanningDue,

@@ -15,9 +15,9 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import CONTEXT, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
-from yunikorn_actors.messages.scheduling import TokenPassed, TokenRevoked
+from yunikorn_actors.messages.scheduling import ReportPolicyFailed, TokenPassed, TokenRevoked
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.folds import Folds, policy_name
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Proposal, Refusal
@@ -95,6 +95,8 @@ class PartitionContext:
         self.explaining: dict[str, Explaining] = {}
         """By who waits for the answer."""
         self.rejections = Rejections(settings.rejected_max)
+        self.failed_policies: dict[tuple[str, bool], ReportPolicyFailed] = {}
+        """By queue, and whether it is slow and decides all the same."""
         self.awaited: Awaited | None = None
         """What its resource manager has to report after a restart of the core."""
         self.awaits_confirmation = False
@@ -147,6 +149,31 @@ class PartitionContext:
         self._plan_for(replace(self._life, capabilities=capabilities))
         if self.planner is not None:
             self.planner.adopt()
+
+    def note_failed_policy(self, message: ReportPolicyFailed) -> bool:
+        """Whether this is new, and of a policy that still decides there."""
+        key = (message.queue, message.is_slow)
+        known = self.failed_policies.get(key)
+        if known is not None and known.policy == message.policy:
+            return False
+        if self._policy_of(message.queue) != message.policy:
+            return False
+        self.failed_policies[key] = message
+        return True
+
+    def forget_failed_policies(self) -> None:
+        """Where another is named now, all is well until that one fails."""
+        self.failed_policies = {
+            key: message
+            for key, message in self.failed_policies.items()
+            if self._policy_of(message.queue) == message.policy
+        }
+
+    def _policy_of(self, path: str) -> str:
+        if path:
+            queue = self.state.queues.get(path)
+            return "" if queue is None else policy_name(queue)
+        return "" if self.state.config is None else self.state.config.node_sort.policy
 
     @property
     def planning(self) -> str | None:

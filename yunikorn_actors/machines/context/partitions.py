@@ -35,6 +35,7 @@ from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
+    Log,
     Send,
     SetTimer,
     StartMachine,
@@ -554,6 +555,24 @@ class Partitions:
             effects.extend(self.finish(work))
         return effects
 
+    def tell_of_policy(
+        self, partition: PartitionContext, message: s.ReportPolicyFailed, now_ns: int
+    ) -> list[Effect]:
+        """Each planner finds out by itself; it is made known once."""
+        if not partition.note_failed_policy(message):
+            return []
+        fact = f.PolicyFailed(
+            queue=message.queue,
+            policy=message.policy,
+            failure=message.failure,
+            is_slow=message.is_slow,
+            at_ns=now_ns,
+        )
+        work = self.work(partition.rm_id, now_ns)
+        work.turn(partition).record(fact)
+        line = Log(text=f"{partition.name}: {fact.text}", is_warning=True, is_alarm=True)
+        return [*self.finish(work), line]
+
     def tell_of_act(
         self, what: str, by: str, now_ns: int, names: Iterable[str] | None = None
     ) -> list[Effect]:
@@ -583,6 +602,7 @@ class Partitions:
                 job.out.extend(self._open(manager, partition_config.name))
             turn = job.turn_to(work.turn(self.by_name[name]), LongWorkKind.RELOAD)
             yield from configure(turn, partition_config)
+            self.by_name[name].forget_failed_policies()
             if is_new and manager.is_suspended:
                 turn.record(manager.suspension(work.now_ns))
         job.out.extend(self.show(manager))
@@ -639,6 +659,13 @@ class Partitions:
             config=self.registry.config_of(manager.policy_group),
         )
 
+    def failed_policies(self) -> list[str]:
+        return [
+            f"{name}: {message.policy} of {message.queue or 'the nodes'}: {message.failure}"
+            for name, partition in sorted(self.by_name.items())
+            for message in partition.failed_policies.values()
+        ]
+
     def counts(self) -> CountsFound:
         return CountsFound(
             issued_uuids=self.uuids.issued,
@@ -648,6 +675,7 @@ class Partitions:
             refused_node_actions=self.refused_node_actions,
             failed_nodes=tuple(f"{id_} of {rm_id}" for rm_id, id_ in sorted(self.failed_nodes)),
             failed_machines=self.failures.canonical(),
+            failed_policies=tuple(self.failed_policies()),
         )
 
 

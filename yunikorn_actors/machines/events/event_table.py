@@ -64,6 +64,7 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.QueueStateChanged: (queues.queue_state,),
     f.MachineReplaced: (queues.machine_replaced,),
     f.ConfigurationRefused: (queues.configuration_refused,),
+    f.PolicyFailed: (queues.policy_failed,),
     f.AdministratorActed: (queues.administrator_acted,),
     f.QueueRemoved: (queues.queue_removed,),
     f.VictimMarked: (preemption.victim,),

@@ -71,6 +71,12 @@ def configuration_refused(fact: f.ConfigurationRefused) -> EventRecord:
     return event_record(_QUEUE, "root", fact, ChangeType.NONE, _D.QUEUE_CONFIG, message=message)
 
 
+def policy_failed(fact: f.PolicyFailed) -> EventRecord:
+    """That of the nodes is of the root, which stands for the partition."""
+    id_ = fact.queue or "root"
+    return event_record(_QUEUE, id_, fact, ChangeType.NONE, _D.QUEUE_CONFIG, message=fact.text)
+
+
 def administrator_acted(fact: f.AdministratorActed) -> EventRecord:
     """Of the node, or else of the root, which stands for the partition."""
     type_, id_ = (EventType.NODE, fact.node_id) if fact.node_id else (_QUEUE, "root")

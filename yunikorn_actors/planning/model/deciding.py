@@ -1,10 +1,11 @@
 """What decides in one queue: its policy, and what is built in where that has no say.
 
 A policy that raises, or gives keys that do not compare, stops nobody. What is built in decides in
-its place from then on, until the queue is configured anew.
+its place from then on, until the queue has named another one.
 """
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
@@ -12,7 +13,15 @@ from msgspec import Struct
 from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
 from yunikorn_actors.policies.folds import Folds, job_of_ask, policy_name
-from yunikorn_actors.policies.guard import tried
+from yunikorn_actors.policies.guard import (
+    devices_of,
+    hold_of,
+    key_of,
+    kind_of,
+    score_of,
+    shown,
+    tried,
+)
 from yunikorn_actors.policies.jobs import Hold, Job
 from yunikorn_actors.policies.places import (
     ApplicationOrder,
@@ -26,7 +35,7 @@ from yunikorn_actors.policies.places import (
     Pool,
     QueueOrder,
 )
-from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.policies.registry import Policies, reads_of
 from yunikorn_actors.state.allocations import Ask, AskOrder
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.queues import Queue
@@ -37,6 +46,8 @@ NODES: Final = ""
 """Where the nodes are sorted: of no queue."""
 _FAILED: Final = (1,)
 """Behind all keys of a policy, which begin with 0."""
+OwnScore = Callable[[NodeSeen, Resource], float]
+OwnDevices = Callable[[NodeSeen, Resource, Parts], Devices | None]
 
 
 class Shown(Protocol):
@@ -65,74 +76,81 @@ class Deciders:
     def __init__(self, policies: Policies, folds: Folds | None) -> None:
         self._policies = policies
         self._folds = folds
-        self.failed: dict[tuple[str, str], str] = {}
-        """The policies that have failed, by queue and name, and how."""
-        self._seen: set[str] = set()
-        """Queues whose fold is known to have failed."""
+        self._failed: dict[str, tuple[str, str]] = {}
+        """By queue the policy that has failed there, and how."""
         self.gated: dict[Any, None] = {}
         """The views of leaves with a gate."""
         self.moving: dict[Any, None] = {}
         """The views of leaves in which keys change with more than what an application uses."""
-        self.news: dict[str, str] = {}
+        self.news: dict[str, tuple[str, str]] = {}
         """Those of them that have not been dealt with."""
 
     def of(self, queue: Queue) -> "Decider":
-        name = policy_name(queue)
-        policy = None
+        name, policy = policy_name(queue), None
         if self.has_policy(queue):
             policy = None if self._folds is None else self._folds.by_queue.get(queue.path)
-            policy = policy or self._policies.make(name)
+            if policy is None:
+                policy = self._made(queue.path, name)
         return Decider(queue, policy, self)
 
-    def score_of(self, name: str) -> Callable[[NodeSeen, Resource], float] | None:
-        """Return what the policy of this name says of a node; None if there is no such one."""
-        policy = None if name in NODE_ORDERS else self._policies.make(name)
-        if not isinstance(policy, NodeScore):
-            return None
+    def of_nodes(self, name: str) -> tuple[OwnScore | None, OwnDevices | None]:
+        """Return what the policy of this name says of a node, and which devices it chooses."""
+        if not self._may_decide(NODES, name) or name in NODE_ORDERS:
+            return None, None
+        policy = self._made(NODES, name)
 
         def score(node: NodeSeen, shape: Resource) -> float:
-            given, fault = tried("score", lambda: float(policy.score(node, shape)))
-            if given is not None and given == given:  # noqa: PLR0124 - NaN has no place
-                return given
-            self.fail(NODES, name, fault or "score is NaN, which has no place in an order")
-            return 0.0
-
-        return score
-
-    def devices_of(self, name: str) -> Callable[[NodeSeen, Resource, Parts], Devices | None] | None:
-        """Return what chooses devices where the policy of this name does."""
-        policy = None if name in NODE_ORDERS else self._policies.make(name)
-        if not isinstance(policy, DeviceChoice):
-            return None
+            given, fault = tried("score", lambda: score_of(policy.score(node, shape)))
+            if given is None:
+                self.fail(NODES, name, fault)
+                return 0.0
+            return given
 
         def devices(node: NodeSeen, shape: Resource, free: Parts) -> Devices | None:
-            chosen, fault = tried("devices", lambda: policy.devices(node, shape, free))
+            chosen, fault = tried("devices", lambda: devices_of(policy.devices(node, shape, free)))
             if fault:
                 self.fail(NODES, name, fault)
             return chosen
 
-        return devices
+        has_score = isinstance(policy, NodeScore)
+        return score if has_score else None, devices if isinstance(policy, DeviceChoice) else None
+
+    def _made(self, path: str, name: str) -> Any:  # noqa: ANN401 - it has the methods it has
+        policy, fault = tried("making it", lambda: self._policies.make(name))
+        _, unread = tried("reads", lambda: reads_of(policy))
+        if fault or unread:
+            self.fail(path, name, fault or unread)
+            return None
+        return policy
 
     def has_policy(self, queue: Queue) -> bool:
-        name = policy_name(queue)
-        return bool(name) and (queue.path, name) not in self.failed
+        return self._may_decide(queue.path, policy_name(queue))
+
+    def _may_decide(self, path: str, name: str) -> bool:
+        """Whether it has not failed there; it may again when another was named in between."""
+        failed, _ = self._failed.get(path, (name, ""))
+        if failed != name:
+            del self._failed[path]
+        return bool(name) and path not in self._failed
 
     def fail(self, path: str, name: str, what: str) -> None:
-        if (path, name) not in self.failed:
-            self.failed[path, name] = self.news[path] = f"{name}: {what}"
+        if path not in self._failed:
+            self._failed[path] = self.news[path] = (name, what)
 
     @property
     def has_news(self) -> bool:
         """Whether a policy has failed that still decides."""
-        folds = self._folds
-        return bool(self.news) or (folds is not None and not folds.failed.keys() <= self._seen)
+        folds = None if self._folds is None else self._folds.failed
+        if self.news or not folds:
+            return bool(self.news)
+        return any(self._failed.get(path) != failed for path, failed in folds.items())
 
     def look_at_folds(self, queues: Mapping[str, Queue]) -> None:
         """One that has raised while it was given a fact decides nothing any more."""
-        for path, what in () if self._folds is None else self._folds.failed.items():
+        for path, (name, what) in () if self._folds is None else self._folds.failed.items():
             if path in queues:
-                self._seen.add(path)
-                self.fail(path, policy_name(queues[path]), what)
+                self._failed.pop(path, None)
+                self.fail(path, name, what)
 
 
 class Decider:
@@ -153,7 +171,7 @@ class Decider:
         self.reads: frozenset[str] = frozenset(getattr(built_in, "reads", ()))
         if isinstance(policy, ApplicationOrder):
             self.rank = self._application_rank
-            self.reads = frozenset(getattr(policy, "reads", ()))
+            self.reads = reads_of(policy)
         if isinstance(policy, QueueOrder):
             self.queue_rank = self._queue_rank
         self.moves = isinstance(policy, ApplicationOrder) and bool(self.reads - {"used"})
@@ -176,46 +194,31 @@ class Decider:
 
     def _checked(self, method: str, subject: object) -> Key:
         """Return a key that compares with all others of this queue, whatever the policy gives."""
-
-        def call() -> tuple[Key, object]:
-            key = getattr(self.policy, method)(subject)
-            return key, _kind_of(key)
-
-        given, fault = tried(method, call)
-        if given is None:
+        key, fault = tried(method, lambda: key_of(getattr(self.policy, method)(subject)))
+        kind = kind_of(key)
+        if not fault and kind != self._kinds.setdefault(method, kind):
+            fault = f"{method} gives keys that do not compare: {shown(key, 100)}"
+        if fault:
             self._deciders.fail(self._path, self._name, fault)
-            return _FAILED
-        key, kind = given
-        if kind != self._kinds.setdefault(method, kind):
-            what = f"{method} gives keys that do not compare: {key!r:.100}"
-            self._deciders.fail(self._path, self._name, what)
             return _FAILED
         return (0, key)
 
     def ask_gate(self, gate: Gate, job: Job, pool: Pool) -> Hold | None:
         """Ask whether it may start; a gate that fails lets everybody."""
-        answer: object
-        answer, fault = tried("may_start", lambda: gate.may_start(job, pool))
+        answer, fault = tried("may_start", lambda: hold_of(gate.may_start(job, pool)))
         if fault:
             self._deciders.fail(self._path, self._name, fault)
-            return None
-        if answer is not None and not isinstance(answer, Hold):
-            self._deciders.fail(
-                self._path, self._name, f"may_start returned {answer!r:.100}, which is no Hold"
-            )
-            return None
         return answer
 
+    def gate_of_pass(self) -> Gate | None:
+        """Return the gate of one pass, which a fold may change as it likes; None if it fails.
 
-def _kind_of(key: object) -> object:
-    """Tell keys that compare from others; raises ValueError for what compares with nothing."""
-    if isinstance(key, int | float):
-        if key != key:  # noqa: PLR0124 - NaN alone is not equal to itself
-            raise ValueError("the key is NaN, which has no place in an order")
-        return "number"
-    if isinstance(key, str):
-        return "text"
-    if isinstance(key, tuple):
-        kinds = tuple(map(_kind_of, key))
-        return ("numbers",) if set(kinds) <= {"number"} else kinds
-    raise ValueError(f"the key is {key!r:.100}: give a number, a text, or a tuple of such")
+        Facts alone change the one that is kept.
+        """
+        gate = self.gate
+        if gate is None or not self.is_fold:
+            return gate
+        copied, fault = tried("copying it", lambda: deepcopy(gate))
+        if fault:
+            self._deciders.fail(self._path, self._name, fault)
+        return copied

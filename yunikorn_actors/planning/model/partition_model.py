@@ -83,7 +83,7 @@ class Model:
         choose = self.nodes.own_devices
         if choose is not None and free is not None:
             seen = SeenNode(node.node, node.free, node.parts)
-            chosen = choose(seen, dict(ask.shape.wanted), free)
+            chosen = choose(seen, dict(ask.shape.wanted), tuple(free))
             # A policy may be wrong: then the rule of the core decides.
             if chosen is not None and hold(free, chosen, ask.shape.devices):
                 return chosen
@@ -101,13 +101,16 @@ class Model:
         view = self._limits.get(limit)
         return self.state.usage_of(limit).amounts if view is None else view.used()
 
-    def replace_failed(self) -> dict[str, str]:
-        """Let what is built in decide in the queues whose policy has failed; return why."""
+    def replace_failed(self) -> dict[str, tuple[str, str]]:
+        """Let what is built in decide in the queues whose policy has failed.
+
+        Return the name of each, and how it has failed.
+        """
         self.deciders.look_at_folds(self.state.queues)
         news, self.deciders.news = self.deciders.news, {}
         for path in news:
             if path == NODES:
-                self.nodes.own = None
+                self.nodes.own = self.nodes.own_devices = None
             queue = self.tree.queues.get(path)
             if queue is None:
                 continue

@@ -45,7 +45,7 @@ class _App(Protocol):
     def asks(self) -> Mapping[str, _Ask]: ...
 
 
-def _shown(resource: Resource | None) -> Resource:
+def read_only(resource: Resource | None) -> Resource:
     """It behaves as a dictionary that cannot be written."""
     return cast(Resource, MappingProxyType(resource or {}))
 
@@ -82,16 +82,16 @@ class SeenApplication:
 
     @property
     def guaranteed(self) -> Resource:
-        return _shown(self._app.leaf.queue.spec.guaranteed)
+        return read_only(self._app.leaf.queue.spec.guaranteed)
 
     @property
     def capacity(self) -> Resource:
-        return _shown(self._app.leaf.lineage[-1].limit)
+        return read_only(self._app.leaf.lineage[-1].limit)
 
     @property
     def used(self) -> Resource:
         app = self._app
-        return _shown(app.used if app.leaf.sorts_by_usage else app.app.allocated)
+        return read_only(app.used if app.leaf.sorts_by_usage else app.app.allocated)
 
     @property
     def runtime_ns(self) -> int:
@@ -107,7 +107,7 @@ class SeenApplication:
             size = app.spec.placeholder_ask if is_member else ask.resource
             for kind, quantity in size.items():
                 largest[kind] = max(quantity, largest.get(kind, 0))
-        return _shown(largest)
+        return read_only(largest)
 
     @property
     def _waiting(self) -> list[_Ask]:
@@ -130,15 +130,15 @@ class SeenQueue:
 
     @property
     def used(self) -> Resource:
-        return _shown(self._queue.used)
+        return read_only(self._queue.used)
 
     @property
     def guaranteed(self) -> Resource:
-        return _shown(self._queue.queue.spec.guaranteed)
+        return read_only(self._queue.queue.spec.guaranteed)
 
     @property
     def due(self) -> Resource:
-        return _shown(self._queue.due)
+        return read_only(self._queue.due)
 
 
 class SeenNode:
@@ -153,11 +153,11 @@ class SeenNode:
 
     @property
     def capacity(self) -> Resource:
-        return _shown(self._node.capacity)
+        return read_only(self._node.capacity)
 
     @property
     def free(self) -> Resource:
-        return _shown(self._free)
+        return read_only(self._free)
 
     @property
     def attributes(self) -> Mapping[str, str]:

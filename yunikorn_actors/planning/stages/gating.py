@@ -8,7 +8,6 @@ ask, at the turn of its queue; then the next comes up. Whatever happens makes al
 
 from collections import Counter
 from collections.abc import Iterator
-from copy import deepcopy
 from itertools import chain
 from typing import Protocol
 
@@ -20,7 +19,6 @@ from yunikorn_actors.planning.stages.gangs import Admitter
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk
 from yunikorn_actors.policies.folds import is_part_of_gang, job_of_ask, job_of_gang, runtime_of
 from yunikorn_actors.policies.jobs import Hold, Job, Running
-from yunikorn_actors.policies.places import Gate
 from yunikorn_actors.policies.profile import Profile, profile_of
 from yunikorn_actors.state.proposals import Proposal
 from yunikorn_actors.values.resource import Resource, add, charge, fits_in
@@ -46,14 +44,17 @@ class Gatekeeper:
         self._model = model
         self._findings = desk.findings
         self._admitter = admitter
-        self._passes: dict[QueueView, Pass] = {}
+        self.passes: dict[QueueView, Pass] = {}
         self._is_stale = True
         self.due_ns = NEVER_NS
         """When a gate may say yes though nothing has happened."""
 
     @property
     def has_work(self) -> bool:
-        return self._is_stale and any(leaf.members for leaf in self._model.deciders.gated)
+        gated = self._model.deciders.gated
+        if not gated:
+            return bool(self.passes)
+        return self._is_stale and any(leaf.members for leaf in gated)
 
     def something_new(self) -> None:
         self._is_stale = True
@@ -64,20 +65,20 @@ class Gatekeeper:
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
         """Let the first of each gated leaf come up, unless the passes of the last plan hold on."""
         gated = self._model.deciders.gated
-        is_due = self._is_stale or self.due_ns <= now_ns
-        if not (gated or self._passes) or room <= 0 or not is_due:
+        is_due = self._is_stale or self.due_ns <= now_ns or not gated
+        if not (gated or self.passes) or room <= 0 or not is_due:
             return []
         self._is_stale, self.due_ns = False, NEVER_NS
-        for old in self._passes.values():
+        for old in self.passes.values():
             self._shut(old)
-        self._passes = {leaf: Pass(self._model, leaf, now_ns) for leaf in gated}
-        for each in self._passes.values():
+        self.passes = {leaf: Pass(self._model, leaf, now_ns) for leaf in gated}
+        for each in self.passes.values():
             self._next(each)
         return []
 
     def went(self, leaf: QueueView, ask: AskView, *, is_placed: bool) -> None:
         """An ask was tried: if it was the candidate, the next comes up."""
-        of_leaf = self._passes.get(leaf)
+        of_leaf = self.passes.get(leaf)
         if of_leaf is None or of_leaf.candidate is None:
             return
         job, subject = of_leaf.candidate
@@ -98,7 +99,7 @@ class Gatekeeper:
         leaf = of_leaf.leaf
         for job, subject in of_leaf.rest:
             if self._has_room(of_leaf, job, subject):
-                hold = leaf.decider.ask_gate(of_leaf.gate, job, of_leaf)
+                hold = of_leaf.ask_gate(job)
                 if hold is None and self._let_in(subject):
                     of_leaf.candidate = (job, subject)
                     return
@@ -181,10 +182,7 @@ class Pass:
         self._model = model
         self.leaf = leaf
         self.now_ns = now_ns
-        policy = leaf.decider.gate
-        assert policy is not None
-        # A fold may work on what it keeps as it likes: facts alone change the one that is kept.
-        self.gate: Gate = deepcopy(policy) if leaf.decider.is_fold else policy
+        self.gate = leaf.decider.gate_of_pass()
         self.queue = leaf.queue.path
         self.held: list[Job] = []
         self.candidate: Item | None = None
@@ -195,6 +193,10 @@ class Pass:
         self._free = self._free_now()
         self._running: list[Running] | None = None
         self._profile: Profile | None = None
+
+    def ask_gate(self, job: Job) -> Hold | None:
+        gate = self.gate
+        return None if gate is None else self.leaf.decider.ask_gate(gate, job, self)
 
     # -- what the gate may ask
 

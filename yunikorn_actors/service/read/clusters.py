@@ -97,6 +97,7 @@ def _dump(side: ReadSide, counts: CountsFound, trace_failure: str) -> Dump:
         "scheduling_errors": counts.scheduling_errors,
         "failed_nodes": list(counts.failed_nodes),
         "failed_machines": counts.failed_machines,
+        "failed_policies": list(counts.failed_policies),
         "trace_failure": trace_failure,
     }
 

@@ -95,6 +95,10 @@ def _configuration(fact: f.ConfigurationRefused) -> Iterator[Line]:
     yield REFUSED, "configuration", fact.reason, ""
 
 
+def _policy(fact: f.PolicyFailed) -> Iterator[Line]:
+    yield LOST, fact.policy, fact.text, ""
+
+
 def _withdrawn(fact: f.AskRemoved) -> Iterator[Line]:
     if fact.type is TerminationType.TIMEOUT:
         yield TIMEOUT, fact.application_id, "asks were withdrawn: their time was over", fact.key
@@ -146,6 +150,7 @@ _TOLD: Final[dict[type, Callable[[Any], Iterator[Line]]]] = {
     f.PreemptionFailed: _preemption,
     f.NodeActionRefused: _action,
     f.ConfigurationRefused: _configuration,
+    f.PolicyFailed: _policy,
     f.AskRemoved: _withdrawn,
     f.ReleaseRequested: _asked_back,
     f.ConfirmationMissed: _unconfirmed,

@@ -28,6 +28,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.LongWorkEnded: queues.long_work_ended,
     f.MachineReplaced: queues.machine_replaced,
     f.ConfigurationRefused: queues.configuration_refused,
+    f.PolicyFailed: queues.policy_failed,
     f.AdministratorActed: queues.administrator_acted,
     f.QueueAdded: queues.queue_added,
     f.QueueReconfigured: queues.queue_reconfigured,

@@ -29,6 +29,10 @@ def configuration_refused(state: PartitionState, fact: f.ConfigurationRefused) -
     """A record for operators alone: no state changes."""
 
 
+def policy_failed(state: PartitionState, fact: f.PolicyFailed) -> None:
+    """A record for operators alone: no state changes."""
+
+
 def administrator_acted(state: PartitionState, fact: f.AdministratorActed) -> None:
     """A record for operators alone: no state changes."""
 

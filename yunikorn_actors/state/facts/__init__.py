@@ -55,6 +55,7 @@ from yunikorn_actors.state.facts.cluster import (
     NodeResized,
     NodeScheduleChanged,
     PartitionConfigured,
+    PolicyFailed,
     QueueAdded,
     QueueReconfigured,
     QueueRemoved,
@@ -123,6 +124,7 @@ __all__ = [
     "NodeScheduleChanged",
     "PartitionConfigured",
     "PlaceholderCancelled",
+    "PolicyFailed",
     "PreemptionDecided",
     "PreemptionFailed",
     "QueueAdded",
@@ -151,6 +153,7 @@ Fact = (
     | LongWorkEnded
     | MachineReplaced
     | ConfigurationRefused
+    | PolicyFailed
     | AdministratorActed
     | QueueAdded
     | QueueReconfigured

@@ -44,4 +44,5 @@ _MARKS: Final[dict[type[f.Fact], tuple[str, Callable[[Any], bool]]]] = {
     f.GangLapsed: (TIMEOUT, _always),
     f.NodeRemoved: (LOST, _always),
     f.MachineReplaced: (LOST, _always),
+    f.PolicyFailed: (LOST, _always),
 }
