@@ -44,7 +44,7 @@ def _fail(delivery: Delivery, faults: Iterable[str]) -> None:
 
 
 def _failed(planner: Planner) -> Iterator[str]:
-    for (path, name), what in planner.model.deciders.failed.items():
+    for path, (name, what) in planner.model.deciders.failed.items():
         if name in SHIPPED:
             yield f"the policy of {path or 'nodes'} has failed: {what}"
 
@@ -52,7 +52,7 @@ def _failed(planner: Planner) -> Iterator[str]:
 def _folds(state: PartitionState) -> Iterator[str]:
     folds = state.folds
     assert isinstance(folds, Folds)
-    for path, what in folds.failed.items():
+    for path, (_, what) in folds.failed.items():
         yield f"the fold of {path} has failed: {what}"
     for path, fold in folds.by_queue.items():
         if isinstance(fold, Conservative):

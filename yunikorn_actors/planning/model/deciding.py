@@ -76,7 +76,7 @@ class Deciders:
     def __init__(self, policies: Policies, folds: Folds | None) -> None:
         self._policies = policies
         self._folds = folds
-        self._failed: dict[str, tuple[str, str]] = {}
+        self.failed: dict[str, tuple[str, str]] = {}
         """By queue the policy that has failed there, and how."""
         self.gated: dict[Any, None] = {}
         """The views of leaves with a gate."""
@@ -128,14 +128,14 @@ class Deciders:
 
     def _may_decide(self, path: str, name: str) -> bool:
         """Whether it has not failed there; it may again when another was named in between."""
-        failed, _ = self._failed.get(path, (name, ""))
+        failed, _ = self.failed.get(path, (name, ""))
         if failed != name:
-            del self._failed[path]
-        return bool(name) and path not in self._failed
+            del self.failed[path]
+        return bool(name) and path not in self.failed
 
     def fail(self, path: str, name: str, what: str) -> None:
-        if path not in self._failed:
-            self._failed[path] = self.news[path] = (name, what)
+        if path not in self.failed:
+            self.failed[path] = self.news[path] = (name, what)
 
     @property
     def has_news(self) -> bool:
@@ -143,13 +143,13 @@ class Deciders:
         folds = None if self._folds is None else self._folds.failed
         if self.news or not folds:
             return bool(self.news)
-        return any(self._failed.get(path) != failed for path, failed in folds.items())
+        return any(self.failed.get(path) != failed for path, failed in folds.items())
 
     def look_at_folds(self, queues: Mapping[str, Queue]) -> None:
         """One that has raised while it was given a fact decides nothing any more."""
         for path, (name, what) in () if self._folds is None else self._folds.failed.items():
             if path in queues:
-                self._failed.pop(path, None)
+                self.failed.pop(path, None)
                 self.fail(path, name, what)
 
 
