@@ -195,7 +195,7 @@ def _utilizations(book: Book, truth: PartitionState) -> Iterator[str]:
                 node = truth.nodes.get(id_)
                 if node is None:
                     continue
-                used = sum_of((it.resource, 1) for it in node.allocations.values()).get(kind, 0)
+                used = _used(node).get(kind, 0)
                 share = 10 * used, node.capacity.get(kind, 0)
                 low, high = tenth * share[1], (tenth + 1) * share[1]
                 is_least = tenth == 0 and share[0] <= 0
@@ -208,13 +208,13 @@ def _node(answer: Mapping[str, Any], node: Node) -> Iterator[str]:
     placed = [*node.allocations.values()]
     expected = {
         "capacity": sum_of([(node.capacity, 1)]),
-        "allocated": sum_of((it.resource, 1) for it in placed),
+        "allocated": _used(node),
         "schedulable": not node.drained and node.ready,
         "isReserved": bool(node.reservations),
     }
     yield from compare(node.id, answer, expected)
     left = sum_of([(node.capacity, 1), (answer.get("occupied", {}), -1)])
-    left = sum_of([(left, 1), *((it.resource, -1) for it in placed)])
+    left = sum_of([(left, 1), (_used(node), -1)])
     available = {kind: it for kind, it in answer.get("available", {}).items() if it}
     if available != left:
         yield f"it answers {available} available on {node.id}, expected {left}"
@@ -222,6 +222,12 @@ def _node(answer: Mapping[str, Any], node: Node) -> Iterator[str]:
     yield from _one_each(
         f"allocations on {node.id}", answer.get("allocations", ()), "allocationKey", keys
     )
+
+
+def _used(node: Node) -> dict[str, int]:
+    """Add up what runs there, and what comes there to take the place of a placeholder elsewhere."""
+    work = (*node.allocations.values(), *node.incoming.values())
+    return sum_of((it.resource, 1) for it in work)
 
 
 def _owners(book: Book, truth: PartitionState) -> Iterator[str]:

@@ -249,7 +249,8 @@ class Pass:
         free: Resource = {}
         for node in self._model.nodes.views.values():
             if node.is_open:
-                charge(free, node.free)
+                # What is missing on a node that is too full is taken from no other.
+                charge(free, {kind: max(0, quantity) for kind, quantity in node.free.items()})
         for level in self.leaf.lineage[:-1]:
             for kind, size in (level.limit or {}).items():
                 free[f"{level.queue.path} {kind}"] = size - level.used.get(kind, 0)
