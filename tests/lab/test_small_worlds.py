@@ -145,6 +145,43 @@ steps:
   - ask: {app: app-1, key: real, resource: {gpu: 500}, task_group: tg,
       tags: {yunikorn-actors/gpu-model: T4}}
 """, _some(AskParked), looks=4),
+    "blocked applications stand in a new order": Small("""\
+name: the policy of a leaf changes while applications wait for their place
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          properties: {application.sort.priority: disabled}
+          queues: [{name: b, properties: {application.sort.policy: fifo}}]
+steps:
+  - add_app: {id: app-1, queue: root.b}
+  - add_app: {id: app-2, queue: root.b}
+  - add_app: {id: app-3, queue: root.b}
+  - ask: {app: app-1, key: k, resource: {memory: 1}}
+  - ask: {app: app-2, key: k2, resource: {vcore: 1}}
+  - ask: {app: app-3, key: k3, resource: {vcore: 1}}
+  - config:
+      queues:
+        partitions:
+          - name: default
+            queues:
+              - name: root
+                submitacl: '*'
+                properties: {application.sort.priority: disabled}
+                queues: [{name: b, properties: {application.sort.policy: stateaware}}]
+  - config:
+      queues:
+        partitions:
+          - name: default
+            queues:
+              - name: root
+                submitacl: '*'
+                properties: {application.sort.priority: disabled}
+                queues: [{name: b, properties: {application.sort.policy: dominant-share}}]
+  - create_node: {id: n1, capacity: {vcore: 2}}
+""", _some(AllocationCommitted, 2)),
 }  # fmt: skip
 
 

@@ -226,8 +226,8 @@ def _node(answer: Mapping[str, Any], node: Node) -> Iterator[str]:
 
 def _used(node: Node) -> dict[str, int]:
     """Add up what runs there, and what comes there to take the place of a placeholder elsewhere."""
-    work = (*node.allocations.values(), *node.incoming.values())
-    return sum_of((it.resource, 1) for it in work)
+    runs = ((it.resource, 1) for it in node.allocations.values())
+    return sum_of([*runs, *((it.resource, 1) for it in node.incoming.values())])
 
 
 def _owners(book: Book, truth: PartitionState) -> Iterator[str]:

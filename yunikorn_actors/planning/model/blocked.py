@@ -25,6 +25,12 @@ class BlockedApps:
         app.blocked_entry = (app.blocked_key(), app)
         insort(self.leaves.setdefault(app.leaf, []), app.blocked_entry)
 
+    def sort_anew(self, leaf: QueueView) -> None:
+        entries = self.leaves.get(leaf, [])
+        for app in [app for _, app in entries]:
+            app.blocked_entry = (app.blocked_key(), app)
+        entries[:] = sorted(app.blocked_entry for _, app in entries if app.blocked_entry)
+
     def discard(self, app: AppView) -> None:
         del self.apps[app.app.serial]
         entries = self.leaves[app.leaf]
@@ -63,3 +69,11 @@ class Blocked:
         if holder is not None:
             self.discard(app)
             self.add(app, holder)
+
+    def sort_anew(self, leaf: QueueView) -> None:
+        """Its applications have keys of another kind now: one of each among the others is no order.
+
+        So all of them move before the next one is searched.
+        """
+        for blocked in self.by.values():
+            blocked.sort_anew(leaf)

@@ -138,6 +138,7 @@ class Model:
                 if ask.open:
                     self.asks.shut(ask, ask.open)
         queue.read_properties()
+        self.tree.blocked.sort_anew(queue)
         if was is not None or queue.decider.policy is not None:
             for ask in asks:
                 ask.is_let_in = False
