@@ -16,10 +16,13 @@ from yunikorn_actors import (
     Node,
     QuantityError,
     Scheduler,
+    SchedulerCore,
     UnknownName,
     WaitingSum,
     WouldBlock,
 )
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning.why.waiting_sums import MARKS_MAX, WaitingSums
 
 QUEUES = """
 partitions:
@@ -94,21 +97,67 @@ def test_gangs_and_applications_that_may_not_start_are_told_apart() -> None:
         wait_until(lambda: told(s.waiting()) == expected)
 
 
-def test_ten_thousand_that_wait_are_added_up_in_a_millisecond() -> None:
+@pytest.mark.parametrize("sizes", [1, 300])
+def test_ten_thousand_that_wait_are_added_up_in_a_millisecond(sizes: int) -> None:
     """Of the planner's time, as nobody waits for anybody else in here."""
     with Scheduler(QUEUES) as s:
         s.add_node("n1", vcore=1)
         for number in range(100):
             app = s.application(f"a{number}", queue="root.a", user="ann")
-            app.ask("t", vcore=2, count=100)
-        wait_until(lambda: sum(it.count for it in s.waiting()) == 10_000)
+            # Each has a part of the sizes, and each size is in several of them.
+            for one in range(min(sizes, 12)):
+                app.ask(
+                    f"t{one}", vcore=2 + (12 * number + one) % sizes, count=100 // min(sizes, 12)
+                )
+        waiting = 100 * 100 if sizes == 1 else 100 * 12 * 8
+        wait_until(lambda: sum(it.count for it in s.waiting()) == waiting)
         took: list[float] = []
         for _ in range(50):
             begin = time.process_time()
             sums = s.waiting()
             took.append(time.process_time() - begin)
-        assert {("root.a", "CLUSTER_FULL", 2_000): 10_000} == told(sums)
+        assert sizes == len(sums)
+        assert {Cause.CLUSTER_FULL} == {it.cause for it in sums}
         assert min(took) < 0.001
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_sums_are_kept_up_once_they_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, topology: TopologyName
+) -> None:
+    """A question after many changes finds little to count, also where much has ended."""
+    marked: list[int] = []
+    count_some = WaitingSums._count_some
+
+    def noted(sums: WaitingSums) -> bool:
+        marked.append(len(sums._marks))
+        return count_some(sums)
+
+    monkeypatch.setattr(WaitingSums, "_count_some", noted)
+    with Scheduler(QUEUES, core=SchedulerCore(topology=topology)) as s:
+        s.add_node("n1", vcore=1)
+        assert () == s.waiting()
+        apps = [s.application(f"a{number}", queue="root.a", user="ann") for number in range(200)]
+        for app in apps:
+            app.ask("t", vcore=2, count=5)
+        wait_until(lambda: sum(it.count for it in s.waiting()) == 1_000)
+        marked.clear()
+        for app in apps[40:]:
+            app.close()
+        wait_until(s.core.is_settled)
+        assert [200] == [it.count for it in s.waiting()]
+        assert 1 == len(marked)
+        assert marked[0] <= MARKS_MAX < 160
+
+
+def test_models_of_devices_are_told_apart() -> None:
+    with Scheduler(QUEUES) as s:
+        app = s.application("a", queue="root.a", user="ann")
+        for model in ("", "A100", "A100|V100"):
+            app.ask(f"k{model}", gpu=1, gpu_model=model, vcore=1, count=2)
+        wait_until(lambda: sum(it.count for it in s.waiting()) == 6)
+        found = {it.gpu_model: it.count for it in s.waiting()}
+        assert {"": 2, "A100": 2, "A100|V100": 2} == found
 
 
 def test_what_waits_is_not_asked_for_inside_fits() -> None:

@@ -81,7 +81,7 @@ def _summed_alike(player: Player, seen: Counter[Cause]) -> None:
             cause = min((it.cause for it in why.obstacles), key=[*FIRST, *Cause].index)
             # An ask of none of a type is of the size of one that does not name it.
             amounts = sorted((it, many) for it, many in record.spec.resource.items() if many)
-            size = str(amounts) + record.spec.required_node
+            size = str(amounts) + record.spec.required_node + record.spec.gpu_model
             if record.reserved:
                 kept[why.queue, size] += record.remaining
             else:
@@ -93,7 +93,7 @@ def _summed_alike(player: Player, seen: Counter[Cause]) -> None:
             is_all, total = part.is_all, total + part.total
             question = replace(question, serial=part.serial, place=part.place)
             for it in part.sums:
-                size = str(sorted(it.size.items())) + it.required_node
+                size = str(sorted(it.size.items())) + it.required_node + it.gpu_model
                 found[it.cause, it.queue, size] += it.count
         assert total == found.total()
         assert expected <= found, f"{+expected} {found}"
@@ -144,7 +144,8 @@ def test_each_ask_that_waits_has_a_reason(examples: int) -> None:
         # Several parts for a few asks.
         patched.setattr(waiting, "ASKS_MAX", 3)
         patched.setattr(waiting, "APPLICATIONS_MAX", 2)
-        patched.setattr(waiting_sums, "APPLICATIONS_MAX", 2)
+        patched.setattr(waiting_sums, "KINDS_MAX", 2)
+        patched.setattr(waiting_sums, "MARKS_MAX", 2)
         patched.setattr(waiting_sums, "SUMS_MAX", 2)
         play()
     missing = sorted((EXPECTED - seen.keys()) | (EXPECTED - {Cause.NODE_KEPT} - summed.keys()))

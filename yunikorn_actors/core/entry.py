@@ -8,9 +8,9 @@ simulator, are behind it; each defines how a message is posted and how an answer
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import chain, count
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -135,6 +135,18 @@ class _Afterwards:
 
     def __exit__(self, *_: object) -> None:
         self._go_on()
+
+
+def _joined(parts: Sequence[Sequence[WaitingSum]]) -> Iterable[WaitingSum]:
+    """Add up what is in several parts; in each is everything once."""
+    if len(parts) == 1:
+        return parts[0]
+    found: dict[Hashable, WaitingSum] = {}
+    for one in chain.from_iterable(parts):
+        name = (one.cause, one.queue, one.required_node, one.gpu_model, *one.size.items())
+        before = found[name].count if name in found else 0
+        found[name] = replace(one, count=one.count + before)
+    return found.values()
 
 
 def waiting_of(answer: Explanation) -> dict[str, Any]:
@@ -434,13 +446,8 @@ class Gateway(ABC):
         `[rm-1]default`, need only be named where there are several.
         """
         check_names("waiting", optional=("partition",), partition=partition)
-        found: dict[Hashable, WaitingSum] = {}
-        for _, part in self._parts(partition, WaitingQuestion(sums=True)):
-            for one in part.sums:
-                name = (one.cause, one.queue, one.required_node, *one.size.items())
-                before = found[name].count if name in found else 0
-                found[name] = replace(one, count=one.count + before)
-        return tuple(sorted(found.values(), key=lambda it: -it.count))
+        parts = [it.sums for _, it in self._parts(partition, WaitingQuestion(sums=True)) if it.sums]
+        return tuple(sorted(_joined(parts), key=lambda it: -it.count))
 
     def waiting_asks(self, partition: str) -> dict[str, Any]:
         """Explain all waiting asks, and the asks that were rejected last.

@@ -305,6 +305,8 @@ class Planner:
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
         follow(self.model, self.desk, fact)
+        if self.waiting_sums.is_asked:
+            self.waiting_sums.keep_up()
         # Behind the change: what was set aside is tried on the state as it is now.
         if type(fact) not in RECORDS:
             self.gatekeeper.something_new()

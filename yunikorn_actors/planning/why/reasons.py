@@ -310,6 +310,8 @@ class WaitingSum(Struct, frozen=True, kw_only=True):
     """How many there are."""
     required_node: str = ""
     """The only node that will do, if they name one."""
+    gpu_model: str = ""
+    """The models of devices that will do, as `"A100|V100"`; empty if any will."""
 
     @property
     def resources(self) -> Resource:

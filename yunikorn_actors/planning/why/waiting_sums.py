@@ -8,8 +8,8 @@ A cause is the planner's, for a program that grows the cluster: quotas and limit
 size of the cluster, as more nodes do not help where one of those refuses.
 """
 
-from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Final
 
 from yunikorn_actors.planning.model.partition_model import Model
@@ -24,123 +24,159 @@ from yunikorn_actors.planning.why.reasons import (
     WaitingSum,
 )
 
-APPLICATIONS_MAX: Final = 500
-"""So many that are marked are counted anew in one part."""
+KINDS_MAX: Final = 2_000
+"""So many kinds of asks of marked applications are counted anew in one part of an answer."""
+MARKS_MAX: Final = 50
+"""So many applications may be marked, once sums were asked for, before they are counted."""
 SUMS_MAX: Final = 500
 """So many causes are looked for in one part."""
 
-_Kind = Cause | Holder | tuple[Shape, Owner]
-"""Why repeats wait: by itself, by what blocks their application, or as their lane says."""
-_Size = tuple[Wanted, str]
-"""Amounts, and the only node that will do, if there is one."""
-_Key = tuple[QueueView, _Size, _Kind]
-_Rank = tuple[str, _Size, tuple[str, ...], tuple[str, ...]]
+_Kind = Cause | Holder | Owner
+"""Why repeats wait: by itself, by what blocks their application, or as the lane of the owner."""
+_Size = tuple[Wanted, str, str]
+"""Amounts, the only node and the models of devices that will do, if there are any."""
+_Key = tuple[QueueView, Shape, _Kind]
+_Rank = tuple[tuple[str, _Size], tuple[str, ...], tuple[str, ...]]
 
 
 class WaitingSums:
+    """Once they were asked for they are kept up as facts come: programs ask again and again."""
+
     def __init__(self, model: Model) -> None:
         self._model = model
         self._marks = model.wakes.recounts
         self._counted = model.wakes.counted
+        self.is_asked = False
         self._of: dict[AppView, dict[_Key, int]] = {}
         self._sums: dict[_Key, int] = {}
-        self._order: dict[_Key, _Rank] = {}
-        """The same in every planner that has seen the same facts."""
+        self._order: list[tuple[_Rank, _Key]] | None = []
+        """The same in every planner with the same facts; None when a key is new or gone."""
 
     def part(self, question: WaitingQuestion) -> WaitingAnswer:
-        """Count and tell, or count a part of the applications and say where to go on."""
+        """Answer with some of the sums, or count some applications and say where to go on."""
+        self.is_asked = True
         if not question.place and not self._count_some():
             return WaitingAnswer(is_all=False)
-        keys = sorted(self._sums, key=self._order.__getitem__)[
-            question.place : question.place + SUMS_MAX
-        ]
-        place = question.place + len(keys)
-        found: dict[tuple[Cause, str, _Size], int] = {}
-        for key in keys:
-            leaf, size, kind = key
-            what = (self._cause(leaf, kind), leaf.queue.path, size)
-            found[what] = found.get(what, 0) + self._sums[key]
-        return WaitingAnswer(
-            total=sum(found.values()),
-            sums=tuple(
+        if self._order is None:
+            self._order = sorted(((_rank_of(key), key) for key in self._sums), key=itemgetter(0))
+        ranked = self._order[question.place : question.place + SUMS_MAX]
+        place = question.place + len(ranked)
+        sums: list[WaitingSum] = []
+        for (path, (wanted, node, model)), alike in groupby(ranked, key=_place_and_size):
+            causes: dict[Cause, int] = {}
+            for _, key in alike:
+                cause = self._cause(key)
+                causes[cause] = causes.get(cause, 0) + self._sums[key]
+            sums += [
                 WaitingSum(
-                    cause=cause, queue=path, size=dict(wanted), required_node=node, count=count
+                    cause=cause,
+                    queue=path,
+                    size=dict(wanted),
+                    required_node=node,
+                    gpu_model=model,
+                    count=count,
                 )
-                for (cause, path, (wanted, node)), count in found.items()
-            ),
+                for cause, count in causes.items()
+            ]
+        return WaitingAnswer(
+            total=sum([it.count for it in sums]),
+            sums=tuple(sums),
             is_all=place >= len(self._sums),
             place=place,
         )
 
     # -- how many
 
+    def keep_up(self) -> None:
+        """Called with each fact: so a question finds little to count, whatever came before it."""
+        if len(self._marks) > MARKS_MAX:
+            for app in list(self._marks):
+                self._count(app)
+
     def _count_some(self) -> bool:
         """Count some of the marked applications anew; return whether that was all."""
-        for app in list(islice(self._marks, APPLICATIONS_MAX)):
-            del self._marks[app]
+        kinds = 0
+        for app in list(islice(self._marks, KINDS_MAX)):
+            if kinds > KINDS_MAX:
+                break
+            kinds += 1 + len(app.waits)
             self._count(app)
         return not self._marks
 
     def _count(self, app: AppView) -> None:
+        del self._marks[app]
+        is_there = app.waits and self._model.apps.get(app.app.serial) is app
+        before = self._of.pop(app, {})
+        now = _counts(app) if is_there else {}
+        if now:
+            self._of[app] = now
+            self._counted.add(app)
+        else:
+            self._counted.discard(app)
         sums = self._sums
-        self._counted.discard(app)
-        for key, count in self._of.pop(app, {}).items():
-            left = sums[key] - count
-            if left:
-                sums[key] = left
-            else:
-                del sums[key], self._order[key]
-        if not app.waits or self._model.apps.get(app.app.serial) is not app:
-            return
-        self._counted.add(app)
-        mine = self._of[app] = {}
-        for key, count in _kinds(app):
-            if count:
-                mine[key] = mine.get(key, 0) + count
+        for key, count in now.items():
+            more = count - before.pop(key, 0)
+            if more:
                 if key not in sums:
-                    self._order[key] = _rank_of(key)
-                sums[key] = sums.get(key, 0) + count
+                    sums[key], self._order = 0, None
+                sums[key] += more
+        for key, count in before.items():
+            sums[key] -= count
+            if not sums[key]:
+                del sums[key]
+                self._order = None
 
     # -- what for
 
-    def _cause(self, leaf: QueueView, kind: _Kind) -> Cause:
+    def _cause(self, key: _Key) -> Cause:
+        leaf, shape, kind = key
         state = self._model.state
         if state.suspended or state.long_work is not None:
             return Cause.RM_PAUSED
+        if kind is None or isinstance(kind, tuple):
+            lane = leaf.lanes.get((shape, kind))
+            return Cause.NEXT if lane is None else _cause_of(self._model, lane)
         if isinstance(kind, Cause):
             return kind
-        if isinstance(kind, tuple):
-            lane = leaf.lanes.get(kind)
-            return Cause.NEXT if lane is None else _cause_of(self._model, lane)
         if isinstance(kind, Backoff):
             return Cause.BACKING_OFF
         is_one_by_one = isinstance(kind, QueueView) and kind.is_stateaware and kind.places() > 0
         return Cause.STATEAWARE_BUSY if is_one_by_one else Cause.APP_LIMIT
 
 
-def _kinds(app: AppView) -> Iterator[tuple[_Key, int]]:
-    """Yield what of an application waits: first what its gang holds back, as the planner asks."""
-    leaf, has_gang = app.leaf, bool(app.app.task_groups)
-    for (shape, is_placeholder), waits in app.waits.items():
-        opened = app.opens.get((shape, is_placeholder), 0)
-        size = (shape.wanted, shape.required_node)
-        held: _Kind = Cause.NEXT
-        taken: _Kind = app.blocked_by or (shape, app.owner)
-        if leaf.decider.gate is not None:
+def _counts(app: AppView) -> dict[_Key, int]:
+    """Return what of an application waits, part of it held by its gang or by itself."""
+    leaf, has_gang, found = app.leaf, bool(app.app.task_groups), dict[_Key, int]()
+    taken: _Kind = app.blocked_by or app.owner
+    if not app.is_schedulable:
+        taken = Cause.APP_STATE
+    for kind, waits in app.waits.items():
+        shape, is_placeholder = kind
+        opened = app.opens.get(kind, 0)
+        if opened:
+            key = (leaf, shape, taken)
+            found[key] = found.get(key, 0) + opened
+        if waits == opened:
+            continue
+        held = Cause.NEXT
+        if not app.is_schedulable:
+            held = Cause.APP_STATE
+        elif leaf.decider.gate is not None:
             held = Cause.POLICY
         elif has_gang:
             held = Cause.GANG_HELD if is_placeholder else Cause.GANG_WAITS
-        if not app.is_schedulable:
-            held = taken = Cause.APP_STATE
-        yield (leaf, size, held), waits - opened
-        yield (leaf, size, taken), opened
+        key = (leaf, shape, held)
+        found[key] = found.get(key, 0) + waits - opened
+    return found
 
 
 def _cause_of(model: Model, lane: Lane) -> Cause:
     shape = lane.shape
     # What a node is kept for may use what was promised to it; few are, and the others are asked.
-    plain = (it for _, app in lane.apps for it in app.piles[shape] if not it.ask.reserved)
-    ask = next(plain, lane.first)
+    ask = lane.first
+    if ask.ask.reserved:
+        plain = (it for _, app in lane.apps for it in app.piles[shape] if not it.ask.reserved)
+        ask = next(plain, ask)
     gate = gate_of(model.state, ask)
     if gate is not None and not isinstance(gate, QueueView):
         return Cause.USER_LIMIT
@@ -154,8 +190,12 @@ def _cause_of(model: Model, lane: Lane) -> Cause:
 
 
 def _rank_of(key: _Key) -> _Rank:
-    leaf, size, kind = key
-    if isinstance(kind, tuple):
-        shape, owner = kind
-        return (leaf.queue.path, size, shape.key[1:], owner or ())
-    return (leaf.queue.path, size, (kind.value if isinstance(kind, Cause) else kind.name,), ())
+    leaf, shape, kind = key
+    alike = (leaf.queue.path, (shape.wanted, shape.required_node, shape.gpu_model))
+    if kind is None or isinstance(kind, tuple):
+        return (alike, shape.key[3:], kind or ())
+    return (alike, (kind.value if isinstance(kind, Cause) else kind.name,), ())
+
+
+def _place_and_size(ranked: tuple[_Rank, _Key]) -> tuple[str, _Size]:
+    return ranked[0][0]
