@@ -4,7 +4,8 @@ import asyncio
 import functools
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, as_completed
+from concurrent.futures import wait as wait_for
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from looping import on_a_loop
 from probes import wait_until
 
 from yunikorn_actors import (
+    AsyncLease,
     AsyncScheduler,
     ConfigWarning,
     InvalidRequest,
@@ -38,6 +40,11 @@ def test_waiting_for_an_ask_inside_fits_raises() -> None:
             lambda: waits.result(PATIENCE_S),
             waits.exception,
             lambda: next(reader[0]),
+            lambda: wait_for([waits]),
+            lambda: wait_for([waits, held], return_when="ALL_COMPLETED"),
+            lambda: list(as_completed([waits])),
+            held.result().wanted_back.wait,
+            lambda: held.result().wanted_back.wait(PATIENCE_S),
         )
         blocked.extend(raised(call, WouldBlock) for call in calls)
         return True
@@ -47,8 +54,10 @@ def test_waiting_for_an_ask_inside_fits_raises() -> None:
         s.add_node("n1", vcore=4)
         assert next(events)
         app = s.application("a", queue="root.batch", user="ann")
+        held = app.ask("held", vcore=1)
+        held.result(PATIENCE_S)
         app.ask("t", vcore=1, fits=fits).result(PATIENCE_S)
-    assert 4 == len(blocked)
+    assert 9 == len(blocked)
     assert "from inside it (from fits, or from a callback)" in blocked[0]
 
 
@@ -68,6 +77,23 @@ def test_what_is_there_already_is_no_wait() -> None:
     assert ["n1"] == nodes
 
 
+def test_what_is_there_already_is_no_wait_for_several_either() -> None:
+    seen: list[object] = []
+
+    def fits(_: str) -> bool:
+        seen.extend(wait_for([first, second]).done)
+        seen.extend(as_completed([first, second]))
+        return True
+
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        first, second = app.ask("t", vcore=1, count=2)
+        wait_for([first, second])
+        app.ask("u", vcore=1, fits=fits).result(PATIENCE_S)
+    assert 4 == len(seen)
+
+
 def test_a_callback_may_not_wait_either() -> None:
     blocked: list[str] = []
 
@@ -85,21 +111,44 @@ def test_a_callback_may_not_wait_either() -> None:
 
 
 @on_a_loop
-async def test_an_async_fits_may_not_await_an_ask() -> None:
+async def test_an_async_fits_may_not_wait_for_the_core() -> None:
     blocked: list[str] = []
+    held: list[AsyncLease] = []
 
     async def fits(_: str) -> bool:
-        try:
-            await app.ask("u", vcore=1)
-        except WouldBlock as error:
-            blocked.append(str(error))
+        later = app.ask("later", vcore=1)
+        calls: list[Callable[[], Any]] = [
+            lambda: later,
+            lambda: asyncio.wait_for(later, PATIENCE_S),
+            lambda: asyncio.wait([later]),
+            lambda: gathered(later, later),
+            lambda: asyncio.shield(later),
+            lambda: app.explain("t"),
+            lambda: s.explain("a", "t"),
+            s.waiting,
+            lambda: s.configure(QUEUES),
+            lambda: s.application("b", queue="root.batch", user="ann"),
+            events.__anext__,
+            held[0].wanted_back.wait,
+        ]
+        for call in calls:
+            try:
+                await call()
+            except WouldBlock as error:
+                blocked.append(str(error))
         return True
 
-    async with AsyncScheduler(QUEUES) as s:
+    async with AsyncScheduler(QUEUES) as s, s.events("wanted_back") as events:
         await s.add_node("n1", vcore=4)
         app = await s.application("a", queue="root.batch", user="ann")
+        held.append(await app.ask("held", vcore=1))
         await app.ask("t", vcore=1, fits=fits)
-    assert "call it from another task" in blocked[0]
+    assert 12 == len(blocked)
+    assert all("call it from another thread or task" in it for it in blocked)
+
+
+async def gathered(*futures: "asyncio.Future[Any]") -> None:
+    await asyncio.gather(*futures)
 
 
 # -- an async fits

@@ -8,13 +8,14 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from functools import partial
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Literal, Self, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import InvalidRequest, NoReply, SchedulerClosed, UnknownName, WouldBlock
+from yunikorn_actors.errors import InvalidRequest, SchedulerClosed, UnknownName
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.application import (
     BaseApplication,
@@ -51,13 +52,33 @@ OnLoop = Callable[..., None]
 """Has a function called on the loop; nothing is called on one that was closed."""
 
 
+class _WantedBack(asyncio.Event):
+    """Set by the core, so a wait for it inside the core would never end."""
+
+    def __init__(self, check_may_wait: Callable[[str], None]) -> None:
+        super().__init__()
+        self._check_may_wait = check_may_wait
+
+    async def wait(self) -> Literal[True]:
+        """Wait until the lease is wanted back; raise where that cannot be noticed."""
+        if not self.is_set():
+            self._check_may_wait("wanted_back.wait")
+        return await super().wait()
+
+
 class AsyncLease(BaseLease):
     """As `Lease`, with an `asyncio.Event` that is set on the loop, and an `async with` block."""
 
-    def __init__(self, on_loop: OnLoop, running: Running, release: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        on_loop: OnLoop,
+        running: Running,
+        release: Callable[[], None],
+        check_may_wait: Callable[[str], None],
+    ) -> None:
         """Made for an ask that was placed, and for what runs already."""
         super().__init__(running, release)
-        self.wanted_back: Final = asyncio.Event()
+        self.wanted_back: Final[asyncio.Event] = _WantedBack(check_may_wait)
         """Set when the work is to end; wait for it, or look at it now and then."""
         self._on_loop = on_loop
 
@@ -84,9 +105,14 @@ class AsyncEvents(Subscription[E], AsyncIterator[E]):
     """As `Events`, with `async for` and `async with`."""
 
     def __init__(
-        self, kinds: tuple[str, ...], leave: Callable[[Subscription[E]], None], on_loop: OnLoop
+        self,
+        kinds: tuple[str, ...],
+        leave: Callable[[Subscription[E]], None],
+        check_may_wait: Callable[[str], None],
+        on_loop: OnLoop,
     ) -> None:
         super().__init__(kinds, leave)
+        self._check_may_wait = check_may_wait
         self._on_loop = on_loop
         self._changed = asyncio.Event()
 
@@ -103,6 +129,7 @@ class AsyncEvents(Subscription[E], AsyncIterator[E]):
                 return event
             if is_over:
                 raise StopAsyncIteration
+            self._check_may_wait("an iterator of events")
             await self._changed.wait()
 
     async def __aenter__(self) -> Self:
@@ -134,6 +161,15 @@ class LoopFuture(NoLease, asyncio.Future[T]):
             )
         return super().result()
 
+    def add_done_callback(
+        self, fn: Callable[[Any], object], *, context: Context | None = None
+    ) -> None:
+        """Have it called on the loop; what `gather`, `wait` or `wait_for` add is a wait."""
+        added = fn.func if isinstance(fn, partial) else fn
+        if not self.done() and getattr(added, "__module__", None) == asyncio.wait.__module__:
+            self._check_may_wait()
+        super().add_done_callback(fn, context=context)
+
     def __await__(self) -> Generator[Any, None, T]:
         if not self.done():
             self._check_may_wait()
@@ -145,6 +181,7 @@ class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]
 
     async def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
+        self._operations.session.check_may_wait("explain")
         return await asyncio.to_thread(self._operations.explanations.explain, self.id, key)
 
     async def __aenter__(self) -> Self:
@@ -212,8 +249,9 @@ class AsyncScheduler:
     async def start(self) -> Self:
         """Start the core and register with it; the loop that runs now is the one of all calls."""
         self._loop = asyncio.get_running_loop()
-        self._program_calls = _LoopCalls(self._operations.fits_of, self._callback, self._loop)
-        self._operations.callback.program = self._program_calls
+        calls = _LoopCalls(self._operations.fits_of, self._callback, self._loop)
+        self._operations.callback.program = calls
+        self._operations.session.is_inside = lambda: calls.is_answering
         self._operations.session.outbox.loop_thread = threading.get_ident()
         await self.core.start()
         try:
@@ -345,27 +383,31 @@ class AsyncScheduler:
     @property
     def connection(self) -> Connection:
         """Whether the core can be reached, and why not; events of kind `connection` say it, too."""
-        return self._operations.connection
+        return self._operations.session.connection
 
     def events(self, *kinds: Kind) -> AsyncEvents[AsyncEvent]:
         """Hear what happens from now on: all of it, or the kinds that are named."""
-        reader: AsyncEvents[AsyncEvent] = AsyncEvents(kinds, self._operations.leave, self._on_loop)
+        check_may_wait = self._operations.session.check_may_wait
+        reader: AsyncEvents[AsyncEvent] = AsyncEvents(
+            kinds, self._operations.leave, check_may_wait, self._on_loop
+        )
         self._operations.subscribe(reader)
         return reader
 
     async def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
+        self._check_may_wait("explain")
         return await asyncio.to_thread(self._operations.explanations.explain, application_id, key)
 
     async def waiting(self) -> tuple[WaitingSum, ...]:
         """Return what waits, added up by cause, queue and size, as `Scheduler` does."""
-        self._operations.session.check()
+        self._check_may_wait("waiting")
         return await self.core.waiting(partition=self._options.full_partition)
 
     async def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues)
-        self._operations.session.check()
+        self._check_may_wait("configure")
         await self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._options.rm_id, config=text)
         )
@@ -390,18 +432,13 @@ class AsyncScheduler:
 
     def _check_may_wait(self, what: str) -> None:
         self._operations.session.check()
-        if self._program_calls.is_answering:
-            raise WouldBlock(
-                f"{what} waits for the core and was called from inside it (from fits, or from a "
-                "callback): call it from another task"
-            )
+        self._operations.session.check_may_wait(what)
 
-    @staticmethod
-    async def _answer(future: "asyncio.Future[T]", what: str) -> T:
+    async def _answer(self, future: "asyncio.Future[T]", what: str) -> T:
         try:
             return await asyncio.wait_for(future, REPLY_TIMEOUT_S)
         except TimeoutError:
-            raise NoReply(f"no answer to {what} within {REPLY_TIMEOUT_S:.0f} s") from None
+            raise self._operations.session.no_reply(what) from None
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
@@ -409,6 +446,11 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+def _current_task() -> "asyncio.Task[Any] | None":
+    """Return the task that runs; None outside of a loop, where nothing answers the core."""
+    return asyncio.current_task() if _running_loop() is not None else None
 
 
 class _LoopPromise(Generic[T]):
@@ -463,7 +505,7 @@ class _LoopCalls:
     @property
     def is_answering(self) -> bool:
         """Whether the task that runs is one in which the program answers the core."""
-        return asyncio.current_task() in self._program.answering
+        return _current_task() in self._program.answering
 
     def answers(self, method: str) -> bool:
         return self._callback is not None and overrides(self._callback, method)

@@ -178,8 +178,8 @@ class Keys(Generic[L]):
         return self._fits.get(core_key)
 
 
-LeaseMaker = Callable[[Running, Callable[[], None]], L]
-"""Makes a lease of what runs, and of how it is released."""
+LeaseMaker = Callable[[Running, Callable[[], None], Callable[[str], None]], L]
+"""Makes a lease of what runs, of how it is released, and of the check that one may wait."""
 
 
 class Asks(Generic[L]):
@@ -267,7 +267,7 @@ class Asks(Generic[L]):
         if record.lease is not None and (lease := record.lease()) is not None:
             return lease
         release = partial(self._session.unless_closed, partial(self._release, record))
-        lease = self._make_lease(record.running, release)
+        lease = self._make_lease(record.running, release, self._session.check_may_wait)
         record.lease = LeaseRef(lease)
         if record.stage is AskStage.WANTED:
             lease.state, lease.reason = "wanted back", record.reason

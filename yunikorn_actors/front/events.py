@@ -3,7 +3,6 @@
 Compare `event.kind`, or match the class: a type checker then knows which fields there are.
 """
 
-import os
 import threading
 import time
 import weakref
@@ -16,7 +15,6 @@ from typing import Final, Generic, Literal, Self, TypeVar, get_args
 from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
 from yunikorn_actors.front.arguments import shown
 from yunikorn_actors.front.lease import BaseLease, Lease
-from yunikorn_actors.runtime.arguments import check_process
 
 E = TypeVar("E")
 L = TypeVar("L", bound=BaseLease)
@@ -246,7 +244,6 @@ class Events(Subscription[E], Iterator[E]):
     ) -> None:
         super().__init__(kinds, leave)
         self._check_may_wait = check_may_wait
-        self._process = os.getpid()
         self._changed = threading.Condition(self._lock)
 
     def _wake(self) -> None:
@@ -254,7 +251,6 @@ class Events(Subscription[E], Iterator[E]):
             self._changed.notify_all()
 
     def __next__(self) -> E:
-        check_process(self._process)
         with self._changed:
             while (event := self._take()) is None:
                 if self._is_over:

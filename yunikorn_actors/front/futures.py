@@ -5,7 +5,6 @@ core's. Inside the core, and in a forked process, no result can come, so waiting
 a future that is used as if it were its lease raises an error that names the right code.
 """
 
-import os
 import threading
 import traceback
 from collections import deque
@@ -14,13 +13,13 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
+from weakref import ref
 
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.front.lease import BaseLease
 from yunikorn_actors.front.records import nothing
 from yunikorn_actors.front.session import Session
 from yunikorn_actors.recording.logs import alarm
-from yunikorn_actors.runtime.arguments import check_process
 
 T = TypeVar("T")
 
@@ -143,7 +142,55 @@ class NoLease:
         raise AttributeError(text, name=name, obj=self)
 
 
-class FrontFuture(NoLease, Future[T]):
+class _Waiters(list[Any]):
+    """Where `wait` and `as_completed` of the standard library enter what waits for a future."""
+
+    future: "ref[CoreFuture[Any]]"
+    """Weakly: a future in a circle would keep its lease from being dropped."""
+
+    def append(self, waiter: object) -> None:
+        future = self.future()
+        if future is not None and not future.done():
+            future._session.check_may_wait("a wait for futures")
+        super().append(waiter)
+
+
+class CoreFuture(Future[T]):
+    """What the core decides about: a wait for it raises where no answer can come."""
+
+    def __init__(self, session: Session[Any]) -> None:
+        super().__init__()
+        self._session = session
+        self._waiters = _Waiters()
+        self._waiters.future = ref(self)
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result, or raise what was set instead."""
+        if not self.done():
+            self._session.check_may_wait("result")
+        try:
+            return super().result(timeout)
+        except TimeoutError:
+            if not self.done():
+                raise self._still_waits(timeout) from None
+            return super().result()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end; return what went wrong, or None."""
+        if not self.done():
+            self._session.check_may_wait("exception")
+        try:
+            return super().exception(timeout)
+        except TimeoutError:
+            if not self.done():
+                raise self._still_waits(timeout) from None
+            return super().exception()
+
+    def _still_waits(self, timeout: float | None) -> Exception:
+        raise NotImplementedError
+
+
+class FrontFuture(NoLease, CoreFuture[T]):
     """A future of `concurrent.futures`, for what the core answers.
 
     `result(timeout)` waits; `cancel()` withdraws the ask. Done callbacks run on threads of their
@@ -153,12 +200,9 @@ class FrontFuture(NoLease, Future[T]):
     _lease_remedy = "app.ask(...).result(timeout=10)"
     _with_remedy = f"write `with {_lease_remedy} as lease:`"
 
-    def __init__(self, threads: CallbackThreads, session: Session[Any]) -> None:
-        super().__init__()
-        self._threads = threads
-        self._session = session
-        self._process = os.getpid()
-        self._pending: Pending | None = None
+    _threads: CallbackThreads
+    """Set when it is made."""
+    _pending: Pending | None = None
 
     def add_done_callback(self, fn: "Callable[[Future[T]], object]") -> None:
         """Have it called with the future, on a thread of its own, once the future is done."""
@@ -177,34 +221,6 @@ class FrontFuture(NoLease, Future[T]):
                 pending.withdraw()
 
         super().add_done_callback(look)
-
-    def result(self, timeout: float | None = None) -> T:
-        """Wait for the result, or raise what was set instead."""
-        if not self.done():
-            self._check_may_wait()
-        try:
-            return super().result(timeout)
-        except TimeoutError:
-            if not self.done():
-                raise self._still_waits(timeout) from None
-            return super().result()
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end; return what went wrong, or None."""
-        if not self.done():
-            self._check_may_wait()
-        try:
-            return super().exception(timeout)
-        except TimeoutError:
-            if not self.done():
-                raise self._still_waits(timeout) from None
-            return super().exception()
-
-    def _check_may_wait(self) -> None:
-        if os.getpid() != self._process:
-            check_process(self._process)
-        if self._session.core.is_inside():
-            self._session.check_may_wait("result")
 
     def _still_waits(self, timeout: float | None) -> Exception:
         return TimeoutError() if self._pending is None else self._pending.still_waits(timeout or 0)
@@ -226,7 +242,8 @@ class FuturePromise(Generic[T]):
     """The other side of such a future."""
 
     def __init__(self, threads: CallbackThreads, session: Session[Any]) -> None:
-        self.future: FrontFuture[T] = FrontFuture(threads, session)
+        self.future: FrontFuture[T] = FrontFuture(session)
+        self.future._threads = threads
 
     def keep(self, value: T, otherwise: Callable[[], None] = nothing) -> None:
         try:

@@ -97,6 +97,19 @@ class BaseLease:
         return f"<{type(self).__name__} {what}{', ' if self.reason else ''}{self.reason}>"
 
 
+class _WantedBack(threading.Event):
+    """Set by the core, so a wait for it inside the core would never end."""
+
+    check_may_wait: Callable[[str], None]
+    """Set when it is made."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the lease is wanted back; raise where that cannot be noticed."""
+        if not self.is_set():
+            self.check_may_wait("wanted_back.wait")
+        return super().wait(timeout)
+
+
 class Lease(BaseLease):
     """Room on a node that an ask got. Leave its `with` block, or call `release`, to give it back.
 
@@ -107,10 +120,17 @@ class Lease(BaseLease):
     `wanted_back` is a `threading.Event`, `running` what to keep for a restart.
     """
 
-    def __init__(self, running: Running, release: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        running: Running,
+        release: Callable[[], None],
+        check_may_wait: Callable[[str], None],
+    ) -> None:
         """Made for an ask that was placed, and for what runs already."""
         super().__init__(running, release)
-        self.wanted_back: Final = threading.Event()
+        event = _WantedBack()
+        event.check_may_wait = check_may_wait
+        self.wanted_back: Final[threading.Event] = event
         """Set when the work is to end; wait for it, or look at it now and then."""
 
     def _want_back(self) -> None:

@@ -201,14 +201,13 @@ class Operations(Generic[L]):
         self._deadlines = Deadlines(self._withdraw_late, self.end)
         self.registration = options.registration
         """With the configuration that was loaded last."""
-        self._connection = Connection(state="closed", reason="it was not started")
 
     # -- open and closed
 
     def open(self) -> None:
         self.session.open()
         self.session.outbox.start()
-        self._connection = Connection(
+        self.session.connection = Connection(
             state="connected", address=getattr(self.session.core, "address", "")
         )
 
@@ -222,7 +221,9 @@ class Operations(Generic[L]):
                 return
             self._nodes.end(reason)
             self._applications.end(reason)
-            self._connection = replace(self._connection, state="closed", reason=str(reason))
+            self.session.connection = replace(
+                self.session.connection, state="closed", reason=str(reason)
+            )
             self.session.readers.end(reason if isinstance(reason, CoreFailed) else None)
         self.callback.program.end()
         self.session.outbox.close()
@@ -239,10 +240,6 @@ class Operations(Generic[L]):
 
     # -- a core that goes away and comes back
 
-    @property
-    def connection(self) -> Connection:
-        return self._connection
-
     def configured(self, config: str) -> None:
         """Bring this one from now on, wherever the core begins anew."""
         self.registration = structs.replace(self.registration, config=config)
@@ -252,15 +249,15 @@ class Operations(Generic[L]):
         with self.session.lock:
             self.session.outbox.hold()
             self._changed(Connection(
-                state="away", address=self._connection.address, reason=str(reason)
+                state="away", address=self.session.connection.address, reason=str(reason)
             ))  # fmt: skip
 
     def tried(self, error: Exception) -> None:
         """It has not come back yet."""
         with self.session.lock:
-            now = self._connection
+            now = self.session.connection
             if now.state == "away":
-                self._connection = replace(now, attempts=now.attempts + 1, reason=str(error))
+                self.session.connection = replace(now, attempts=now.attempts + 1, reason=str(error))
 
     def settle(self) -> None:
         self.session.outbox.settle()
@@ -269,16 +266,16 @@ class Operations(Generic[L]):
         """Report everything to a core that is there again, unless it has gone meanwhile."""
         with self.session.lock:
             sent = endings()
-            if sent is None or self._connection.state != "away":
+            if sent is None or self.session.connection.state != "away":
                 return
             outbox = self.session.outbox
             ended = [*sent, *outbox.unsent_endings()]
             outbox.resume(report(self._applications, self._nodes, ended))
-            self._changed(Connection(state="connected", address=self._connection.address))
+            self._changed(Connection(state="connected", address=self.session.connection.address))
 
     def _changed(self, connection: Connection) -> None:
-        if self._connection.state != "closed":
-            self._connection = connection
+        if self.session.connection.state != "closed":
+            self.session.connection = connection
             self.session.readers.notify(ConnectionChanged(connection=connection))
 
     # -- nodes

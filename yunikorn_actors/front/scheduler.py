@@ -28,7 +28,7 @@ from yunikorn_actors.front.lease import Lease, Running
 from yunikorn_actors.front.node import Named, Node
 from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.records import ApplicationRecord, Fits
-from yunikorn_actors.front.session import undone, wait
+from yunikorn_actors.front.session import undone
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.why.reasons import WaitingSum
@@ -163,7 +163,7 @@ class Scheduler:
         info = arguments.node(self._options, node_id, size, attributes)
         self._operations.add_node(info, arguments.read_running("add_node", running), accepted)
         with undone(partial(self._operations.remove_node, node_id)):
-            return wait(accepted.future, "add_node")
+            return self._operations.session.wait(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
@@ -239,7 +239,7 @@ class Scheduler:
         )  # fmt: skip
         app = add_application(self._operations, submission, accepted)
         with undone(partial(self._operations.close_application, app)):
-            wait(accepted.future, "application")
+            self._operations.session.wait(accepted.future, "application")
         made = app.handle = Application(self._operations, app, user, self._make)
         return made
 
@@ -303,7 +303,7 @@ class Scheduler:
     @property
     def connection(self) -> Connection:
         """Whether the core can be reached, and why not; events of kind `connection` say it, too."""
-        return self._operations.connection
+        return self._operations.session.connection
 
     def events(self, *kinds: Kind) -> Events[Event]:
         """Hear what happens from now on: all of it, or the kinds that are named.

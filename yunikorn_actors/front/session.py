@@ -15,18 +15,19 @@ thread of the outbox. One lock keeps them apart, and this is its whole disciplin
   the outbox, done callbacks have threads of their own.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from typing import Final, Generic, TypeVar
 
 from yunikorn_actors.errors import CoreError, NoReply, SchedulerClosed, WouldBlock, anew
 from yunikorn_actors.front.arguments import Options
-from yunikorn_actors.front.events import Readers
+from yunikorn_actors.front.events import Connection, Readers
 from yunikorn_actors.front.lease import BaseLease
 from yunikorn_actors.front.outbox import Outbox
+from yunikorn_actors.runtime.arguments import check_process
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S
 
@@ -48,6 +49,10 @@ class Session(Generic[L]):
         self.readers: Final[Readers[L]] = Readers()
         """Of events; a reader that is late makes no writer wait."""
         self.lock: Final = threading.RLock()
+        self.connection = Connection(state="closed", reason="it was not started")
+        self.is_inside: Callable[[], bool] = core.is_inside
+        """Whether the code that runs was called by the core, which waits for it."""
+        self._process = os.getpid()
         self._closed: CoreError | None = SchedulerClosed(
             "the scheduler was not started: use it in a `with` block, or call start()"
         )
@@ -92,22 +97,31 @@ class Session(Generic[L]):
                 change()
         self.outbox.send()
 
-    # -- who waits for the core
+    # -- waiting for the core
 
     def check_may_wait(self, what: str) -> None:
-        if self.core.is_inside():
+        """Raise where no answer can come: inside the core, and in the fork of a process."""
+        if os.getpid() != self._process:
+            check_process(self._process)
+        if self.is_inside():
             raise WouldBlock(
                 f"{what} waits for the core and was called from inside it (from fits, or from a "
-                "callback): call it from another thread"
+                "callback): call it from another thread or task"
             )
 
+    def wait(self, future: Future[T], what: str) -> T:
+        """Wait for the core's answer to a call of the program."""
+        try:
+            return future.result(REPLY_TIMEOUT_S)
+        except TimeoutError:
+            raise self.no_reply(what) from None
 
-def wait(future: Future[T], what: str) -> T:
-    """Wait for the core's answer to a call of the program."""
-    try:
-        return future.result(REPLY_TIMEOUT_S)
-    except FutureTimeout:
-        raise NoReply(f"no answer to {what} within {REPLY_TIMEOUT_S:.0f} s") from None
+    def no_reply(self, what: str) -> NoReply:
+        """Say where no answer came from, and what may be the reason."""
+        text = f"no answer to {what} within {REPLY_TIMEOUT_S:.0f} s"
+        if self.connection.address:
+            return NoReply(f"{text}: {self.connection}; make the call again, or look at connection")
+        return NoReply(f"{text}: while fits or a callback runs, the core delivers nothing")
 
 
 @contextmanager
