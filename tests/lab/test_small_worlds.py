@@ -182,6 +182,24 @@ steps:
                 queues: [{name: b, properties: {application.sort.policy: dominant-share}}]
   - create_node: {id: n1, capacity: {vcore: 2}}
 """, _some(AllocationCommitted, 2)),
+    "an application that may start now is let in": Small("""\
+name: a gate, and a place that comes free
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues:
+            - {name: a, maxapplications: 1, properties: {application.sort.policy: conservative}}
+steps:
+  - create_node: {id: n2, capacity: {vcore: 2}}
+  - add_app: {id: app-1, queue: root.a}
+  - ask: {app: app-1, key: k0, resource: {vcore: 1}}
+  - add_app: {id: app-2, queue: root.a}
+  - ask: {app: app-2, key: k2, resource: {vcore: 1}}
+  - remove_app: app-1
+""", _some(AllocationCommitted, 2)),
 }  # fmt: skip
 
 

@@ -71,6 +71,9 @@ class Gatekeeper:
         self._is_stale, self.due_ns = False, NEVER_NS
         for old in self.passes.values():
             self._shut(old)
+        if self._model.wakes.places:
+            # One that may start now and is not woken could not be let in.
+            self._model.participants.top_up()
         self.passes = {leaf: Pass(self._model, leaf, now_ns) for leaf in gated}
         for each in self.passes.values():
             self._next(each)
