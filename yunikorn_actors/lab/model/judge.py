@@ -70,6 +70,11 @@ class Judge(Model):
         """Nodes that were still kept when this was planned, and the revision that ended it."""
         self.lost: dict[Ask, int] = {}
         """The same of asks for which one was kept."""
+        self.came: dict[str, int] = {}
+        """The revision at which a node came last."""
+        self.uncounted: dict[str, int] = {}
+        """Nodes that came while a decision for one of their name was on its way: a planner counts
+        it there as soon as it hears of it. With the revision of that."""
         self.unpromised: set[str] = set()
         """Allocations that used no reservation up."""
         self.moved: dict[Queue, int] = {}
@@ -104,10 +109,13 @@ class Judge(Model):
         self.seen = seen = as_of if as_of is not None else self.revision if self.is_fused else 0
         self.let_go = {node: at for node, at in self.let_go.items() if at > seen}
         self.lost = {ask: at for ask, at in self.lost.items() if at > seen}
+        self.uncounted = {node: at for node, at in self.uncounted.items() if at > seen}
         self.moved = {leaf: at for leaf, at in self.moved.items() if at > seen}
 
     def follow(self, fact: f.Fact) -> None:
         self.revision += 1
+        if isinstance(fact, f.NodeAdded):
+            self.came[fact.node_id] = self.revision
         if isinstance(fact, f.AllocationReleased):
             self.passed_by |= self.placed[fact.uuid].came > self.rested
         check = CHECKS.get(type(fact))
@@ -205,7 +213,12 @@ class Judge(Model):
             self.unpromised.add(fact.uuid)
         text = f"{name} on {node.id}, but {choices[0].id} is its first choice"
         first = other_order or not self.is_better(choices[0], node)
-        self.should("node", first, text, unsure=choices[0].id in self.let_go)
+        unsure = choices[0].id in self.let_go or bool(
+            {choices[0].id, node.id} & self.uncounted.keys()
+        )
+        self.should("node", first, text, unsure=unsure)
+        if self.as_of is not None and self.came.get(node.id, 0) > self.as_of:
+            self.uncounted[node.id] = self.revision
         self._turn(ask, "placed")
         aware = ask.app.leaf.says.application_sort_policy == "stateaware"
         if aware and ask.app.state == "Accepted" and not self.of(ask.app):
