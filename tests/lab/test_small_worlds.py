@@ -11,7 +11,13 @@ from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
-from yunikorn_actors.state.facts import AllocationCommitted, AllocationRecovered, AskParked, Fact
+from yunikorn_actors.state.facts import (
+    AllocationCommitted,
+    AllocationRecovered,
+    AskParked,
+    AskRemoved,
+    Fact,
+)
 
 
 class Small(NamedTuple):
@@ -200,6 +206,36 @@ steps:
   - ask: {app: app-2, key: k2, resource: {vcore: 1}}
   - remove_app: app-1
 """, _some(AllocationCommitted, 2)),
+    "what waits no more of an ask that runs": Small("""\
+name: one of several is placed, and the others are withdrawn
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues: [{name: a, properties: {application.sort.policy: conservative}}]
+steps:
+  - create_node: {id: n1, capacity: {vcore: 3}}
+  - bind: {key: f, node: n1, resource: {vcore: 2}, tags: {foreign: default}}
+  - add_app: {id: app-1, queue: root.a}
+  - ask: {app: app-1, key: k, resource: {vcore: 1}, max_allocations: 3}
+  - release_ask: {app: app-1, key: k}
+""", _some(AskRemoved)),
+    "a gang goes that was admitted and has placed nothing": Small("""\
+name: a gang is admitted, no node has room for any of it, and it goes
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues: [{name: a, properties: {application.sort.policy: conservative}}, {name: b}]
+steps:
+  - add_app: {id: app-1, queue: root.b, placeholder_ask: {gpu: 1}}
+  - ask: {app: app-1, key: ph, resource: {gpu: 1}, placeholder: true, task_group: tg}
+  - remove_app: app-1
+""", _some(AskRemoved)),
 }  # fmt: skip
 
 

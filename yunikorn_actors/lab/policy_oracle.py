@@ -86,8 +86,7 @@ def _running(state: PartitionState) -> set[str]:
 def _differ(
     state: PartitionState, what: str, expected: set[str], known: Iterable[str]
 ) -> Iterator[str]:
-    apps = state.applications
-    gangs = {app.id for app in apps.values() if app.spec.is_gang}
+    gangs = {app.id for app in state.applications.values() if app.spec.is_gang}
     found = {it for it in known if it.partition("/")[0] not in gangs}
     wanted = {it for it in expected if it.partition("/")[0] not in gangs}
     if found != wanted:

@@ -190,17 +190,19 @@ def _asks_added(state: PartitionState, fact: f.AskAdded | f.AsksAdded) -> Iterat
 def _ask_replaced(state: PartitionState, fact: f.AskReplaced) -> Iterator[Change]:
     app = state.applications[fact.spec.application_id]
     ask = app.asks[fact.spec.key]
-    if ask.remaining and not is_part_of_gang(app, fact.spec):
+    if ask.remaining and not ask.uuids and not is_part_of_gang(app, fact.spec):
         yield Left(job_of_ask(app, ask))
         yield Arrived(job_of_ask(app, ask))
 
 
 def _ask_removed(state: PartitionState, fact: f.AskRemoved) -> Iterator[Change]:
     app = state.applications[fact.application_id]
-    if not app.spec.is_gang:
+    ask = app.asks.get(fact.key)
+    if ask is None or not ask.uuids:
         yield Left(_named(app, f"{app.id}/{fact.key}", fact.resource))
-    elif not app.waiting_placeholders and not app.allocations:
-        yield Left(job_of_gang(app))
+    if app.spec.is_gang and not app.waiting_placeholders and not app.allocations:
+        # It has started when it was admitted, whatever came of that.
+        yield Ended(job_of_gang(app)) if app.is_admitted else Left(job_of_gang(app))
 
 
 def _named(app: Application, id_: str, size: dict[str, int]) -> Job:
@@ -250,6 +252,9 @@ def _released(state: PartitionState, fact: f.AllocationReleased) -> Iterator[Cha
         yield Ended(_named(app, app.id, app.spec.placeholder_ask))
     if ask is None or not ask.uuids:
         yield Ended(_named(app, f"{app.id}/{fact.key}", fact.resource))
+        if ask is not None and ask.remaining and not is_part_of_gang(app, ask.spec):
+            # All that ran of it has ended, and the rest of it waits as before.
+            yield Arrived(job_of_ask(app, ask))
 
 
 def _all_of(state: PartitionState, now_ns: int) -> Iterator[tuple[Change, int]]:
