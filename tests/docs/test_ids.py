@@ -51,7 +51,7 @@ def test_each_id_is_defined_once_and_none_is_left_out() -> None:
     expected = [
         *(f"R-{number:03}" for number in range(1, 145)),
         *(f"H-{number:02}" for number in range(1, 34)),
-        *(f"G{number:02}" for number in range(1, 33)),
+        *(f"G{number:02}" for number in range(1, 34)),
     ]
     assert expected == _all_defined()
 

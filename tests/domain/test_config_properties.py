@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from yunikorn_actors.config import (
     ApplicationSortPolicy,
     GangAdmission,
+    PreemptionBudget,
     PreemptionPolicy,
     PreemptionUnit,
     QueueProperties,
@@ -28,6 +29,9 @@ QUOTA_DELAY = "quota.preemption.delay"
 QUEUE_SORT = "queue.sort.policy"
 GANG = "gang.admission"
 UNIT = "preemption.unit"
+BUDGET = "preemption.budget"
+COOLDOWN = "preemption.cooldown"
+GRACE = "preemption.grace"
 PERCENT = "reservation.max.nodes.percent"
 
 
@@ -40,6 +44,9 @@ def test_defaults() -> None:
         preemption_policy=PreemptionPolicy.DEFAULT,
         preemption_delay_ns=None,
         preemption_unit=None,
+        preemption_budget=PreemptionBudget(),
+        preemption_cooldown_ns=0,
+        preemption_grace_ns=0,
         backoff_count=0,
         backoff_delay_ns=30 * SECOND,
         quota_preemption_delay_ns=0,
@@ -88,6 +95,22 @@ def test_defaults() -> None:
         (UNIT, "Application", "preemption_unit", PreemptionUnit.APPLICATION),
         (UNIT, "allocation", "preemption_unit", PreemptionUnit.ALLOCATION),
         (UNIT, "gang", "preemption_unit", None),
+        (BUDGET, "5/10m", "preemption_budget", PreemptionBudget(5, False, 600 * SECOND)),
+        (BUDGET, "10%/1h", "preemption_budget", PreemptionBudget(10, True, 3600 * SECOND)),
+        (BUDGET, "0/1s", "preemption_budget", PreemptionBudget(0, False, SECOND)),
+        (BUDGET, "None", "preemption_budget", PreemptionBudget()),
+        (BUDGET, "101%/1h", "preemption_budget", PreemptionBudget()),
+        (BUDGET, "5/0s", "preemption_budget", PreemptionBudget()),
+        (BUDGET, "5/-1m", "preemption_budget", PreemptionBudget()),
+        (BUDGET, "5", "preemption_budget", PreemptionBudget()),
+        (BUDGET, "-5/1m", "preemption_budget", PreemptionBudget()),
+        (BUDGET, f"{2**31}/1m", "preemption_budget", PreemptionBudget()),
+        (BUDGET, "5/10m/2", "preemption_budget", PreemptionBudget()),
+        (COOLDOWN, "5m", "preemption_cooldown_ns", 300 * SECOND),
+        (COOLDOWN, "0", "preemption_cooldown_ns", 0),
+        (COOLDOWN, "-5m", "preemption_cooldown_ns", 0),
+        (GRACE, "30s", "preemption_grace_ns", 30 * SECOND),
+        (GRACE, "thirty", "preemption_grace_ns", 0),
         (GANG, "immediate", "gang_admission", GangAdmission.IMMEDIATE),
         (GANG, "later", "gang_admission", GangAdmission.HOLD),
         (PERCENT, "0", "reservation_max_nodes_percent", 0),

@@ -15,6 +15,7 @@ from written import Written
 from yunikorn_actors.planning.preemption import gang_choice
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
+from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
     Victim,
@@ -71,7 +72,7 @@ def draw(seed: int, most: int = 12) -> Drawn:
     made.ask("a", "asks", vcore=size, priority=9)
     state = made.state
     spec = made.application("asks").asks["a"].spec
-    claimant = Claimant(state, ExpectedUsage(), state.queues[ASKING], spec)
+    claimant = Claimant(state, ExpectedUsage(), Manners(state, NOW_NS), state.queues[ASKING], spec)
     rooms = {node.id: room_on(node, node.available) for node in state.nodes.values()}
     whole: list[Victim] = list(whole_applications(state, claimant, Units()))
     gangs = [gang_of(state, victim, NOW_NS) for victim in whole]

@@ -40,7 +40,7 @@ def kinds_of(module: Any) -> list[type[SiMessage]]:
 KINDS = list(dict.fromkeys([*kinds_of(si), *kinds_of(messages)]))
 ONE_OF = (messages.Said, messages.Told, messages.Answer)
 """They hold one thing at a time."""
-BESIDE_ONE = ("number", "placements")
+BESIDE_ONE = ("number", "placements", "graces")
 DRAWN = [kind for kind in KINDS if kind not in (messages.Piece, *ONE_OF)]
 
 

@@ -1,5 +1,6 @@
-"""What must hold of a decision to preempt, from queues and victims (G12, G13, G19, G31, G32)."""
+"""What must hold of a decision to preempt, from queues and victims (G12, G13, G19, G31 to G33)."""
 
+import math
 from collections.abc import Container, Iterator
 
 from yunikorn_actors.config import PreemptionPolicy, PreemptionUnit
@@ -33,6 +34,31 @@ def against_the_rules(
     if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
         yield from _beyond_the_guarantees(state, fact, victims)
         yield from _for_a_part(state, fact, victims)
+        yield from _without_manners(state, fact, victims)
+
+
+def _without_manners(
+    state: PartitionState, fact: f.PreemptionDecided, victims: list[Allocation]
+) -> Iterator[str]:
+    """No queue loses more within a time than its budget says, and nothing that has just begun."""
+    going: dict[Queue, int] = {}
+    for victim in victims:
+        leaf = state.applications[victim.spec.application_id].queue
+        going[leaf] = going.get(leaf, 0) + 1
+        cooldown_ns = leaf.properties.preemption_cooldown_ns
+        if cooldown_ns and fact.at_ns < victim.allocated_ns + cooldown_ns:
+            yield f"G33: {victim.spec.key} goes in the cooldown of {leaf.path}"
+    for leaf, number in going.items():
+        budget = leaf.properties.preemption_budget
+        if not budget.window_ns:
+            continue
+        since_ns = fact.at_ns - budget.window_ns
+        gone = sum(n for at_ns, n in leaf.preempted.items() if at_ns > since_ns)
+        apps = (state.applications[id_] for id_ in leaf.applications.values())
+        runs = sum(not it.comes_free for app in apps for it in app.allocations.values())
+        most = math.ceil((runs + gone) * budget.most / 100) if budget.is_share else budget.most
+        if gone + number > most:
+            yield f"G33: {gone + number} of {leaf.path} go within its time, and {most} may"
 
 
 def _for_a_part(

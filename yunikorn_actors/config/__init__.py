@@ -29,6 +29,7 @@ from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.config.properties import (
     ApplicationSortPolicy,
     GangAdmission,
+    PreemptionBudget,
     PreemptionPolicy,
     PreemptionUnit,
     QueueProperties,
@@ -53,6 +54,7 @@ __all__ = [
     "NodeSortConfig",
     "PartitionConfig",
     "PolicyNames",
+    "PreemptionBudget",
     "PreemptionPolicy",
     "PreemptionUnit",
     "QueueConfig",

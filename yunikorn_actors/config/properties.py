@@ -46,6 +46,24 @@ class PreemptionUnit(StrEnum):
     APPLICATION = "application"
 
 
+class PreemptionBudget(Struct, frozen=True, gc=False):
+    """How many allocations of a queue may be preempted within a time."""
+
+    most: int = 0
+    """Allocations, or per cent of those that run in the queue."""
+    is_share: bool = False
+    window_ns: int = 0
+    """0 is no budget: as many as are needed."""
+
+    @property
+    def is_set(self) -> bool:
+        return self.window_ns > 0
+
+    def of(self, running: int) -> int:
+        """Return how many may go where so many run; a share is rounded up, so one may always."""
+        return -(-running * self.most // PERCENT_MAX) if self.is_share else self.most
+
+
 class GangAdmission(StrEnum):
     """Whether the placeholders of a gang wait until all of them fit into the quotas."""
 
@@ -67,6 +85,11 @@ class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
     """None: what the service says."""
     preemption_unit: PreemptionUnit | None = None
     """None: the style of the gang says; what is of no hard gang goes by the allocation."""
+    preemption_budget: PreemptionBudget = PreemptionBudget()
+    preemption_cooldown_ns: int = 0
+    """So long after its begin an allocation is no victim for a guarantee."""
+    preemption_grace_ns: int = 0
+    """How long a victim has to end by itself; 0 says nothing of it."""
     backoff_count: int = 0
     """Asks in one pass that no node holds before the application pauses; 0 is never."""
     backoff_delay_ns: int = 30 * SECOND_NS
@@ -183,6 +206,23 @@ def _duration_or_never(text: str) -> int | None:
     return delay if delay is not None and delay >= 0 else None
 
 
+_BUDGET: Final = re.compile(r"([0-9]{1,10})(%?)/(.+)")
+
+
+def _budget(text: str) -> PreemptionBudget | None:
+    """Read a budget such as `5/10m` or `10%/10m`; `none` lifts what a parent hands down."""
+    if text.lower() == "none":
+        return PreemptionBudget()
+    found = _BUDGET.fullmatch(text)
+    window_ns = positive_duration(found[3]) if found else None
+    if found is None or window_ns is None:
+        return None
+    most, is_share = int(found[1]), bool(found[2])
+    if most > (PERCENT_MAX if is_share else INT32_MAX):
+        return None
+    return PreemptionBudget(most=most, is_share=is_share, window_ns=window_ns)
+
+
 PRIORITY_POLICY: Final = "priority.policy"
 PRIORITY_OFFSET: Final = "priority.offset"
 PREEMPTION_POLICY: Final = "preemption.policy"
@@ -211,6 +251,7 @@ def _choice(field: str, parse: Parser, *words: str) -> Reader:
 
 
 _DURATION_WORDS: Final = "a duration above 0 such as 30s or 1h30m"
+_OR_NONE: Final = "a duration such as 30s; 0 is none"
 
 APPLICATION_SORT_POLICY: Final = "application.sort.policy"
 QUEUE_SORT_POLICY: Final = "queue.sort.policy"
@@ -239,6 +280,13 @@ READERS: Final[dict[str, Reader]] = {
     "preemption.unit": _choice(
         "preemption_unit", _ignoring_case(_one_of(PreemptionUnit)), *PreemptionUnit
     ),
+    "preemption.budget": Reader(
+        "preemption_budget",
+        _budget,
+        "allocations, or a share of those that run, in a time, such as 5/10m or 10%/10m, or none",
+    ),
+    "preemption.cooldown": Reader("preemption_cooldown_ns", _duration_or_never, _OR_NONE),
+    "preemption.grace": Reader("preemption_grace_ns", _duration_or_never, _OR_NONE),
     "application.unschedasks.backoff": Reader(
         "backoff_count", whole(0, UINT64_MAX), "a whole number; 0 is never"
     ),

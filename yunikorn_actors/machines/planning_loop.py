@@ -185,7 +185,7 @@ class PlanningLoop:
         # The bound counts questions too: their proposals are in flight until the answer comes.
         questions: list[Effect] = []
         if self.predicate_gate is not None:
-            proposals, questions = self.predicate_gate.put(proposals)
+            proposals, questions = self.predicate_gate.put(proposals, now_ns)
         return [*self._send(proposals, now_ns), *questions]
 
     def _send(self, proposals: list[Proposal], now_ns: int) -> list[Effect]:

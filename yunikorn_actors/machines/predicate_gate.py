@@ -66,12 +66,12 @@ class PredicateGate:
         """Whether an answer is to come."""
         return bool(self._open)
 
-    def put(self, proposals: list[Proposal]) -> tuple[list[Proposal], list[Effect]]:
+    def put(self, proposals: list[Proposal], now_ns: int) -> tuple[list[Proposal], list[Effect]]:
         """Ask about the proposals that need it; return the others, which are sent at once."""
         ready: list[Proposal] = []
         questions: list[Effect] = []
         for proposal in proposals:
-            asked = self._asked(proposal)
+            asked = self._asked(proposal, now_ns)
             if asked is None:
                 ready.append(proposal)
             else:
@@ -120,10 +120,10 @@ class PredicateGate:
 
     # -- what is asked
 
-    def _asked(self, proposal: Proposal) -> _Asked | None:
+    def _asked(self, proposal: Proposal, now_ns: int) -> _Asked | None:
         """Return the proposal with its question; None if nothing needs to be asked."""
         if isinstance(proposal, Preempt):
-            return self._asked_preemption(proposal)
+            return self._asked_preemption(proposal, now_ns)
         if not self._has_predicates or not isinstance(proposal, Placing):
             return None
         ask = self._planner.ask_of(proposal.application_id, proposal.key)
@@ -135,7 +135,7 @@ class PredicateGate:
         takes_room = _takes_room(proposal)
         return _Asked(proposal, self._question(proposal, proposal.key, allocate=takes_room))
 
-    def _asked_preemption(self, proposal: Preempt) -> _Asked | None:
+    def _asked_preemption(self, proposal: Preempt, now_ns: int) -> _Asked | None:
         """Ask about the victims on the node, or whether the ask may have the node.
 
         Without victims on the node itself it has room, so the ask is to be placed there. With
@@ -146,7 +146,7 @@ class PredicateGate:
             return None
         if not proposal.node_id:
             return None
-        offer = offer_of(self._planner.state, proposal)
+        offer = offer_of(self._planner.state, proposal, now_ns)
         if offer.keys and self._has_preemption_predicates:
             question = self._preemption_question(proposal, offer)
             return _Asked(proposal, question, offer.further)

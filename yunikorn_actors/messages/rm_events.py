@@ -381,6 +381,8 @@ class AskedBack(Struct, frozen=True, kw_only=True, gc=False, tag_field="part", t
     type: TerminationType
     """Why: a timeout, a preemption, or a member that takes over the placeholder."""
     message: str
+    grace_ms: int = 0
+    """How long it has to end by itself; 0 if its queue says nothing of it."""
 
 
 class AnnouncedWithdrawal(Struct, frozen=True, kw_only=True, gc=False):

@@ -15,7 +15,7 @@ from yunikorn_actors.si.ask import (
 )
 from yunikorn_actors.si.enums import TerminationType
 from yunikorn_actors.si.resource_message import Resource
-from yunikorn_actors.si.wire import Int32, Name, SiMessage, Text
+from yunikorn_actors.si.wire import BesideNumber, Int32, Name, SiMessage, Text
 
 
 class Allocation(SiMessage, frozen=True, kw_only=True):
@@ -72,6 +72,10 @@ class AllocationRelease(SiMessage, frozen=True, kw_only=True):
     """Words for people."""
     allocation_key: Name = ""
     """Key of the ask."""
+    grace_ms: BesideNumber = 0
+    """How many milliseconds a victim of preemption has to end by itself, as `preemption.grace` of
+    its queue says; 0 if it says nothing. The core does not wait for that time: a confirmation that
+    comes earlier frees the room. Of this core alone; neither JSON nor si.v1 has it."""
 
 
 class AllocationReleasesRequest(SiMessage, frozen=True, kw_only=True):

@@ -55,7 +55,10 @@ def _check_of(declared: inspect.Type, forms: Forms) -> Check:
     match declared:
         case inspect.Metadata(type=inspect.StrType(), extra={wire.MAX_BYTES: int(longest)}):
             return text_check(longest)
-        case inspect.IntType(ge=int(low), le=int(high)):
+        case (
+            inspect.IntType(ge=int(low), le=int(high))
+            | inspect.Metadata(type=inspect.IntType(ge=int(low), le=int(high)))
+        ):
             return _integer(low, high)
         case inspect.BoolType():
             return _exactly(bool)

@@ -9,6 +9,12 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from yunikorn_actors.si.allocation import (
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+    AllocationResponse,
+)
 from yunikorn_actors.si.application import (
     AcceptedApplication,
     ApplicationResponse,
@@ -40,6 +46,14 @@ def _without_beside(message: SiMessage) -> SiMessage:
                 accepted=tuple(map(_without_beside, accepted)),
                 rejected=tuple(map(_without_beside, rejected)),
             )
+        case AllocationResponse(released=released):
+            return replace(message, released=tuple(map(_without_beside, released)))
+        case AllocationReleasesRequest(allocations_to_release=released):
+            return replace(message, allocations_to_release=tuple(map(_without_beside, released)))
+        case AllocationRequest(releases=AllocationReleasesRequest() as releases):
+            return replace(message, releases=_without_beside(releases))
+        case AllocationRelease() if message.grace_ms:
+            return replace(message, grace_ms=0)
         case AcceptedApplication():
             return AcceptedApplication(application_id=message.application_id)
         case RejectedApplication():

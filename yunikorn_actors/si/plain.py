@@ -73,6 +73,8 @@ def plain_release(release: object) -> bool:
         and (names := names + release.partition_name + release.message).isascii()
         and len(names) <= LONGEST_NAME
         and type(release.termination_type) is TerminationType
+        and type(release.grace_ms) is int
+        and release.grace_ms == 0
     )
 
 

@@ -39,6 +39,9 @@ BESIDE: Final = "beside"
 Neither JSON nor si.v1 carries it, because their readers reject or lose what they do not know."""
 _BESIDE: Final = msgspec.Meta(extra={BESIDE: True})
 BesideText: TypeAlias = Annotated[str, _BESIDE]
+BesideNumber: TypeAlias = Annotated[
+    int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX, extra={BESIDE: True})
+]
 BesideFlag: TypeAlias = Annotated[bool, _BESIDE]
 BesideNames: TypeAlias = Annotated[tuple[str, ...], _BESIDE]
 

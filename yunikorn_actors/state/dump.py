@@ -92,6 +92,7 @@ def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
         "pending": _amounts(queue.pending),
         "preempting": _amounts(queue.preempting),
         "claimed": _amounts(queue.earmarked),
+        **({"preempted": [*map(list, queue.preempted.items())]} if queue.preempted else {}),
         "running_apps": queue.running_apps,
         "allocating": sorted(queue.allocating),
         "reserving": sorted(queue.reserving),

@@ -58,6 +58,7 @@ class Queue:
         "parent",
         "path",
         "pending",
+        "preempted",
         "preempting",
         "properties",
         "reserving",
@@ -80,6 +81,8 @@ class Queue:
         self.pending: Resource = {}
         self.preempting: Resource = {}
         """What was preempted and is not confirmed yet."""
+        self.preempted: dict[int, int] = {}
+        """When how many allocations of a leaf with a budget were preempted, as far as it counts."""
         self.leaving: Resource = {}
         """What was asked back for whatever reason and frees its room; preempting is part of it."""
         self.earmarked: Resource = {}
@@ -97,6 +100,8 @@ class Queue:
         self.submit_acl = Acl.parse(spec.submit_acl)
         self.admin_acl = Acl.parse(spec.admin_acl)
         self.limits = LimitTable(spec.limits) if spec.limits else NO_LIMITS
+        if not self.properties.preemption_budget.is_set:
+            self.preempted.clear()
 
     @property
     def is_leaf(self) -> bool:
@@ -128,6 +133,17 @@ class Queue:
     def is_entitled(self) -> bool:
         """Something is guaranteed to it, by itself or by an ancestor."""
         return any(level.spec.guaranteed for level in self.lineage)
+
+    def note_preempted(self, at_ns: int) -> None:
+        """Count a victim, if there is a budget; what it does not count any more is forgotten."""
+        window_ns = self.properties.preemption_budget.window_ns
+        if not window_ns:
+            return
+        self.preempted[at_ns] = self.preempted.get(at_ns, 0) + 1
+        for before_ns in list(self.preempted):
+            if before_ns > at_ns - window_ns:
+                break
+            del self.preempted[before_ns]
 
     def quota(self, own: Resource | None = None) -> Resource | None:
         """Return its max less what is promised to asks below, but for the share of the asking one.

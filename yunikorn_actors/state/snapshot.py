@@ -81,12 +81,23 @@ def image_of(state: PartitionState) -> Image:
         "admitted": list(state.admitted.values()),
         "unconfirmed": state.unconfirmed,
     }
+    # Hardly any queue has a budget, and images of earlier versions have none.
+    if preempted := _preempted(state):
+        image["preempted"] = preempted
     if state.long_work is not None:
         image["long_work"] = state.long_work
     if state.folds is not None and (folds := state.folds.image()):
         image["folds"] = folds
     plain: Image = msgpack.decode(msgpack.encode(image))
     return plain
+
+
+def _preempted(state: PartitionState) -> list[Any]:
+    return [
+        [path, list(map(list, queue.preempted.items()))]
+        for path, queue in state.queues.items()
+        if queue.preempted
+    ]
 
 
 def _reserving(owners: dict[str, dict[str, Usage]]) -> list[Any]:
@@ -160,6 +171,8 @@ def _restore_cluster(state: PartitionState, image: Image) -> None:
     for path, spec, queue_state, _ in image["queues"]:
         apply(state, f.QueueAdded(path=path, spec=convert(spec, QueueSpec), at_ns=0))
         state.queues[path].state = QueueState(queue_state)
+    for path, entries in image.get("preempted", ()):
+        state.queues[path].preempted = dict(entries)
     for node in image["nodes"]:
         sizes = {name: node[name] for name in ("node_id", "capacity", "occupied", "attributes")}
         added = f.NodeAdded(**sizes, drained=node["drained"], ready=node["ready"], at_ns=0)

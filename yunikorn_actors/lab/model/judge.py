@@ -395,6 +395,7 @@ class Judge(Model):
             self.must("preempt", self.waited_for_preemption(ask), f"{whom}, too early")
             self.must("preempt", self.claims_all(ask), f"{whom}, and claims a part of its gang")
             self.must("victim", self.keeps_guarantee(ask, victims), f"{whom}: below a guarantee")
+            self.must("victim", self.is_in_budget(victims), f"{whom}: over a budget")
             for other in self.waiting():
                 # What can run on one node alone has a rule of its own, in no order with this.
                 first = other.app.leaf is ask.app.leaf and not other.spec.required_node

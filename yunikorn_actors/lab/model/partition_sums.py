@@ -25,9 +25,13 @@ class Queue:
     def __init__(self, path: str, parent: "Queue | None") -> None:
         self.path, self.parent = path, parent
         self.up: list[Queue] = [self, *(parent.up if parent else ())]
+        self.gone: list[int] = []
+        """When its victims were marked, since it has a budget."""
 
     def configure(self, spec: QueueSpec) -> None:
         self.spec, self.says = spec, QueueProperties.of(spec.properties)
+        if not self.says.preemption_budget.window_ns:
+            self.gone = []
 
 
 @dataclass(eq=False)
@@ -456,6 +460,9 @@ class Cluster:
         self.placed[fact.uuid].leaving = fact.type.name
 
     def _marked(self, fact: f.VictimMarked) -> None:
+        leaf = self.queues[fact.queue]
+        if leaf.says.preemption_budget.window_ns:
+            leaf.gone.append(fact.at_ns)
         whom = fact.beneficiary
         keepers = self._keepers(whom, fact.node_id)
         for kept in keepers:

@@ -339,11 +339,29 @@ class Model(Cluster):
         if mine is theirs or theirs.says.preemption_policy == "disabled":
             return False
         meet = self.meeting(mine, theirs)
+        if self.now - victim.since < theirs.says.preemption_cooldown_ns:
+            return False
         urgent = _shown(ask.spec.priority, mine, meet) >= _shown(victim.spec.priority, theirs, meet)
         source = self.source(ask)
         own = any(q.spec.guaranteed for q in theirs.up[: theirs.up.index(meet)])
         inside = source is not mine and source in theirs.up and not own
         return urgent and self.is_below_fence(ask, victim) and not inside
+
+    def is_in_budget(self, victims: Victims) -> bool:
+        """Whether no queue loses more within its time than it allows, for a guarantee."""
+        for leaf in {id(v.app.leaf): v.app.leaf for v in victims}.values():
+            budget = leaf.says.preemption_budget
+            if not budget.window_ns:
+                continue
+            gone = sum(at > self.now - budget.window_ns for at in leaf.gone)
+            runs = sum(p.app.leaf is leaf for p in self.placed.values() if self._runs_on(p))
+            most = math.ceil((runs + gone) * budget.most / 100) if budget.is_share else budget.most
+            if gone + sum(v.app.leaf is leaf for v in victims) > most:
+                return False
+        return True
+
+    def _runs_on(self, placed: Placed) -> bool:
+        return not placed.leaving or placed.uuid in self.swaps
 
     # -- what goes as one
 
@@ -498,7 +516,10 @@ class Model(Cluster):
             torn = len(unit) == 1 and self.tears(unit[0].app, [*chosen, *unit])
             if torn and self.is_bound(unit[0].app, ask):
                 continue
-            if ask.spec.required_node or self.keeps_guarantee(ask, [*chosen, *unit]):
+            more = [*chosen, *(p for p in unit if p not in chosen)]
+            if ask.spec.required_node or (
+                self.keeps_guarantee(ask, more) and self.is_in_budget(more)
+            ):
                 chosen += [p for p in unit if p not in chosen]
         return chosen if chosen and self.makes_room(ask, node, chosen) else None
 

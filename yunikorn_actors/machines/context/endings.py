@@ -1,5 +1,7 @@
 """How an allocation ends: taken out of all books, or asked back and charged until confirmed."""
 
+from typing import Final
+
 from yunikorn_actors.machines.context.lifecycle import (
     cancel_allocation_timer,
     stop_placeholder_timer,
@@ -12,6 +14,7 @@ from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.ids import NO_PROPOSAL
 
+_PREEMPTED: Final = TerminationType.PREEMPTED_BY_SCHEDULER
 ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.PREEMPTED_BY_SCHEDULER})
 """These also end the ask. An allocation that times out or loses its node just ends."""
 
@@ -84,6 +87,9 @@ def ask_back(turn: Turn, allocation: Allocation, message: str, type_: Terminatio
     """
     if turn.partition.awaits(allocation.uuid):
         return
+    grace_ms = _grace_ms(turn, allocation) if type_ is _PREEMPTED else 0
+    if grace_ms:
+        message = f"{message}; it has {grace_ms / 1000:g} s to end"
     turn.announce(
         AskedBack(
             partition=turn.partition.name,
@@ -92,8 +98,16 @@ def ask_back(turn: Turn, allocation: Allocation, message: str, type_: Terminatio
             key=allocation.spec.key,
             type=type_,
             message=message,
+            grace_ms=grace_ms,
         )
     )
+
+
+def _grace_ms(turn: Turn, allocation: Allocation) -> int:
+    """Return what is left of the time to end that its queue gives a victim."""
+    app = turn.state.applications[allocation.spec.application_id]
+    grace_ns = app.queue.properties.preemption_grace_ns
+    return max(0, allocation.asked_back_ns + grace_ns - turn.now_ns) // 1_000_000
 
 
 def announce_end(turn: Turn, allocation: Allocation, message: str) -> None:

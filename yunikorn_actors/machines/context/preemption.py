@@ -17,6 +17,7 @@ from yunikorn_actors.planning.preemption import quota
 from yunikorn_actors.planning.preemption import required_node as required
 from yunikorn_actors.planning.preemption.device_room import fits, freed, with_parts
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
     earmarks_of,
@@ -124,7 +125,8 @@ def _check_guarantee(
     allowed = spec.allow_preempt_other and not spec.required_node
     if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
-    refusal = _check_victims(state, Claimant(state, ExpectedUsage(), app.queue, spec), victims)
+    claimant = Claimant(state, ExpectedUsage(), Manners(state, now_ns), app.queue, spec)
+    refusal = _check_victims(state, claimant, victims)
     if victims and _claims_a_part(state, app, spec):
         refusal = Refusal.PREEMPTION_REFUSED
     return refusal or _check_room(node, spec, victims)

@@ -264,7 +264,7 @@ def _said(
 
 
 def release_out(item: rm.AnnouncedRelease | rm.AskedBack) -> si.AllocationRelease:
-    return _release(item, item.uuid)
+    return _release(item, item.uuid, item.grace_ms if type(item) is rm.AskedBack else 0)
 
 
 def withdrawn_release(item: rm.AnnouncedWithdrawal) -> si.AllocationRelease:
@@ -273,7 +273,7 @@ def withdrawn_release(item: rm.AnnouncedWithdrawal) -> si.AllocationRelease:
 
 
 def _release(
-    item: rm.AnnouncedRelease | rm.AskedBack | rm.AnnouncedWithdrawal, uuid: str
+    item: rm.AnnouncedRelease | rm.AskedBack | rm.AnnouncedWithdrawal, uuid: str, grace_ms: int = 0
 ) -> si.AllocationRelease:
     return si.AllocationRelease(
         partition_name=short_partition_name(item.partition),
@@ -282,6 +282,7 @@ def _release(
         termination_type=item.type,
         message=item.message,
         allocation_key=item.key,
+        grace_ms=grace_ms,
     )
 
 

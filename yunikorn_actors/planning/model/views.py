@@ -8,7 +8,7 @@ applications by the policy of the leaf, between queues by fair share.
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import Any, ClassVar, Protocol, Union
+from typing import Any, ClassVar, NamedTuple, Protocol, Union
 
 from msgspec import Struct
 
@@ -137,6 +137,16 @@ class OpenLanes(dict[Lane, None]):
         return order[0][2].first
 
 
+class Tried(NamedTuple):
+    """A search for victims in vain."""
+
+    at_ns: int
+    changes: int
+    """How many changes there had been: after as many nothing new is found."""
+    again_ns: int
+    """When a budget or a cooldown that refused somebody ends."""
+
+
 class AskView(Struct, eq=False):
     """An ask as the planner sees it: `waiting` repeats are neither placed nor in flight.
 
@@ -157,8 +167,8 @@ class AskView(Struct, eq=False):
     """It is the candidate of a leaf with a gate: the only one that takes part."""
     keeping: int = 0
     """Reservations for it, made or given up, that are on their way."""
-    tried: tuple[int, int] | None = None
-    """When victims were last sought in vain, and after how many changes."""
+    tried: Tried | None = None
+    """The last search for victims that was in vain."""
 
     def resize(self, shape: Shape) -> None:
         """The ask was sent again; its record is the same, its size and rank may not be."""

@@ -27,7 +27,7 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
         text = f"its resource manager refuses {nodes}, whatever is preempted there"
         return Preempting(text=text, next_ns=denial.due_ns)
     if ask.tried is not None:
-        tried_ns = ask.tried[0]
+        tried_ns = ask.tried.at_ns
         return Preempting(
             text="no victims were found for it; the search is repeated after a change",
             tried_ns=tried_ns,

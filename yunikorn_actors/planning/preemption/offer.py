@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption import required_node as required
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, candidates_on, victims_of
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.allocations import Allocation
@@ -26,12 +27,12 @@ class Offer(NamedTuple):
     further: tuple[VictimRef, ...]
 
 
-def offer_of(state: PartitionState, proposal: Preempt) -> Offer:
+def offer_of(state: PartitionState, proposal: Preempt, now_ns: int) -> Offer:
     picked = [
         state.applications[ref.application_id].allocations[ref.uuid] for ref in proposal.victims
     ]
     keys = [item.spec.key for item in picked if item.node_id == proposal.node_id]
-    further = tuple(_further(state, proposal, picked)) if keys else ()
+    further = tuple(_further(state, proposal, picked, now_ns)) if keys else ()
     return Offer(
         keys=(*keys, *(item.spec.key for item in further)),
         start=len(keys) - 1,
@@ -40,7 +41,7 @@ def offer_of(state: PartitionState, proposal: Preempt) -> Offer:
 
 
 def _further(
-    state: PartitionState, proposal: Preempt, picked: list[Allocation]
+    state: PartitionState, proposal: Preempt, picked: list[Allocation], now_ns: int
 ) -> Iterator[Allocation]:
     """In the order in which Context will check them: after all that were picked."""
     beneficiary, node = proposal.beneficiary, state.nodes[proposal.node_id]
@@ -49,7 +50,7 @@ def _further(
     if beneficiary.rule is PreemptionRule.REQUIRED_NODE:
         yield from (item for item in required.candidates(state, node, spec) if item not in picked)
         return
-    claimant = Claimant(state, ExpectedUsage(), app.queue, spec)
+    claimant = Claimant(state, ExpectedUsage(), Manners(state, now_ns), app.queue, spec)
     units = Units(frozenset(allocation.uuid for allocation in picked))
     for victim in victims_of(state, picked):
         claimant.take(victim)

@@ -9,6 +9,7 @@ from itertools import islice
 
 from yunikorn_actors.planning.preemption.device_room import fits, freed, keep
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.victim_rules import (
     Reach,
     bounds_of,
@@ -102,10 +103,16 @@ def victims_of(state: PartitionState, allocations: Sequence[Allocation]) -> list
 
 class Claimant:
     def __init__(
-        self, state: PartitionState, usage: ExpectedUsage, leaf: Queue, spec: AskSpec
+        self,
+        state: PartitionState,
+        usage: ExpectedUsage,
+        manners: Manners,
+        leaf: Queue,
+        spec: AskSpec,
     ) -> None:
         self._state = state
         self.usage = usage
+        self._manners = manners
         self.leaf = leaf
         self.wanted = spec.resource
         self.priority = spec.priority
@@ -194,30 +201,34 @@ class Claimant:
     # -- victims
 
     def may_go(self, allocation: Allocation, leaf: Queue) -> bool:
-        return may_be_preempted(allocation, self.wanted) and is_reached(
-            self.reach, leaf, allocation
+        return (
+            may_be_preempted(allocation, self.wanted)
+            and is_reached(self.reach, leaf, allocation)
+            and self._manners.are_cooled(leaf, (allocation,))
         )
 
     def may_be_victim(self, victim: Victim) -> bool:
         """All of it has to be allowed to go, and one at least has to be of use."""
         if not match_any(victim.resource, self.wanted):
             return False
-        return all(
-            is_movable(it) and is_reached(self.reach, victim.leaf, it) for it in victim.allocations
-        )
+        its, leaf = victim.allocations, victim.leaf
+        may_go = all(is_movable(it) and is_reached(self.reach, leaf, it) for it in its)
+        return may_go and self._manners.are_cooled(leaf, its)
 
     def may_take(self, victim: Victim) -> bool:
-        """Whether no queue ends below its guarantee, counting all victims taken before."""
+        """Whether no queue ends below its guarantee or over its budget, counting those before."""
         return all(
             may_give(queue, self.usage.of(queue), victim.resource, self.wanted)
             for queue in guards(self.leaf, victim.leaf)
-        )
+        ) and self._manners.may_lose(victim.leaf, len(victim.allocations))
 
     def take(self, victim: Victim) -> None:
         self.usage.take(victim.leaf, victim.resource)
+        self._manners.take(victim.leaf, len(victim.allocations))
 
     def give_back(self, victim: Victim) -> None:
         self.usage.add(victim.leaf, victim.resource)
+        self._manners.give_back(victim.leaf, len(victim.allocations))
 
 
 # -- nodes

@@ -29,6 +29,7 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     whole_applications,
 )
 from yunikorn_actors.planning.preemption.victim_units import Units
+from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
@@ -75,6 +76,8 @@ class Search:
         """Nothing was found, and nothing will be found within this plan."""
         self.is_blocked = False
         """Another ask has a node, or promised room, that it may yet give up or use."""
+        self.again_ns = NEVER_NS
+        """When a budget or a cooldown ends that refused somebody."""
         self._seen = 0
         self._claimant: Claimant
         self._spec = spec
@@ -85,8 +88,9 @@ class Search:
         With it wait others that are alike: whole applications are chosen for all of them.
         """
         self._spec = spec
-        self._claimant = Claimant(self._state, self._usage, self._leaf, spec)
+        self._claimant = Claimant(self._state, self._usage, self._scene.manners, self._leaf, spec)
         hopeless = self._claimant.is_hopeless
+        self._scene.manners.again_ns = NEVER_NS
         found = None
         if not hopeless:
             if not self._has_chosen:
@@ -99,6 +103,7 @@ class Search:
             self.is_blocked = True
         if found is None:
             self.is_over = True
+            self.again_ns = self._scene.manners.again_ns
             self._claimant.withdraw()
         return found
 

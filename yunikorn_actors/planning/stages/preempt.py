@@ -15,7 +15,7 @@ from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape
-from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView
+from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
 from yunikorn_actors.planning.preemption.device_room import freed, with_parts
 from yunikorn_actors.planning.preemption.outlook import Flight, Scene
@@ -245,9 +245,9 @@ class Preemptor:
         victims = victims_on(self._model.state, node.node, ask.ask.spec, free)
         if victims is None:
             # Context records that there is no victim, but not again within the pause.
-            if ask.tried is not None and ask.tried[0] + PAUSE_NS > now_ns:
+            if ask.tried is not None and ask.tried.at_ns + PAUSE_NS > now_ns:
                 return
-            ask.tried = (now_ns, self.agenda.changes)
+            ask.tried = Tried(now_ns, self.agenda.changes, NEVER_NS)
         elif not victims:
             return
         rule = PreemptionRule.REQUIRED_NODE
@@ -281,6 +281,7 @@ class Preemptor:
             for victim in victims:
                 app = model.state.applications[victim.spec.application_id]
                 scene.usage.take(app.queue, victim.resource)
+                scene.manners.take(app.queue, 1)
                 scene.take(victim)
             yield self._propose(PreemptionRule.QUOTA, path, victims)
 
@@ -307,16 +308,14 @@ class Preemptor:
     def _for_leaf(self, leaf: QueueView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         agenda, next_ns = self.agenda, NEVER_NS
         for lane, ask in waiting_in(leaf, may_preempt):
-            if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
-                continue
-            if not self._repeats_left(ask):
+            if not self._may_try(ask, lane):
                 continue
             due_ns = ask.ask.created_ns + agenda.delay_of(leaf)
             if ask.tried is not None:
-                tried_ns, changes = ask.tried
-                due_ns = max(due_ns, tried_ns + PAUSE_NS)
-                if due_ns > now_ns and changes == agenda.changes:
+                due_ns = max(due_ns, ask.tried.at_ns + PAUSE_NS)
+                if due_ns > now_ns and ask.tried.changes == agenda.changes:
                     agenda.rest(leaf, due_ns)
+                    next_ns = min(next_ns, _again_ns(ask, now_ns))
                     continue
             if due_ns > now_ns:
                 next_ns = min(next_ns, due_ns)
@@ -328,10 +327,16 @@ class Preemptor:
                 yield from self._try_placeholder(ask, lane, searches, now_ns)
             else:
                 yield from self._try(ask, lane, searches, now_ns)
+            next_ns = min(next_ns, _again_ns(ask, now_ns))
             if self._attempts >= ATTEMPTS_MAX:
                 self._is_cut_short = True
                 return
         agenda.end(leaf, next_ns)
+
+    def _may_try(self, ask: AskView, lane: Lane) -> bool:
+        if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
+            return False
+        return self._repeats_left(ask) > 0
 
     def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
         """Whether something else than room holds it back: then file it there, to be woken."""
@@ -367,7 +372,7 @@ class Preemptor:
                 if found is not None or search.is_blocked:
                     self.agenda.block(leaf, now_ns)
                 else:
-                    ask.tried = (now_ns, self.agenda.changes)
+                    ask.tried = Tried(now_ns, self.agenda.changes, search.again_ns)
                     self.agenda.rest(leaf, now_ns + PAUSE_NS)
                 return
             yield self._propose(
@@ -404,18 +409,19 @@ class Preemptor:
             charge(to_claim, {kind: size * repeats for kind, size in ask.resource.items()})
         return has_claim_for_all(app.app, scene.usage.of(app.leaf.queue), to_claim)
 
-    def _give_up(self, asks: list[AskView], now_ns: int) -> None:
-        """Nothing goes for any of them; they are tried again after a change."""
+    def _give_up(self, asks: list[AskView], now_ns: int, again_ns: int = NEVER_NS) -> None:
+        """Nothing goes for any of them; they are tried again after a change, or then."""
         for ask in asks:
-            ask.tried = (now_ns, self.agenda.changes)
+            ask.tried = Tried(now_ns, self.agenda.changes, again_ns)
             self.agenda.rest(ask.app.leaf, now_ns + PAUSE_NS)
 
     def _try_gang(self, app: AppView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """Find room for all placeholders that wait, and have victims go only if there is (G31)."""
         asks = self._placeholders_of(app)
-        found = self._find_all(asks, now_ns)
+        scene = self._scene(now_ns)
+        found = self._find_all(asks, Searches(scene))
         if found is None:
-            self._give_up(asks, now_ns)
+            self._give_up(asks, now_ns, scene.manners.again_ns)
             return
         if len(found) > self._left < self._room:
             # They would not all be handed out together: in the next plan, before others.
@@ -444,9 +450,10 @@ class Preemptor:
         ]
         return sorted(asks, key=lambda ask: ask.order)
 
-    def _find_all(self, asks: list[AskView], now_ns: int) -> list[tuple[AskView, Solution]] | None:
+    def _find_all(
+        self, asks: list[AskView], searches: Searches
+    ) -> list[tuple[AskView, Solution]] | None:
         """Return room for each repeat, or None if one has none: then all is as before."""
-        searches = Searches(self._scene(now_ns))
         found: list[tuple[AskView, Solution]] = []
         for ask in asks:
             search = searches.of(ask.shape, ask)
@@ -475,6 +482,14 @@ class Preemptor:
     def _repeats_left(self, ask: AskView) -> int:
         """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
         return max(0, ask.open - earmarks_of(self._model.state, ask.ask) - ask.keeping)
+
+
+def _again_ns(ask: AskView, now_ns: int) -> int:
+    """Return when to look again without any change, because a budget or a cooldown ends."""
+    tried = ask.tried
+    if tried is None or tried.at_ns + PAUSE_NS <= now_ns:
+        return NEVER_NS
+    return max(tried.at_ns + PAUSE_NS, tried.again_ns)
 
 
 def _leaves(queue: QueueView) -> Iterator[QueueView]:

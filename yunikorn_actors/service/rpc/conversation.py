@@ -20,6 +20,7 @@ from yunikorn_actors.errors import ConnectionLost, CoreError, UnknownResourceMan
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.service.rpc.messages import (
     Answer,
+    Grace,
     Kind,
     Opening,
     Placement,
@@ -171,6 +172,8 @@ class Conversation:
             value = getattr(told, field)
             if field == "applications" and value is not None:
                 value = placed(value, told.placements)
+            if field == "allocations" and told.graces:
+                value = with_graces(value, told.graces)
             if value is not None:
                 answer = self._answer_of(method, partial(hear, self._callback, value))
                 if told.number:
@@ -216,6 +219,15 @@ def placed(
             replace(it, queues=offered.get(it.application_id, ())) for it in response.rejected
         ),
     )
+
+
+def with_graces(
+    response: si.AllocationResponse, graces: tuple[Grace, ...]
+) -> si.AllocationResponse:
+    """Give each victim the time that it has to end, as a core in this process does."""
+    by_uuid = {it.uuid: it.milliseconds for it in graces}
+    released = (replace(it, grace_ms=by_uuid.get(it.uuid, 0)) for it in response.released)
+    return replace(response, released=tuple(released))
 
 
 Hear: TypeAlias = Callable[[si.ResourceManagerCallback, Any], Answer]

@@ -60,8 +60,8 @@ _FIELDS: Final = {
 def told(item: Item) -> bytes:
     numbers = field_numbers(m.Told)
     number = varint(numbers["number"] << 3) + varint(item.place) if item.is_question else b""
-    placements = b"".join(embedded(numbers["placements"], it) for it in item.placements)
-    return number + embedded(numbers[_FIELDS[item.kind]], item.data) + placements
+    beside = b"".join(embedded(numbers[field], data) for field, data in item.beside)
+    return number + embedded(numbers[_FIELDS[item.kind]], item.data) + beside
 
 
 class Extension:

@@ -62,9 +62,15 @@ class Placement(SiMessage, frozen=True, kw_only=True):
     queues: tuple[Name, ...] = ()
 
 
+class Grace(SiMessage, frozen=True, kw_only=True):
+    uuid: Name = ""
+    milliseconds: Int64 = 0
+
+
 class Told(SiMessage, frozen=True, kw_only=True):
     number: Int64 = 0
     placements: tuple[Placement, ...] = ()
+    graces: tuple[Grace, ...] = ()
     registered: si.RegisterResourceManagerResponse | None = None
     allocations: si.AllocationResponse | None = None
     applications: si.ApplicationResponse | None = None

@@ -21,6 +21,7 @@ from yunikorn_actors import si
 from yunikorn_actors.core.entry import StandIn
 from yunikorn_actors.service.rpc.messages import (
     Answer,
+    Grace,
     Kind,
     Placement,
     Records,
@@ -52,8 +53,8 @@ class Item(NamedTuple):
     """In the order of all; nothing else of this registration has this number."""
     is_question: bool
     data: bytes
-    placements: tuple[bytes, ...] = ()
-    """Each as a Placement; only the conversation of the extension carries them."""
+    beside: tuple[tuple[str, bytes], ...] = ()
+    """Placements and graces, each with its field; only the extension carries them."""
 
 
 class Outlet(StandIn):
@@ -127,10 +128,11 @@ class Outlet(StandIn):
 
     def _say(self, kind: Kind, message: SiMessage) -> None:
         for piece, data in pieces(message):
-            placements = tuple(codec(Placement).encode(it) for it in placements_in(piece))
-            item = Item(
-                kind, next(self._places), is_question=False, data=data, placements=placements
+            beside = (
+                *(("placements", codec(Placement).encode(it)) for it in placements_in(piece)),
+                *(("graces", codec(Grace).encode(it)) for it in graces_in(piece)),
             )
+            item = Item(kind, next(self._places), is_question=False, data=data, beside=beside)
             self._put(item)
 
     def _ask(self, kind: Kind, question: SiMessage) -> Answer:
@@ -246,6 +248,13 @@ def placements_in(message: SiMessage) -> Iterator[Placement]:
     for refused in message.rejected:
         if refused.queues:
             yield Placement(application_id=refused.application_id, queues=refused.queues)
+
+
+def graces_in(message: SiMessage) -> Iterator[Grace]:
+    """Say how long each victim has to end, if its queue says so."""
+    for item in message.released if isinstance(message, si.AllocationResponse) else ():
+        if item.grace_ms:
+            yield Grace(uuid=item.uuid, milliseconds=item.grace_ms)
 
 
 def pieces(message: SiMessage) -> Iterator[tuple[SiMessage, bytes]]:

@@ -31,6 +31,7 @@ def _size_of(state: PartitionState, whom: Beneficiary) -> Resource:
 def victim_marked(state: PartitionState, fact: f.VictimMarked) -> None:
     allocation = state.applications[fact.application_id].allocations[fact.uuid]
     allocation.beneficiary = fact.beneficiary
+    state.queues[fact.queue].note_preempted(fact.at_ns)
 
 
 def preemption_failed(state: PartitionState, fact: f.PreemptionFailed) -> None:

@@ -1,0 +1,83 @@
+"""What a queue asks of those who take work from it for a guarantee: a budget and a cooldown.
+
+So many of its allocations go within a time, and none that has just begun. Whatever was preempted
+counts, for a required node or a quota too, but those rules are not held back: a number is to be
+met there. Both end by themselves, so each refusal says when to look again.
+"""
+
+from collections.abc import Sequence
+
+from yunikorn_actors.planning.stages.stage import NEVER_NS
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
+
+
+def cooled_ns(leaf: Queue, allocation: Allocation) -> int:
+    """Return from when on an allocation may be a victim."""
+    return allocation.allocated_ns + leaf.properties.preemption_cooldown_ns
+
+
+class Manners:
+    """Budgets and cooldowns as they stand at one time, with the victims of one plan counted."""
+
+    def __init__(self, state: PartitionState, now_ns: int) -> None:
+        self._state = state
+        self._now_ns = now_ns
+        self._going: dict[str, int] = {}
+        """By the path of the leaf, how many were taken that its log does not have yet."""
+        self._running: dict[str, int] = {}
+        self.again_ns = NEVER_NS
+        """When the first of all that was refused would be allowed."""
+
+    def take(self, leaf: Queue, count: int) -> None:
+        if leaf.properties.preemption_budget.is_set:
+            self._going[leaf.path] = self._going.get(leaf.path, 0) + count
+
+    def give_back(self, leaf: Queue, count: int) -> None:
+        self.take(leaf, -count)
+
+    def are_cooled(self, leaf: Queue, allocations: Sequence[Allocation]) -> bool:
+        if not leaf.properties.preemption_cooldown_ns:
+            return True
+        due_ns = max(cooled_ns(leaf, allocation) for allocation in allocations)
+        return self._is_due(due_ns)
+
+    def may_lose(self, leaf: Queue, count: int) -> bool:
+        """Whether the budget of a leaf has room for so many more."""
+        budget = leaf.properties.preemption_budget
+        if not budget.is_set:
+            return True
+        going = self._going.get(leaf.path, 0)
+        spent = [
+            (at_ns + budget.window_ns, number)
+            for at_ns, number in leaf.preempted.items()
+            if at_ns + budget.window_ns > self._now_ns
+        ]
+        used = sum(number for _, number in spent)
+        excess = going + used + count - budget.of(self._runs_in(leaf) + used)
+        due_ns = self._now_ns
+        for free_ns, number in spent:
+            if excess <= 0:
+                break
+            excess -= number
+            due_ns = free_ns
+        return self._is_due(due_ns if excess <= 0 else NEVER_NS)
+
+    def _is_due(self, due_ns: int) -> bool:
+        if due_ns <= self._now_ns:
+            return True
+        self.again_ns = min(self.again_ns, due_ns)
+        return False
+
+    def _runs_in(self, leaf: Queue) -> int:
+        """Count what stays in a leaf; the share of a budget is of this and of what went."""
+        running = self._running.get(leaf.path)
+        if running is None:
+            apps: list[Application] = [
+                self._state.applications[id_] for id_ in leaf.applications.values()
+            ]
+            running = sum(not it.comes_free for app in apps for it in app.allocations.values())
+            self._running[leaf.path] = running
+        return running
