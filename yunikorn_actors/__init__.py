@@ -54,13 +54,9 @@ if TYPE_CHECKING:
         UnknownResourceManager,
         WouldBlock,
     )
-    from yunikorn_actors.front.aio import (
-        AsyncApplication,
-        AsyncEvent,
-        AsyncEvents,
-        AsyncLease,
-        AsyncScheduler,
-    )
+    from yunikorn_actors.front.aio import AsyncApplication, AsyncScheduler
+    from yunikorn_actors.front.aio_executor import AsyncLeasedExecutor
+    from yunikorn_actors.front.aio_futures import AsyncEvent, AsyncEvents, AsyncLease
     from yunikorn_actors.front.application import Application
     from yunikorn_actors.front.asks import AskStatus
     from yunikorn_actors.front.events import (
@@ -140,6 +136,7 @@ __all__ = [
     "AsyncEventStream",
     "AsyncEvents",
     "AsyncLease",
+    "AsyncLeasedExecutor",
     "AsyncRemoteCore",
     "AsyncResourceManagerCallback",
     "AsyncScheduler",
@@ -255,7 +252,9 @@ _HOMES = {
         "UnknownResourceManager",
         "WouldBlock",
     ),
-    "front.aio": ("AsyncApplication", "AsyncEvent", "AsyncEvents", "AsyncLease", "AsyncScheduler"),
+    "front.aio": ("AsyncApplication", "AsyncScheduler"),
+    "front.aio_executor": ("AsyncLeasedExecutor",),
+    "front.aio_futures": ("AsyncEvent", "AsyncEvents", "AsyncLease"),
     "front.application": ("Application",),
     "front.asks": ("AskStatus",),
     "front.events": (

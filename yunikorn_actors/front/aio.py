@@ -6,17 +6,26 @@ program is notified: futures, events and `wanted_back` are set on its loop, wher
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import Context
 from functools import partial
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Final, Generic, Literal, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, SchedulerClosed, UnknownName
 from yunikorn_actors.front import arguments
+from yunikorn_actors.front.aio_executor import AsyncLeasedExecutor
+from yunikorn_actors.front.aio_futures import (
+    AsyncEvent,
+    AsyncEvents,
+    AsyncLease,
+    CoreLoopFuture,
+    LoopFuture,
+    LoopPromise,
+    running_loop,
+)
 from yunikorn_actors.front.application import (
     BaseApplication,
     Made,
@@ -24,15 +33,17 @@ from yunikorn_actors.front.application import (
     Submission,
     add_application,
 )
-from yunikorn_actors.front.arguments import Options, Queues, read_queues
+from yunikorn_actors.front.arguments import Options, Queues, read_amounts, read_queues
 from yunikorn_actors.front.asks import AskStatus
-from yunikorn_actors.front.events import AnyEvent, Connection, Kind, Subscription
-from yunikorn_actors.front.futures import NoLease, Pending
-from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.events import Connection, Kind
+from yunikorn_actors.front.executor import LeasedCalls, executor_name
+from yunikorn_actors.front.lease import Running
 from yunikorn_actors.front.node import Named, Node
 from yunikorn_actors.front.operations import Operations
-from yunikorn_actors.front.records import ApplicationRecord, Fits, nothing
+from yunikorn_actors.front.records import ApplicationRecord, Fits
 from yunikorn_actors.front.session import undone
+from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
+from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.why.reasons import WaitingSum
 from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
 from yunikorn_actors.runtime.arguments import read_timeout
@@ -47,133 +58,6 @@ from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S, STOP_TIMEOUT
 
 T = TypeVar("T")
 E = TypeVar("E")
-
-OnLoop = Callable[..., None]
-"""Has a function called on the loop; nothing is called on one that was closed."""
-
-
-class _WantedBack(asyncio.Event):
-    """Set by the core, so a wait for it inside the core would never end."""
-
-    def __init__(self, check_may_wait: Callable[[str], None]) -> None:
-        super().__init__()
-        self._check_may_wait = check_may_wait
-
-    async def wait(self) -> Literal[True]:
-        """Wait until the lease is wanted back; raise where that cannot be noticed."""
-        if not self.is_set():
-            self._check_may_wait("wanted_back.wait")
-        return await super().wait()
-
-
-class AsyncLease(BaseLease):
-    """As `Lease`, with an `asyncio.Event` that is set on the loop, and an `async with` block."""
-
-    def __init__(
-        self,
-        on_loop: OnLoop,
-        running: Running,
-        release: Callable[[], None],
-        check_may_wait: Callable[[str], None],
-    ) -> None:
-        """Made for an ask that was placed, and for what runs already."""
-        super().__init__(running, release)
-        self.wanted_back: Final[asyncio.Event] = _WantedBack(check_may_wait)
-        """Set when the work is to end; wait for it, or look at it now and then."""
-        self._on_loop = on_loop
-
-    def _want_back(self) -> None:
-        self._on_loop(self.wanted_back.set)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.release()
-
-
-AsyncEvent = AnyEvent[AsyncLease]
-"""What an iterator of `AsyncScheduler.events` gives out."""
-
-
-class AsyncEvents(Subscription[E], AsyncIterator[E]):
-    """As `Events`, with `async for` and `async with`."""
-
-    def __init__(
-        self,
-        kinds: tuple[str, ...],
-        leave: Callable[[Subscription[E]], None],
-        check_may_wait: Callable[[str], None],
-        on_loop: OnLoop,
-    ) -> None:
-        super().__init__(kinds, leave)
-        self._check_may_wait = check_may_wait
-        self._on_loop = on_loop
-        self._changed = asyncio.Event()
-
-    def _wake(self) -> None:
-        self._on_loop(self._changed.set)
-
-    async def __anext__(self) -> E:
-        while True:
-            # Cleared before the look: what comes after it sets it again.
-            self._changed.clear()
-            is_over = self._is_over
-            event = self._take()
-            if event is not None:
-                return event
-            if is_over:
-                raise StopAsyncIteration
-            self._check_may_wait("an iterator of events")
-            await self._changed.wait()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class LoopFuture(NoLease, asyncio.Future[T]):
-    """A future of `asyncio`; awaiting it inside the core raises, as no result can come there."""
-
-    _lease_remedy = "(await app.ask(...))"
-    _with_remedy = "write `async with await app.ask(...) as lease:`"
-    _check_may_wait: Callable[[], None]
-    """Set when it is made."""
-
-    def result(self, *timeout: object) -> T:
-        """Return the result; a future of a loop does not wait for it."""
-        if timeout or not self.done():
-            raise asyncio.InvalidStateError(
-                "a future of a loop is awaited: write `await app.ask(...)`, in "
-                "asyncio.timeout(10) or with deadline=10 if it is not to wait for ever"
-            )
-        return super().result()
-
-    def add_done_callback(
-        self, fn: Callable[[Any], object], *, context: Context | None = None
-    ) -> None:
-        """Have it called on the loop; what `gather`, `wait` or `wait_for` add is a wait."""
-        added = fn.func if isinstance(fn, partial) else fn
-        if not self.done() and getattr(added, "__module__", None) == asyncio.wait.__module__:
-            self._check_may_wait()
-        super().add_done_callback(fn, context=context)
-
-    def __await__(self) -> Generator[Any, None, T]:
-        if not self.done():
-            self._check_may_wait()
-        return super().__await__()
 
 
 class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]):
@@ -299,7 +183,7 @@ class AsyncScheduler:
     ) -> list[AsyncLease]:
         """Add a node, and return the leases of what runs there already, as `Scheduler` does."""
         self._check_may_wait("add_node")
-        accepted: _LoopPromise[list[AsyncLease]] = self._promise()
+        accepted: LoopPromise[list[AsyncLease]] = self._promise()
         size = arguments.NodeSize(vcore, memory, resources, gpus, gpu_model)
         info = arguments.node(self._options, node_id, size, attributes)
         self._operations.add_node(info, arguments.read_running("add_node", running), accepted)
@@ -346,7 +230,7 @@ class AsyncScheduler:
     ) -> AsyncApplication:
         """Submit an application, as `Scheduler` does; raises `ApplicationRejected` if it must."""
         self._check_may_wait("application")
-        accepted: _LoopPromise[ApplicationRecord[AsyncLease]] = self._promise()
+        accepted: LoopPromise[ApplicationRecord[AsyncLease]] = self._promise()
         submission = Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
             treatment={
@@ -374,8 +258,44 @@ class AsyncScheduler:
         handle: AsyncApplication = app.handle
         return handle
 
+    def executor(
+        self,
+        kind: WorkerKind = "threads",
+        *,
+        queue: str = "root.default",
+        user: str,
+        vcore: si.Amount | None = None,
+        memory: si.Amount | None = None,
+        resources: Mapping[str, si.Amount] | None = None,
+        name: str = "",
+        workers: DaskClient | None = None,
+    ) -> AsyncLeasedExecutor:
+        """Make an executor: each function runs under a lease, and the loop goes on meanwhile.
+
+        ```python
+        async with s.executor(user="ann", vcore=1) as pool:
+            print(await pool.submit(pow, 2, 10))
+        ```
+
+        The arguments are those of `Scheduler.executor`.
+        """
+        size = read_amounts("executor", vcore, memory, resources) or {"vcore": 1}
+        places = workers_of(kind, workers)
+
+        async def start() -> LeasedCalls[AsyncLease]:
+            fits: Fits | None = None
+            if workers is not None:
+                cluster = await asyncio.to_thread(dask_workers, workers)
+                for address in cluster.keys() - {*self.nodes}:
+                    await self.add_node(address, resources=cluster[address])
+                fits = cluster.__contains__
+            app = await self.application(executor_name(name), queue=queue, user=user, stays=True)
+            return LeasedCalls(self._operations, app, places, size, fits)
+
+        return AsyncLeasedExecutor(start, self._promise)
+
     def _make(self) -> "Made[asyncio.Future[AsyncLease], AsyncLease]":
-        promise: _LoopPromise[AsyncLease] = self._promise()
+        promise: LoopPromise[AsyncLease] = self._promise()
         return Made(promise.future, promise, promise.attach)
 
     # -- what there is to see
@@ -420,15 +340,15 @@ class AsyncScheduler:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *arguments)
 
-    def _promise(self) -> "_LoopPromise[Any]":
+    def _promise(self, kind: type[CoreLoopFuture[Any]] = LoopFuture) -> "LoopPromise[Any]":
         # A future of another loop would be kept without waking that loop. Before the start there is
         # none; then the session refuses.
-        if self._loop not in {None, _running_loop()}:
+        if self._loop not in {None, running_loop()}:
             raise RuntimeError(
                 "an AsyncScheduler takes calls on the event loop that started it alone: from "
                 "another thread use asyncio.run_coroutine_threadsafe"
             )
-        return _LoopPromise(self._on_loop, partial(self._check_may_wait, "an ask"))
+        return LoopPromise(self._on_loop, partial(self._check_may_wait, "an ask"), kind)
 
     def _check_may_wait(self, what: str) -> None:
         self._operations.session.check()
@@ -441,52 +361,9 @@ class AsyncScheduler:
             raise self._operations.session.no_reply(what) from None
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
 def _current_task() -> "asyncio.Task[Any] | None":
     """Return the task that runs; None outside of a loop, where nothing answers the core."""
-    return asyncio.current_task() if _running_loop() is not None else None
-
-
-class _LoopPromise(Generic[T]):
-    """The other side of an `asyncio` future; kept from any thread."""
-
-    def __init__(self, on_loop: OnLoop, check_may_wait: Callable[[], None]) -> None:
-        self.future: LoopFuture[T] = LoopFuture(loop=asyncio.get_running_loop())
-        self.future._check_may_wait = check_may_wait
-        self._on_loop = on_loop
-
-    def keep(self, value: T, otherwise: Callable[[], None] = nothing) -> None:
-        self._on_loop(self._keep, value, otherwise)
-
-    def fail(self, error: BaseException) -> None:
-        self._on_loop(self._fail, error)
-
-    def attach(self, pending: Pending) -> None:
-        def look(future: "asyncio.Future[T]") -> None:
-            if future.cancelled():
-                pending.withdraw()
-
-        self.future.add_done_callback(look)
-
-    def _keep(self, value: T, otherwise: Callable[[], None]) -> None:
-        if self.future.done():
-            otherwise()
-        else:
-            self.future.set_result(value)
-
-    def _fail(self, error: BaseException) -> None:
-        if self.future.done():
-            return
-        self.future.set_exception(error)
-        if isinstance(error, SchedulerClosed):
-            # The program did that itself: it need not hear of each future that it left.
-            self.future.exception()
+    return asyncio.current_task() if running_loop() is not None else None
 
 
 class _LoopCalls:

@@ -355,6 +355,13 @@ class BaseApplication(Generic[F, L]):
         return f"<{type(self).__name__} {self.id}: {self.state}>"
 
 
+def with_futures_of(
+    app: BaseApplication[Any, L], make: Callable[[], Made[F, L]]
+) -> BaseApplication[F, L]:
+    """Return the same application, for asks whose futures are made otherwise."""
+    return BaseApplication(app._operations, app._record, app.user, make)
+
+
 class Application(BaseApplication[Future[Lease], Lease]):
     """An application of a `Scheduler`: make one with its `application`.
 

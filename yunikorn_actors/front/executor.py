@@ -2,34 +2,71 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, InvalidStateError
+from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreError, LeaseLost, ResponsesLost
-from yunikorn_actors.front.application import Application
-from yunikorn_actors.front.events import Event, Events, LeaseOver, WantedBack
-from yunikorn_actors.front.lease import Lease
-from yunikorn_actors.front.records import Fits
+from yunikorn_actors.errors import InvalidRequest, LeaseLost
+from yunikorn_actors.front.application import (
+    Application,
+    BaseApplication,
+    Made,
+    with_futures_of,
+)
+from yunikorn_actors.front.events import AnyEvent, LeaseOver, Subscription, WantedBack
+from yunikorn_actors.front.futures import CoreFuture, Pending
+from yunikorn_actors.front.lease import BaseLease, Lease
+from yunikorn_actors.front.operations import Operations
+from yunikorn_actors.front.records import Fits, nothing
+from yunikorn_actors.front.session import Session
 from yunikorn_actors.front.workers import Workers
 
+L = TypeVar("L", bound=BaseLease)
 T = TypeVar("T")
 
+_NUMBERS: Final = count(1)
 
-class CallFuture(Future[T]):
-    """The future of a function; cancelled before the function begins it withdraws the ask."""
 
-    def __init__(self) -> None:
-        super().__init__()
+def executor_name(name: str) -> str:
+    """Return the id of the application of an executor."""
+    return name or f"executor-{next(_NUMBERS)}"
+
+
+class CallFuture(CoreFuture[T]):
+    """The future of a function; cancelled before the function begins it withdraws the ask.
+
+    It is also the other side of itself: the core keeps it with a lease, or has it fail.
+    """
+
+    def __init__(self, session: Session[Any]) -> None:
+        super().__init__(session)
         self._turn = threading.RLock()
         """A cancellation and the beginning exclude each other."""
-        self.ask: Future[Lease] | None = None
-        """Of its room."""
-        self.withdraw: Callable[[], None] = lambda: None
-        """Called once, on the thread that cancels."""
+
+    _pending: Pending | None = None
+    _run: Callable[[BaseLease], None]
+    """Called with the lease, on a thread of its own."""
+    _over: Callable[[], None]
+    """Called when the function has no ask any more."""
+    _threads: Callable[[Callable[[], object]], None]
+
+    def attach(self, pending: Pending) -> None:
+        self._pending = pending
+        if self.cancelled():
+            pending.withdraw()
+
+    # -- from the core, under its lock: whatever follows is done on another thread
+
+    def keep(self, lease: BaseLease, otherwise: Callable[[], None] = nothing) -> None:
+        self._threads(otherwise if self.cancelled() else partial(self._run, lease))
+
+    def fail(self, error: BaseException) -> None:
+        self._threads(partial(self.end, error, raised=True))
+
+    # -- the program
 
     def cancel(self) -> bool:
         """Withdraw it; false if it runs already, or has ended."""
@@ -40,27 +77,168 @@ class CallFuture(Future[T]):
                 return False
             # What waits for several futures at once notices it only so.
             self.set_running_or_notify_cancel()
-        self.withdraw()
+        if self._pending is not None:
+            self._pending.withdraw()
+        self._over()
         return True
-
-    def result(self, timeout: float | None = None) -> T:
-        """Wait for the result; if there is no room in time, `StillWaiting` says what it lacks."""
-        try:
-            return super().result(timeout)
-        except TimeoutError:
-            if not self.done() and not self.running() and self.ask is not None:
-                self.ask.result(0)
-            raise
 
     def begin(self) -> bool:
         """Say whether the function is to run."""
         with self._turn:
-            return not self.cancelled() and self.set_running_or_notify_cancel()
+            return not self.done() and self.set_running_or_notify_cancel()
 
     def end(self, result: Any, *, raised: bool) -> None:  # noqa: ANN401 - of the function
         """Set the outcome, unless the lease was lost before."""
         with suppress(InvalidStateError):
             (self.set_exception if raised else self.set_result)(result)
+        self._over()
+
+    def _still_waits(self, timeout: float | None) -> Exception:
+        if self.running() or self._pending is None:
+            return TimeoutError()
+        return self._pending.still_waits(timeout or 0)
+
+
+class _LeaseEvents(Subscription[AnyEvent[L]]):
+    """Calls, on a thread of its own, with each lease that is wanted back or over."""
+
+    def __init__(self, operations: Operations[L], call: Callable[[L], None]) -> None:
+        super().__init__(("wanted_back", "lease_over"), operations.leave)
+        self._threads = operations.threads
+        self._call = call
+        operations.subscribe(self)
+
+    def notify(self, event: AnyEvent[L]) -> None:
+        if isinstance(event, WantedBack | LeaseOver):
+            self._threads.call(partial(self._call, event.lease))
+
+    def _wake(self) -> None:
+        """Nothing waits for an event here."""
+
+
+class LeasedCalls(Generic[L]):
+    """What both executors have in common: each function is an ask, and runs under its lease."""
+
+    def __init__(
+        self,
+        operations: Operations[L],
+        app: BaseApplication[Any, L],
+        workers: Workers,
+        size: Mapping[str, si.Amount],
+        fits: Fits | None,
+    ) -> None:
+        self._operations = operations
+        self._app = app
+        self._workers = workers
+        self._size = dict(size)
+        self._fits = fits
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+        self._open: dict[str, CallFuture[Any]] = {}
+        """By the key of the ask, until the function has ended."""
+        self._running: dict[L, tuple[str, Lease]] = {}
+        """With the lease as its function sees it."""
+        self._is_shut = self._is_over = False
+        self.over: Final[CoreFuture[None]] = CoreFuture(operations.session)
+        """Done when nothing runs any more, and nothing more is taken."""
+        self._events = _LeaseEvents(operations, self._look)
+
+    def submit(
+        self,
+        call: Callable[[], T],
+        resources: Mapping[str, si.Amount | None],
+        priority: int,
+    ) -> CallFuture[T]:
+        size = {**self._size, **{kind: it for kind, it in resources.items() if it is not None}}
+        future: CallFuture[T] = CallFuture(self._operations.session)
+        with self._lock:
+            if self._is_shut:
+                raise RuntimeError("cannot schedule new futures after shutdown: make another one")
+            key = f"call-{next(self._numbers)}"
+            self._open[key] = future
+        future._run = partial(self._run, key, call, future)
+        future._over = partial(self._close, key)
+        future._threads = self._operations.threads.call
+        made: Made[CallFuture[T], L] = Made(future, future, future.attach)
+        try:
+            app = with_futures_of(self._app, lambda: made)
+            app.ask(key, resources=size, priority=priority, fits=self._fits)
+        except BaseException:
+            self._close(key)
+            raise
+        return future
+
+    def shut(self, *, cancel_futures: bool) -> None:
+        """Take no more functions; the application is closed when the last one has ended."""
+        with self._lock:
+            self._is_shut = True
+            left = list(self._open.values())
+        if cancel_futures:
+            for future in left:
+                future.cancel()
+        self._end_if_idle()
+
+    # -- on threads of the front
+
+    def _run(self, key: str, call: Callable[[], T], future: CallFuture[T], lease: L) -> None:
+        """Run the function, or wait for it where it runs."""
+        try:
+            if not future.begin():
+                return
+            seen = self._seen(lease)
+            with self._lock:
+                self._running[lease] = (key, seen)
+            # What came before this was not noticed.
+            self._look(lease)
+            raised, result = False, None
+            try:
+                result = self._workers.run(seen, call)
+            except BaseException as error:  # noqa: BLE001 - also sys.exit() of the function is its own
+                result, raised = error, True
+            was_ended = isinstance(result, BrokenExecutor) and seen.wanted_back.is_set()
+            if lease.lost or was_ended:
+                result, raised = _lost(lease), True
+            with self._lock:
+                del self._running[lease]
+        finally:
+            lease.release()
+        future.end(result, raised=raised)
+
+    def _seen(self, lease: L) -> Lease:
+        """Return a lease for the function, which is on a thread, whatever the program is on."""
+        if isinstance(lease, Lease):
+            return lease
+        return Lease(lease.running, lease.release, self._operations.session.check_may_wait)
+
+    def _look(self, lease: L) -> None:
+        """End what runs under a lease that is wanted back or lost, as far as it can be ended."""
+        if lease.state not in {"wanted back", "lost"}:
+            return
+        with self._lock:
+            key, seen = self._running.get(lease, ("", None))
+            future = self._open.get(key)
+        if seen is None or future is None:
+            return
+        seen.state, seen.reason = lease.state, lease.reason
+        seen.wanted_back.set()
+        self._workers.stop(seen)
+        if lease.lost:
+            future.end(_lost(lease), raised=True)
+
+    def _close(self, key: str) -> None:
+        with self._lock:
+            self._open.pop(key, None)
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        with self._lock:
+            if not self._is_shut or self._open or self._is_over:
+                return
+            self._is_over = True
+        self._app.close()
+        self._events.close()
+        self._workers.close()
+        self.over.set_result(None)
 
 
 class LeasedExecutor(Executor):
@@ -70,31 +248,11 @@ class LeasedExecutor(Executor):
     the calls of these; `submit` also takes how much room the function needs.
     """
 
-    def __init__(
-        self,
-        app: Application,
-        events: Events[Event],
-        workers: Workers,
-        size: Mapping[str, si.Amount],
-        fits: Fits | None,
-    ) -> None:
+    def __init__(self, app: Application, calls: LeasedCalls[Lease]) -> None:
         """Made by `executor` of a scheduler."""
         self.application: Final = app
         """Its application: each function is an ask of that."""
-        self._events = events
-        self._workers = workers
-        self._size = dict(size)
-        self._fits = fits
-        self._numbers = count(1)
-        self._changed = threading.Condition()
-        self._open: dict[str, CallFuture[Any]] = {}
-        """By the key of the ask, until the function has ended."""
-        self._running: dict[str, Lease] = {}
-        self._is_shut = False
-        self._watcher = threading.Thread(
-            target=self._watch, name="yunikorn-actors-executor", daemon=True
-        )
-        self._watcher.start()
+        self._calls = calls
 
     def submit(  # type: ignore[override]
         self,
@@ -114,129 +272,27 @@ class LeasedExecutor(Executor):
         future raises what the function raises, what the ask raises (`AskRejected` and so on), or
         `LeaseLost` if its lease was lost before the function had returned.
         """
-        given = {"vcore": vcore, "memory": memory, **(resources or {})}
-        size = {**self._size, **{kind: it for kind, it in given.items() if it is not None}}
-        future: CallFuture[T] = CallFuture()
-        call = partial(fn, *args, **kwargs)
-        with self._changed:
-            if self._is_shut:
-                raise RuntimeError("cannot schedule new futures after shutdown: make another one")
-            key = f"call-{next(self._numbers)}"
-            self._open[key] = future
-        try:
-            ask = self.application.ask(key, resources=size, priority=priority, fits=self._fits)
-        except BaseException:
-            self._close(key)
-            raise
-        future.ask, future.withdraw = ask, partial(self._withdraw, key, ask)
-        ask.add_done_callback(partial(self._run, key, call, future))
-        return future
+        size = {"vcore": vcore, "memory": memory, **(resources or {})}
+        return self._calls.submit(called(fn, *args, **kwargs), size, priority)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more functions; with `cancel_futures` those that wait for room are withdrawn.
 
         The application is closed when the last function has ended; `wait` waits for that.
         """
-        with self._changed:
-            self._is_shut = True
-            left = list(self._open.values())
-            is_idle = not left
-        if is_idle:
-            self._end()
-        if cancel_futures:
-            for future in left:
-                future.cancel()
+        self._calls.shut(cancel_futures=cancel_futures)
         if wait:
-            with self._changed:
-                while self._open:
-                    self._changed.wait()
-            self._watcher.join()
-
-    # -- on threads of the front
-
-    def _withdraw(self, key: str, ask: Future[Lease]) -> None:
-        ask.cancel()
-        self._close(key)
-
-    def _run(
-        self, key: str, call: Callable[[], T], future: CallFuture[T], ask: Future[Lease]
-    ) -> None:
-        """Called on a thread of its own, which runs the function or waits for it."""
-        try:
-            lease = ask.result()
-        except CancelledError:
-            return
-        except Exception as error:  # noqa: BLE001 - whatever the ask raises is the function's end
-            future.end(error, raised=True)
-            self._close(key)
-            return
-        raised = False
-        result: Any = None
-        with lease:
-            if not future.begin():
-                return
-            with self._changed:
-                self._running[key] = lease
-            # What came before this was not noticed.
-            self._look(lease)
-            try:
-                result = self._workers.run(lease, call)
-            except BaseException as error:  # noqa: BLE001 - also sys.exit() of the function is its own
-                result, raised = error, True
-        was_ended = isinstance(result, BrokenExecutor) and lease.wanted_back.is_set()
-        if lease.lost or was_ended:
-            result, raised = _lost(lease), True
-        future.end(result, raised=raised)
-        self._close(key)
-
-    def _close(self, key: str) -> None:
-        with self._changed:
-            self._open.pop(key, None)
-            self._running.pop(key, None)
-            is_over = self._is_shut and not self._open
-            self._changed.notify_all()
-        if is_over:
-            self._end()
-
-    def _end(self) -> None:
-        self.application.close()
-        self._events.close()
-        self._workers.close()
-
-    # -- on the watcher's thread
-
-    def _watch(self) -> None:
-        # If the core fails, leases are lost first, and each is an event.
-        with suppress(CoreError):
-            while not self._has_seen_all():
-                for lease in list(self._running.values()):
-                    self._look(lease)
-
-    def _has_seen_all(self) -> bool:
-        """Look at the lease of each event; false where some were dropped."""
-        try:
-            for event in self._events:
-                if isinstance(event, WantedBack | LeaseOver):
-                    self._look(event.lease)
-        except ResponsesLost:
-            return False
-        return True
-
-    def _look(self, lease: Lease) -> None:
-        """End what runs under a lease that is wanted back or lost, as far as it can be ended."""
-        if lease.application != self.application.id or lease.state not in {"wanted back", "lost"}:
-            return
-        with self._changed:
-            future = self._open.get(lease.key)
-            is_running = self._running.get(lease.key) is lease
-        if future is None or not is_running:
-            return
-        self._workers.stop(lease)
-        if lease.lost:
-            future.end(_lost(lease), raised=True)
+            self._calls.over.result()
 
 
-def _lost(lease: Lease) -> LeaseLost:
+def called(fn: Callable[..., T], *args: Any, **kwargs: Any) -> Callable[[], T]:  # noqa: ANN401
+    """Return the call; refuse what is none before it waits for room."""
+    if not callable(fn):
+        raise InvalidRequest(f"submit: must be a function, not {type(fn).__name__}")
+    return partial(fn, *args, **kwargs)
+
+
+def _lost(lease: BaseLease) -> LeaseLost:
     return LeaseLost(
         f"the function had no room any more: {lease.key} of {lease.application} on "
         f"{lease.node_id}: {lease.reason}; submit it again"

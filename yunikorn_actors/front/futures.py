@@ -186,8 +186,8 @@ class CoreFuture(Future[T]):
                 raise self._still_waits(timeout) from None
             return super().exception()
 
-    def _still_waits(self, timeout: float | None) -> Exception:
-        raise NotImplementedError
+    def _still_waits(self, timeout: float | None) -> Exception:  # noqa: ARG002 - of a subclass
+        return TimeoutError()
 
 
 class FrontFuture(NoLease, CoreFuture[T]):

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -22,7 +21,7 @@ from yunikorn_actors.front.application import (
 from yunikorn_actors.front.arguments import Options, Queues, read_amounts, read_queues
 from yunikorn_actors.front.asks import AskStatus
 from yunikorn_actors.front.events import Connection, Event, Events, Kind
-from yunikorn_actors.front.executor import LeasedExecutor
+from yunikorn_actors.front.executor import LeasedCalls, LeasedExecutor, executor_name
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
 from yunikorn_actors.front.node import Named, Node
@@ -289,10 +288,8 @@ class Scheduler:
             for address in cluster.keys() - {*self.nodes}:
                 self.add_node(address, resources=cluster[address])
             fits = cluster.__contains__
-        app = self.application(
-            name or f"executor-{next(_EXECUTORS)}", queue=queue, user=user, stays=True
-        )
-        return LeasedExecutor(app, self.events("wanted_back", "lease_over"), places, size, fits)
+        app = self.application(executor_name(name), queue=queue, user=user, stays=True)
+        return LeasedExecutor(app, LeasedCalls(self._operations, app, places, size, fits))
 
     def _make(self) -> Made[Future[Lease], Lease]:
         promise: FuturePromise[Lease] = FuturePromise(*self._futures)
@@ -338,9 +335,6 @@ class Scheduler:
             si.UpdateConfigurationRequest(rm_id=self._options.rm_id, config=text)
         )
         self._operations.configured(text)
-
-
-_EXECUTORS: Final = count(1)
 
 
 class _ThreadCalls:
