@@ -52,6 +52,8 @@ class Queues:
 
     def __init__(self, theme: str, number: int) -> None:
         self.draw = Draw(0, number)
+        self._manners = Draw(1, number)
+        """By itself, so that what it draws changes nothing else."""
         self.theme = theme
         self.leaves: Leaves = []
         """Those of the last configuration."""
@@ -118,6 +120,20 @@ class Queues:
             properties["preemption.unit"] = draw.one_of(("allocation", "application"))
         if self.theme in {"preempt", CONTEST} or draw.once_in(3):
             properties["preemption.delay"] = draw.one_of(("1s", "5s", "20s"))
+        return properties | self._of_manners()
+
+    def _of_manners(self) -> dict[str, str]:
+        draw, properties = self._manners, dict[str, str]()
+        if self.theme not in {"preempt", CONTEST}:
+            return properties
+        if draw.once_in(3):
+            properties["preemption.budget"] = draw.one_of(
+                ("0/20s", "1/5s", "1/20s", "2/1m", "30%/10s", "50%/1m", "none")
+            )
+        if draw.once_in(5):
+            properties["preemption.cooldown"] = draw.one_of(("2s", "10s", "40s"))
+        if draw.once_in(5):
+            properties["preemption.grace"] = draw.one_of(("5s", "30s"))
         return properties
 
     def _bounds(self, most: int) -> dict[str, Any]:

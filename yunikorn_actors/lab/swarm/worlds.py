@@ -89,6 +89,9 @@ _PROPERTIES: Final = {
     "priority.offset": "priorities",
     "preemption.policy": "fences",
     "preemption.unit": "gangs",
+    "preemption.budget": "fences",
+    "preemption.cooldown": "fences",
+    "preemption.grace": "fences",
     "quota.preemption.delay": "quota-preemption",
     "reservation.max.nodes.percent": "reservations",
 }
