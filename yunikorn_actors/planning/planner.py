@@ -247,9 +247,11 @@ class Planner:
 
     def _without_refused(self, proposals: list[Proposal]) -> list[Proposal]:
         """Leave out what Context has refused on the same facts."""
+        refused = [it for it in proposals if self._refusals.was_refused(it)]
+        gangs = frozenset(it.gang for it in refused if isinstance(it, Preempt) and it.gang)
         kept: list[Proposal] = []
         for proposal in proposals:
-            if self._refusals.was_refused(proposal):
+            if proposal in refused or (isinstance(proposal, Preempt) and proposal.gang in gangs):
                 subject = self.desk.owner[proposal.proposal_id].subject_of(proposal.proposal_id)
                 self.reject(proposal.proposal_id)
                 self._refusals.set_aside(subject)

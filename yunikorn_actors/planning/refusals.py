@@ -21,7 +21,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.stages.stage import Subject
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.proposals import Proposal
+from yunikorn_actors.state.proposals import Preempt, Proposal
 
 RECORDS: frozenset[type] = frozenset(
     {
@@ -185,4 +185,6 @@ class Refusals:
 
 
 def _content(proposal: Proposal) -> Hashable:
+    if isinstance(proposal, Preempt):
+        return replace(proposal, proposal_id=0, gang=min(1, proposal.gang))
     return replace(proposal, proposal_id=0)

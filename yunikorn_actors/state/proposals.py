@@ -87,7 +87,7 @@ class AskRef(Struct, frozen=True, kw_only=True, gc=False):
     sequence: int
 
 
-class Preempt(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class Preempt(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True, gc=False):
     """Have all of these go, or none.
 
     For an ask of this sequence, which gets the node; or for nobody, to enforce the quota of a
@@ -100,6 +100,8 @@ class Preempt(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     victims: tuple[VictimRef, ...]
     sequence: int = 0
     node_id: str = ""
+    gang: int = 0
+    """Those of one plan with this number are for one gang, and stand or fall together."""
 
 
 class AdmitGang(Struct, frozen=True, kw_only=True, tag=True, gc=False):

@@ -24,6 +24,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     PLACEHOLDER_TIMER,
     placeholder_placed,
 )
+from yunikorn_actors.machines.context.preemption import preempt_together
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.messages.rm_events import AnnouncedRun
 from yunikorn_actors.state import facts as f
@@ -33,7 +34,7 @@ from yunikorn_actors.state.eligibility import check_application
 from yunikorn_actors.state.gates import GateKind, has_room
 from yunikorn_actors.state.limits import limits_on
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.proposals import Allocate, Proposal, Refusal
+from yunikorn_actors.state.proposals import Allocate, Preempt, Proposal, Refusal
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource, add, equals
@@ -47,10 +48,17 @@ def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Prop
     """Commit these in their order; yield those that were refused, with the reason."""
     start = 0
     while start < len(proposals):
+        first = proposals[start]
         # The last one alone is no run: so most plans gather nothing.
         if start == len(proposals) - 1:
-            yield from _alone(turn, proposals[start])
+            yield from _alone(turn, first)
             return
+        if type(first) is Preempt and first.gang:
+            gang = _gang_of(proposals, start, first.gang)
+            refusal = preempt_together(turn, gang)
+            yield from () if refusal is None else ((it, refusal) for it in gang)
+            start += len(gang)
+            continue
         run = _Run(turn.state)
         run.gather(islice(proposals, start, start + LONGEST))
         size = max(1, len(run.asks))
@@ -60,6 +68,16 @@ def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Prop
             for proposal in proposals[start : start + size]:
                 yield from _alone(turn, proposal)
         start += size
+
+
+def _gang_of(proposals: Sequence[Proposal], start: int, gang: int) -> list[Preempt]:
+    """Return those of a gang that come one right after the other."""
+    found: list[Preempt] = []
+    for proposal in islice(proposals, start, None):
+        if type(proposal) is not Preempt or proposal.gang != gang:
+            break
+        found.append(proposal)
+    return found
 
 
 def _alone(turn: Turn, proposal: Proposal) -> tuple[tuple[Proposal, Refusal], ...]:

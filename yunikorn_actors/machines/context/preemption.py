@@ -7,7 +7,7 @@ that node is promised to it, and what is promised on a node is there or on its w
 needs no victims of its own where those of others free more than enough.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.reservations import keep_for
@@ -15,11 +15,12 @@ from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.planning.preemption import quota
 from yunikorn_actors.planning.preemption import required_node as required
-from yunikorn_actors.planning.preemption.device_room import fits, freed, with_parts
+from yunikorn_actors.planning.preemption.device_room import fits, freed, keep, with_parts
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
+    Victim,
     earmarks_of,
     has_claim_for_all,
     has_only_to_wait,
@@ -46,7 +47,8 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected, staying
 from yunikorn_actors.state.proposals import Preempt, Refusal
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.values.resource import Resource, charge, fits_in
+from yunikorn_actors.values.devices import amount_of
+from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
 
 _MESSAGES = {
     PreemptionRule.GUARANTEE: "preempting allocations to free up resources to run ask: {key}",
@@ -57,16 +59,54 @@ _MESSAGES = {
 }
 
 
+class Before:
+    """What was checked before in one decision for a gang, and counts as if it had happened."""
+
+    def __init__(self, state: PartitionState, now_ns: int) -> None:
+        self.usage = ExpectedUsage()
+        self.manners = Manners(state, now_ns)
+        self.taken: dict[str, None] = {}
+        self.promised: dict[str, list[Resource]] = {}
+        """Room of each node."""
+        self.claimed: Resource = {}
+        """All of that room: it is of one application."""
+        self.repeats: dict[str, int] = {}
+        """Of each ask, by its key."""
+
+    def note(self, claimant: Claimant, proposal: Preempt, victims: Sequence[Victim]) -> None:
+        for victim in victims:
+            claimant.take(victim)
+            self.taken.update(dict.fromkeys(it.uuid for it in victim.allocations))
+        key, wanted = proposal.beneficiary.key, claimant.wanted
+        self.promised.setdefault(proposal.node_id, []).append(wanted)
+        charge(self.claimed, wanted)
+        self.repeats[key] = self.repeats.get(key, 0) + 1
+
+
 def check_preempt(
-    state: PartitionState, proposal: Preempt, now_ns: int, settings: Settings
+    state: PartitionState,
+    proposal: Preempt,
+    now_ns: int,
+    settings: Settings,
+    before: Before | None = None,
 ) -> Refusal | None:
     """Say why these may not be preempted."""
     if state.suspended:
         return Refusal.RM_PAUSED
+    before = before or Before(state, now_ns)
     victims = _victims(state, proposal)
-    if victims is None:
+    if victims is None or any(it.uuid in before.taken for it in victims):
         return Refusal.VICTIM_GONE
-    return _CHECKS[proposal.beneficiary.rule](state, proposal, victims, now_ns, settings)
+    return _CHECKS[proposal.beneficiary.rule](state, proposal, victims, now_ns, settings, before)
+
+
+def check_together(
+    state: PartitionState, proposals: Sequence[Preempt], now_ns: int, settings: Settings
+) -> Refusal | None:
+    """Say why these may not be preempted for a gang, each after those before it."""
+    before = Before(state, now_ns)
+    checks = (check_preempt(state, it, now_ns, settings, before) for it in proposals)
+    return next(filter(None, checks), None)
 
 
 def _victims(state: PartitionState, proposal: Preempt) -> tuple[Allocation, ...] | None:
@@ -90,12 +130,15 @@ def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask]
     return (app, ask) if beneficiary.queue == app.queue.path else None
 
 
-def _check_eligible(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
+def _check_eligible(
+    state: PartitionState, app: Application, ask: Ask, before: Before
+) -> Refusal | None:
     """No victims for an ask that something else than room would hold back afterwards.
 
     Its user may have no room left when all earmarks are used.
     """
-    resource = ask.spec.resource
+    resource = dict(ask.spec.resource)
+    charge(resource, before.claimed)
     refusal = check_application(state, app, ask) or check_limits(app, resource)
     if refusal is None and is_limited_by_promises(state, app, resource):
         return Refusal.USER_LIMIT
@@ -108,13 +151,16 @@ def _check_guarantee(
     victims: tuple[Allocation, ...],
     now_ns: int,
     settings: Settings,
+    before: Before,
 ) -> Refusal | None:
     found = _ask_of(state, proposal)
-    if found is None or earmarks_of(state, found[1]) >= found[1].remaining:
+    if found is None:
         return Refusal.ASK_GONE
     app, ask = found
     spec = ask.spec
-    refusal = _check_eligible(state, app, ask)
+    if earmarks_of(state, ask) + before.repeats.get(spec.key, 0) >= ask.remaining:
+        return Refusal.ASK_GONE
+    refusal = _check_eligible(state, app, ask, before)
     node = state.nodes.get(proposal.node_id)
     if refusal is not None or node is None:
         return refusal or Refusal.NODE_GONE
@@ -125,11 +171,15 @@ def _check_guarantee(
     allowed = spec.allow_preempt_other and not spec.required_node
     if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
-    claimant = Claimant(state, ExpectedUsage(), Manners(state, now_ns), app.queue, spec)
-    refusal = _check_victims(state, claimant, victims)
+    claimant = Claimant(state, before.usage, before.manners, app.queue, spec)
+    chosen = victims_of(state, victims)
+    refusal = _check_victims(state, claimant, victims, chosen)
     if victims and _claims_a_part(state, app, spec):
         refusal = Refusal.PREEMPTION_REFUSED
-    return refusal or _check_room(node, spec, victims)
+    refusal = refusal or _check_room(node, spec, victims, before)
+    if refusal is None:
+        before.note(claimant, proposal, chosen)
+    return refusal
 
 
 def _claims_a_part(state: PartitionState, app: Application, spec: AskSpec) -> bool:
@@ -139,19 +189,25 @@ def _claims_a_part(state: PartitionState, app: Application, spec: AskSpec) -> bo
     return not has_claim_for_all(app, expected(app.queue), to_claim_of(state, app))
 
 
-def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> Refusal | None:
+def _check_room(
+    node: Node, spec: AskSpec, victims: tuple[Allocation, ...], before: Before
+) -> Refusal | None:
     """The room must be there or come, beside what is promised; without victims it must be to come.
 
     Nobody who waits for room there is displaced without need.
     """
     free = with_parts(node.available, node.parts)
-    room = room_on(node, free)
+    room = room_on(node, free, before.taken)
+    promised = before.promised.get(node.id, ())
+    for wanted in promised:
+        discharge(room, wanted)
+        keep(room, amount_of(wanted))
     for item in victims:
         if item.node_id == node.id:
             charge(room, freed(item))
     if not fits(spec.resource, room):
         return Refusal.NODE_FULL
-    if victims:
+    if victims or promised:
         return None
     if has_only_to_wait(node, free, spec.resource):
         return Refusal.PREEMPTION_REFUSED
@@ -159,11 +215,13 @@ def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> R
 
 
 def _check_victims(
-    state: PartitionState, claimant: Claimant, victims: tuple[Allocation, ...]
+    state: PartitionState,
+    claimant: Claimant,
+    victims: tuple[Allocation, ...],
+    chosen: Sequence[Victim],
 ) -> Refusal | None:
     if not _go_as_one(state, victims, goes_as_one):
         return Refusal.PREEMPTION_REFUSED
-    chosen = victims_of(state, victims)
     if claimant.may_have(chosen, quotas=True):
         return None
     return Refusal.QUEUE_LIMIT if claimant.may_have(chosen) else Refusal.PREEMPTION_REFUSED
@@ -186,11 +244,12 @@ def _check_required(
     victims: tuple[Allocation, ...],
     _now_ns: int,
     _settings: Settings,
+    before: Before,
 ) -> Refusal | None:
     found = _ask_of(state, proposal)
     if found is None:
         return Refusal.ASK_GONE
-    refusal = _check_eligible(state, *found)
+    refusal = _check_eligible(state, *found, before)
     if refusal is not None:
         return refusal
     spec = found[1].spec
@@ -231,6 +290,7 @@ def _check_quota(
     victims: tuple[Allocation, ...],
     now_ns: int,
     _settings: Settings,
+    _before: Before,
 ) -> Refusal | None:
     queue = state.queues.get(proposal.beneficiary.queue)
     enabled = state.config is not None and state.config.quota_preemption_enabled
@@ -252,7 +312,9 @@ def _check_quota(
     return None if fits_in(total, plan) else Refusal.PREEMPTION_REFUSED
 
 
-_Check = Callable[[PartitionState, Preempt, tuple[Allocation, ...], int, Settings], Refusal | None]
+_Check = Callable[
+    [PartitionState, Preempt, tuple[Allocation, ...], int, Settings, Before], Refusal | None
+]
 _CHECKS: dict[PreemptionRule, _Check] = {
     PreemptionRule.GUARANTEE: _check_guarantee,
     PreemptionRule.REQUIRED_NODE: _check_required,
@@ -266,12 +328,24 @@ _CHECKS: dict[PreemptionRule, _Check] = {
 def preempt(turn: Turn, proposal: Preempt) -> Refusal | None:
     state = turn.state
     refusal = check_preempt(state, proposal, turn.now_ns, turn.settings)
-    if refusal is not None:
-        return refusal
-    beneficiary = proposal.beneficiary
+    if refusal is None:
+        _carry_out(turn, proposal)
+    return refusal
+
+
+def preempt_together(turn: Turn, proposals: Sequence[Preempt]) -> Refusal | None:
+    """Carry out all that was decided for a gang, or nothing of it (G31)."""
+    refusal = check_together(turn.state, proposals, turn.now_ns, turn.settings)
+    for proposal in proposals if refusal is None else ():
+        _carry_out(turn, proposal)
+    return refusal
+
+
+def _carry_out(turn: Turn, proposal: Preempt) -> None:
+    state, beneficiary = turn.state, proposal.beneficiary
     if beneficiary.rule is PreemptionRule.REQUIRED_NODE and not proposal.victims:
         _tell_hopeless(turn, proposal)
-        return None
+        return
     enforced = beneficiary.rule is PreemptionRule.QUOTA
     # The decision before the marks: it resolves the proposal, and the marks then change what the
     # planner no longer counts as on its way.
@@ -291,7 +365,6 @@ def preempt(turn: Turn, proposal: Preempt) -> Refusal | None:
     if beneficiary.rule is PreemptionRule.GUARANTEE:
         app = state.applications[beneficiary.application_id]
         keep_for(turn, app, app.asks[beneficiary.key], state.nodes[proposal.node_id])
-    return None
 
 
 def _tell_hopeless(turn: Turn, proposal: Preempt) -> None:

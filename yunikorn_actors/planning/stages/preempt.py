@@ -189,7 +189,9 @@ class Preemptor:
         victims: tuple[Allocation, ...],
         ask: AskView | None = None,
         node: NodeView | None = None,
+        gang: int | None = 0,
     ) -> Preempt:
+        """Put a decision in flight; a gang of None begins with this one."""
         spec = None if ask is None else ask.ask.spec
         beneficiary = Beneficiary(
             rule=rule,
@@ -213,6 +215,7 @@ class Preemptor:
             victims=refs,
             sequence=0 if ask is None else ask.ask.sequence,
             node_id="" if node is None else node.id,
+            gang=proposal_id if gang is None else gang,
         )
 
     # -- asks that can run on one node alone
@@ -423,21 +426,27 @@ class Preemptor:
         if found is None:
             self._give_up(asks, now_ns, scene.manners.again_ns)
             return
-        if len(found) > self._left < self._room:
+        to_claim = [(ask, it) for ask, it in found if not it.has_only_to_wait]
+        if len(to_claim) > self._left < self._room:
             # They would not all be handed out together: in the next plan, before others.
             self._attempts = ATTEMPTS_MAX
             return
-        for ask, solution in found:
-            if solution.has_only_to_wait:
-                self.agenda.block(app.leaf, now_ns)
-                continue
-            yield self._propose(
+        # A gang that is larger than the bound is handed out by itself, beyond it.
+        self._left = max(self._left, len(to_claim))
+        if len(to_claim) < len(found):
+            self.agenda.block(app.leaf, now_ns)
+        gang = 0 if len(to_claim) < 2 else None  # noqa: PLR2004 - nothing stands with it
+        for ask, solution in to_claim:
+            proposal = self._propose(
                 PreemptionRule.GUARANTEE,
                 app.leaf.queue.path,
                 solution.victims,
                 ask,
                 self._model.nodes.views[solution.node_id],
+                gang,
             )
+            gang = proposal.gang
+            yield proposal
         # What was found was found apart, so that nothing had to be undone.
         searches.begin_anew(self._scene(now_ns))
 

@@ -1,0 +1,127 @@
+"""A gang that claims room has all of its victims, or none, whatever became true meanwhile."""
+
+from collections.abc import Callable
+
+import pytest
+import ranges
+from committing import Driver
+from written import Written
+
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.proposals import Preempt, Refusal
+
+RICH, POOR = "root.rich", "root.poor"
+DELAY_NS = 1_000_000_000
+SECOND_NS = 1_000_000_000
+
+
+def contest(size: int = 4) -> Written:
+    """Single work fills two nodes, and a gang is guaranteed as much as it asks for."""
+    made = Written(RICH, POOR)
+    text = "partitions: [{name: default, queues: [{name: root}]}]"
+    made.record(f.PartitionConfigured(config=parse_config(text).partitions[0]))
+    made.reconfigure(POOR, guaranteed={"vcore": size})
+    made.node("n1", vcore=size)
+    made.node("n2", vcore=size)
+    made.add("plain", queue=RICH)
+    for number in range(2 * size):
+        made.recover(f"p-{number}", f"n{number % 2 + 1}", "plain", vcore=1)
+    made.add("gang", queue=POOR, placeholder_ask={"vcore": size}, gang_style="Hard")
+    made.ask(
+        "hold", "gang", vcore=1, repeats=size, placeholder=True, task_group="g",
+        allow_preempt_other=True,
+    )  # fmt: skip
+    made.admit("gang")
+    return made
+
+
+def driver_of(made: Written) -> Driver:
+    settings = Settings(preemption_delay_ns=DELAY_NS)
+    return Driver(made, later_ns=3 * DELAY_NS, settings=settings)
+
+
+def claims(made: Written) -> list[Preempt]:
+    made.planner.preemptor.agenda._delay_ns = DELAY_NS
+    found = made.planner.plan(1_000, made.now_ns + 2 * DELAY_NS)
+    return [it for it in found if isinstance(it, Preempt)]
+
+
+def uuid_of_victim(proposals: list[Preempt]) -> str:
+    return proposals[-1].victims[0].uuid
+
+
+def release_a_victim(made: Written, proposals: list[Preempt]) -> None:
+    made.release(uuid_of_victim(proposals), "plain")
+
+
+def ask_a_victim_back(made: Written, proposals: list[Preempt]) -> None:
+    made.ask_back(uuid_of_victim(proposals), "plain")
+
+
+def drain_a_node(made: Written, proposals: list[Preempt]) -> None:
+    made.schedule(proposals[-1].node_id, drained=True)
+
+
+def lower_the_guarantee(made: Written, proposals: list[Preempt]) -> None:
+    made.reconfigure(POOR, guaranteed={"vcore": len(proposals) - 1})
+
+
+def give_the_others_a_guarantee(made: Written, proposals: list[Preempt]) -> None:
+    made.reconfigure(RICH, guaranteed={"vcore": len(proposals) + 1})
+
+
+def give_the_others_a_budget(made: Written, proposals: list[Preempt]) -> None:
+    made.reconfigure(RICH, properties={"preemption.budget": f"{len(proposals) - 1}/10m"})
+
+
+def test_the_claim_of_a_gang_is_one() -> None:
+    made = contest()
+    proposals = claims(made)
+    assert 4 == len(proposals)
+    assert {proposals[0].proposal_id} == {it.gang for it in proposals}
+    facts, refused = driver_of(made).commit_all(list(proposals))
+    assert [] == refused
+    assert 4 == sum(isinstance(fact, f.VictimMarked) for fact in facts)
+    assert 4 == sum(
+        kept.repeats for it in made.state.nodes.values() for kept in it.reservations.values()
+    )
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "reason"),
+    [
+        (release_a_victim, Refusal.VICTIM_GONE),
+        (ask_a_victim_back, Refusal.VICTIM_GONE),
+        (drain_a_node, Refusal.NODE_DRAINING),
+        (lower_the_guarantee, Refusal.PREEMPTION_REFUSED),
+        (give_the_others_a_guarantee, Refusal.PREEMPTION_REFUSED),
+        (give_the_others_a_budget, Refusal.PREEMPTION_REFUSED),
+    ],
+)
+def test_what_is_refused_for_one_is_refused_for_all(
+    meanwhile: Callable[[Written, list[Preempt]], None], reason: Refusal
+) -> None:
+    made = contest()
+    proposals = claims(made)
+    meanwhile(made, proposals)
+    facts, refused = driver_of(made).commit_all(list(proposals))
+    assert [(it.proposal_id, reason) for it in proposals] == refused
+    assert not any(isinstance(fact, f.PreemptionDecided | f.VictimMarked) for fact in facts)
+
+
+def test_a_gang_is_handed_out_whole_beyond_the_bound_of_a_plan() -> None:
+    made = contest(6)
+    made.planner.preemptor.agenda._delay_ns = DELAY_NS
+    found = made.planner.plan(4, made.now_ns + 2 * DELAY_NS)
+    assert 6 == len(found)
+    assert 1 == len({it.gang for it in found if isinstance(it, Preempt)})
+    assert [] == driver_of(made).commit_all(found)[1]
+
+
+@ranges.seeds(20, usual=3)
+def test_nothing_is_refused_that_was_found_on_the_same_facts(seeds: range) -> None:
+    for seed in seeds:
+        made = contest(seed % 5 + 2)
+        assert [] == driver_of(made).commit_all(list(claims(made)))[1]
