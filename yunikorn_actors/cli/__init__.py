@@ -28,6 +28,7 @@ COMMANDS = {
     "trace": "look into a recorded run, or run it again",
     "lab": "find, shrink and replay races",
     "workload": "play the log of a cluster through the scheduler, in virtual time",
+    "simulate": "say what would happen if something were changed, before it is",
     "demo": "watch the core schedule a small cluster",
     "config": "check a configuration file, show that of a service or load another",
     "health": "judge a state dump",

@@ -164,6 +164,13 @@ class Resolvers:
         if group is not None:
             self._forget_if_empty(group)
 
+    def remember(self, rm_id: str, user: str, groups: tuple[str, ...]) -> None:
+        """Know the groups of a user from a request that was made before."""
+        if groups:
+            self.users_of(rm_id).resolve(
+                si.UserGroupInformation(user=user, groups=groups), forced=True
+            )
+
     def users_of(self, rm_id: str) -> UserGroups:
         name = self._brought.get(self._members.get(rm_id, ""), self._admin)
         users = self._users.get(name)

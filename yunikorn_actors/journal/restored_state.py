@@ -129,6 +129,8 @@ class Truth:
         self.states: dict[tuple[str, int], PartitionState] = {}
         """By full name and epoch."""
         self.publisher = EventPublisher(settings=Settings())
+        self.at_ns = 0
+        """When the last entry was made that was taken."""
 
     def begin_with(self, told: CoreRestored) -> None:
         self.registered = told.registered
@@ -142,6 +144,7 @@ class Truth:
 
     def take(self, entry: StoredEntry) -> None:
         """Do again what one handler did, and compare, where its Context noted what it had."""
+        self.at_ns = max(self.at_ns, entry.at_ns)
         try:
             issued = [_decoders[name].decode(data) for name, data in entry.issued]
             self.registered = entry.registered or self.registered

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.messages.base import Message
@@ -45,6 +45,14 @@ class EventsRestored(Message, frozen=True, kw_only=True):
     """How far each partition is."""
 
 
+class LastNumbers(Struct, frozen=True, array_like=True):
+    """The last numbers that were given in a partition, to what may have ended."""
+
+    serial: int = 0
+    sequence: int = 0
+    timer: int = 0
+
+
 class CoreRestored(Message, frozen=True, kw_only=True):
     """Go on with this truth. It comes before anything else, to a Context that knows nothing."""
 
@@ -56,6 +64,8 @@ class CoreRestored(Message, frozen=True, kw_only=True):
     """A copy of a core that runs: its resource managers have reported all that there is."""
     issued_uuids: int = 0
     """How many UUIDs that core had issued, so that a copy with its instance goes on behind them."""
+    last_numbers: dict[str, LastNumbers] = field(default_factory=dict)
+    """Of each partition, by full name."""
 
 
 class ReturnDue(Message, frozen=True, kw_only=True):

@@ -142,3 +142,11 @@ _STEPS: Final[dict[str, Reader[w.Step]]] = {
 }
 
 read_steps: Final = _steps(_STEPS)
+
+_NO_CHANGES: Final = ("register", "confirm", "lose_rm", "unregister", "raw", "predicate")
+read_changes: Final = _steps({
+    **{name: read for name, read in _REQUESTS.items() if name not in _NO_CHANGES},
+    "reconfigure": record(w.Reconfigure),
+    "advance": _STEPS["advance"],
+})  # fmt: skip
+"""The steps that may change a simulation."""

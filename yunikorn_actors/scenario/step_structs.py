@@ -212,6 +212,18 @@ class Config(ManagerStep, frozen=True, kw_only=True):
     expect_error: OptionalText = None
 
 
+class Reconfigure(PartitionStep, frozen=True, kw_only=True):
+    """Of a simulation alone: one queue of the configuration in force, or a limit in it."""
+
+    queue: Text
+    max: OptionalAmounts = None
+    max_applications: OptionalWhole = None
+    guaranteed: OptionalAmounts = None
+    properties: TextMap = field(default_factory=dict)
+    user: Text = ""
+    group: Text = ""
+
+
 class LoseRm(NamedStep, frozen=True, kw_only=True):
     pass
 

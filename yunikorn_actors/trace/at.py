@@ -41,7 +41,7 @@ def states_at(
     for delivery, _ in again.follow():
         for number, moment in enumerate(moments):
             if found[number] is None and moment.is_reached(trace, delivery):
-                found[number] = _state(_copied(again.rerun), delivery.at_ns)
+                found[number] = _state(copied(again.rerun), delivery.at_ns)
         if None not in found:
             break
     return found
@@ -61,7 +61,7 @@ def _is_passed(moment: Moment, trace: TraceReader, checkpoint: Checkpoint) -> bo
     return moment.record is None or checkpoint.record >= moment.record
 
 
-def _copied(rerun: Rerun) -> Rerun:
+def copied(rerun: Rerun) -> Rerun:
     """Return one that may be settled: more may come to what is being handled as one here."""
     copied: Rerun = unpacked(packed(rerun))
     copied.settle()

@@ -14,7 +14,13 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Message
-from yunikorn_actors.messages.restart import CoreRestored, EventsRestored, KnownManager, Registered
+from yunikorn_actors.messages.restart import (
+    CoreRestored,
+    EventsRestored,
+    KnownManager,
+    LastNumbers,
+    Registered,
+)
 from yunikorn_actors.messages.scheduling import FactsMissed
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.si import RegisterResourceManagerRequest, ResourceManagerCallback
@@ -33,6 +39,7 @@ class CoreState(Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     instance: str = "simulated"
     issued_uuids: int = 0
+    last_numbers: dict[str, LastNumbers] = {}
     lacks: tuple[str, ...] = ()
     """What the source does not say, and what is assumed instead; a line each."""
 
@@ -56,6 +63,7 @@ def state_of(simulator: Simulator) -> CoreState:
         settings=topology.settings,
         instance=topology.instance,
         issued_uuids=context.issued_uuids,
+        last_numbers={name: it.last_numbers for name, it in context.partitions.items()},
     )
 
 
@@ -76,6 +84,8 @@ class Copy(Simulator):
         )  # fmt: skip
         super().__init__(built, accounts=groups)
         self.now_ns = state.at_ns
+        if state.registered.admin is not None:
+            self._resolvers.bring_admin(state.registered.admin)
         self._post(CONTEXT, _restored(state), "copy")
         self.settle()
 
@@ -91,6 +101,9 @@ class Copy(Simulator):
             extra_config=registration.extra_config,
         )
         self.register_with(request, callback, brought.get(registration.policy_group))
+        for name in known.epochs:
+            for app in self._context.partitions[name].state.applications.values():
+                self._resolvers.remember(registration.rm_id, app.spec.user, app.spec.groups)
 
     @property
     def _context(self) -> Context:
@@ -115,4 +128,5 @@ def _restored(state: CoreState) -> CoreRestored:
         events=EventsRestored(next_id=0, facts=(), known=known),
         is_reported=True,
         issued_uuids=state.issued_uuids,
+        last_numbers=state.last_numbers,
     )

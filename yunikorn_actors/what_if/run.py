@@ -107,6 +107,8 @@ class Run:
         self._waits: dict[tuple[str, str], Wait] = {}
         self._waits_over: list[Wait] = []
         self._waiting: list[Waiting] = []
+        self._given_back: set[str] = set()
+        """UUIDs of what ended by itself: the core repeats that."""
         self.counts: Counter[str] = Counter()
         """How often something was assumed."""
 
@@ -180,6 +182,7 @@ class Run:
             _, _, name, allocation = heapq.heappop(self._ends)
             if self._is_alive(name, allocation):
                 self._latest_ns = now_ns
+                self._given_back.add(allocation.uuid)
                 self._release(name, allocation, _T.STOPPED_BY_RM)
         self._make_changes()
         simulator.settle()
@@ -223,6 +226,8 @@ class Run:
         return None
 
     def _released(self, name: str, ended: si.AllocationRelease) -> None:
+        if ended.uuid in self._given_back:
+            return
         found = self._find(name, ended.application_id, ended.uuid)
         node = "" if found is None else found.node_id
         whom = "" if found is None or found.beneficiary is None else _named(found)
@@ -245,31 +250,32 @@ class Run:
         )
 
     def _started(self, name: str, new: si.Allocation) -> None:
+        """Note a start, and of what has not been released meanwhile when it ends."""
         allocation = self._find(name, new.application_id, new.uuid)
-        if allocation is None:
-            return
-        app = self._state(name).applications[new.application_id]
-        runtime_ns = runtime_of(app, allocation.spec)
+        app = self._state(name).applications.get(new.application_id)
         ends_ns = None
-        if not new.placeholder and runtime_ns != NEVER_NS:
-            ends_ns = self._simulator.now_ns + runtime_ns
-            self._end_later(ends_ns, name, allocation)
-        elif not new.placeholder:
-            self.counts["undeclared"] += 1
+        if allocation is not None and app is not None and not new.placeholder:
+            runtime_ns = runtime_of(app, allocation.spec)
+            if runtime_ns == NEVER_NS:
+                self.counts["undeclared"] += 1
+            else:
+                ends_ns = self._simulator.now_ns + runtime_ns
+                self._end_later(ends_ns, name, allocation)
+        size = new.resource_per_alloc
         self._placed.append(
             Placed(
-                application=app.id,
+                application=new.application_id,
                 key=new.allocation_key,
-                queue=app.queue.path,
+                queue="" if app is None else app.queue.path,
                 node=new.node_id,
                 at_s=self._seconds,
                 ends_s=None if ends_ns is None else (ends_ns - self._begin_ns) / SECOND,
                 is_placeholder=new.placeholder,
-                resources=dict(allocation.resource),
+                resources={} if size is None else size.amounts(),
                 uuid=new.uuid,
             )
         )
-        if new.placeholder and not app.waiting_placeholders:
+        if new.placeholder and app is not None and not app.waiting_placeholders:
             self._ask_for_members(name, app)
 
     def _ask_for_members(self, name: str, app: Application) -> None:
@@ -389,11 +395,21 @@ class Run:
 
 
 def digest_of(simulator: Simulator) -> str:
-    """Return a digest of the truth, but for how many facts have led there."""
+    """Return a digest of the truth, but for how many facts have led there.
+
+    What was found of what waits (`told`, `shortage`, `crowd`) is left out: it is a report of what
+    the planner has looked at so far, by which nothing is decided.
+    """
     context = simulator.machines[CONTEXT]
     assert isinstance(context, Context)
-    states = {name: snapshot(it.state) for name, it in context.partitions.items()}
-    return state_digest({name: {**state, "revision": 0} for name, state in sorted(states.items())})
+    states = {name: snapshot(it.state) for name, it in sorted(context.partitions.items())}
+    for state in states.values():
+        state["revision"] = 0
+        for app in state["applications"].values():
+            del app["crowd"]
+            for ask in app["asks"]:
+                del ask["told"], ask["shortage"]
+    return state_digest(states)
 
 
 def _question(

@@ -414,9 +414,14 @@ def _arm_timer(turn: Turn, app: Application, kind: str, delay_ns: int) -> None:
 
 def set_timers_again(turn: Turn) -> None:
     """The core was restarted: what is armed in the truth is armed nowhere else."""
-    for app in turn.state.applications.values():
-        for kind, timer in app.timers.items():
-            _set_timer(turn, app, kind, timer.generation, timer.due_ns)
+    timers = [
+        (timer.generation, app, kind, timer.due_ns)
+        for app in turn.state.applications.values()
+        for kind, timer in app.timers.items()
+    ]
+    # As they were armed: those that are due together fire in that order.
+    for generation, app, kind, due_ns in sorted(timers, key=lambda it: it[0]):
+        _set_timer(turn, app, kind, generation, due_ns)
     for serial, ended in turn.state.finished.items():
         _set_history_timer(turn, serial, ended.state_log.entries[-1].at_ns)
     for queue in tuple(turn.state.queues.values()):

@@ -14,6 +14,7 @@ from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import CONTEXT, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.messages.restart import LastNumbers
 from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.messages.scheduling import ReportPolicyFailed, TokenPassed, TokenRevoked
 from yunikorn_actors.planning.planner import Planner
@@ -124,16 +125,20 @@ class PartitionContext:
             )
             self.planner = self.loop.planner
 
-    def restore(self, image: dict[str, Any]) -> None:
+    @property
+    def last_numbers(self) -> LastNumbers:
+        return LastNumbers(self.last_serial, self.last_sequence, self.last_timer)
+
+    def restore(self, image: dict[str, Any], last: LastNumbers) -> None:
         """Begin with what is true already; the counters go on behind all that has a number."""
         restore(self.state, image)
         state = self.state
         apps = state.applications.values()
-        self.last_serial = max([*state.finished, *(app.serial for app in apps)], default=0)
+        self.last_serial = max([last.serial, *state.finished, *(app.serial for app in apps)])
         asks = (ask.sequence for app in apps for ask in app.asks.values())
-        self.last_sequence = max(asks, default=0)
+        self.last_sequence = max([last.sequence, *asks])
         timers = (timer.generation for app in apps for timer in app.timers.values())
-        self.last_timer = max(timers, default=0)
+        self.last_timer = max([last.timer, *timers])
         if self.planner is not None:
             self.planner.adopt()
 

@@ -50,7 +50,7 @@ from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
 from yunikorn_actors.messages.followers import HistoryRequested, ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.queries import CountsFound, Declined, ExplainRequested, Explanation
-from yunikorn_actors.messages.restart import CoreRestored, Registered, ReturnDue
+from yunikorn_actors.messages.restart import CoreRestored, LastNumbers, Registered, ReturnDue
 from yunikorn_actors.messages.rm_events import (
     Capabilities,
     EventsConfigured,
@@ -377,7 +377,7 @@ class Partitions:
             for name, epoch in known.epochs.items():
                 partition = self._made(manager, name, epoch)
                 image = message.images[name]
-                partition.restore(image)
+                partition.restore(image, message.last_numbers.get(name, LastNumbers()))
                 for address, life in partition.lives().items():
                     snapshot = _snapshot(partition, image)
                     effects.extend([_started(address, life), Send(to=address, message=snapshot)])

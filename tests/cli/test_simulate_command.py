@@ -1,0 +1,63 @@
+"""`simulate`: from a dump and steps to what would happen, and exit statuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.what_if.test_simulate import busy
+from yunikorn_actors.cli import main
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> str:
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps(busy("proposing").state_dump()))
+    return str(file)
+
+
+ASK = "ask: {app: app, key: z, resource: {vcore: 1000}, tags: {yunikorn-actors/runtime: '60'}}"
+QUOTA = "reconfigure: {queue: root.a, max: {vcore: 8000}}"
+LIMIT = "reconfigure: {queue: root.a, user: ann, max: {vcore: 8000}}"
+
+
+def test_what_starts_and_what_waits(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--dump", dump, "-c", ASK]) == 1
+    out = capsys.readouterr().out
+    assert "app/z from the beginning to the end: queue root.a has no room for it" in out
+    assert main(["simulate", "--dump", dump, "-c", QUOTA, "-c", LIMIT, "-c", ASK]) == 0
+    out = capsys.readouterr().out
+    assert "app/z on n1 at once, ends after 1 min (vcore 1)" in out
+    assert main(["simulate", "--dump", dump, "--json", "-c", QUOTA, "-c", LIMIT, "-c", ASK]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [it["key"] for it in answer["course"]["placed"]] == ["z"]
+
+
+def test_a_file_with_times_and_a_configuration(
+    dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "changes.yaml"
+    file.write_text(f"- {QUOTA}\n- {LIMIT}\n- advance: 10s\n- {ASK}\n")
+    assert main(["simulate", str(file), "--dump", dump]) == 0
+    assert "app/z on n1 after 10 s" in capsys.readouterr().out
+    config = tmp_path / "queues.yaml"
+    config.write_text("partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]\n")
+    assert main(["simulate", "--config", str(config), "--dump", dump]) == 0
+
+
+def test_the_least_change(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--dump", dump, "--least", "-c", ASK]) == 0
+    assert "raise: raise vcore in root.a from 4000 to 5000 and vcore of ann" in (
+        capsys.readouterr().out
+    )
+
+
+def test_what_cannot_be_understood(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--dump", dump, "-c", "drain: n1"]) == 2
+    assert "--change:1: step 1: unknown step 'drain'; allowed: add_app" in capsys.readouterr().err
+    assert main(["simulate", "--dump", f"{dump}.not", "-c", ASK]) == 2
+    assert "No such file or directory" in capsys.readouterr().err
+    assert main(["simulate", "--trace", dump, "-c", ASK]) == 2
+    assert "--trace: name the moment with --at" in capsys.readouterr().err
+    assert main(["simulate", "--dump", dump, "--least", "-c", "drain_node: n1"]) == 2
+    assert "least change: name an ask that is to start" in capsys.readouterr().err

@@ -1,0 +1,204 @@
+"""Simulate, then do it: what was simulated from a drawn state is what then happens.
+
+    python -m tests.simulated --runs 1000 --seed 1
+
+A world of the laboratory is played for a while. Then its state is copied and what comes next is
+simulated from the copy; then the very core does it, in the same virtual time. Both have to place,
+end and refuse the same, at the same times and on the same nodes, and end in the same state.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.case import Case
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.swarm.drawn import drawn
+from yunikorn_actors.lab.swarm.world_parts import Wanted
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.settings import SECOND
+from yunikorn_actors.machines.topology import TOPOLOGIES, Topology
+from yunikorn_actors.messages.base import CONTEXT, manager_of
+from yunikorn_actors.scenario import step_structs as w
+from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
+from yunikorn_actors.scenario.steps import request_of
+from yunikorn_actors.values.tags import TAG_RUNTIME
+from yunikorn_actors.what_if import Answer, Change, CoreState, Course, simulate
+from yunikorn_actors.what_if.core_state import state_of
+from yunikorn_actors.what_if.run import Manager, Run
+
+UNLIKE = ("predicates", "back-off")
+"""What is assumed, and not known: a resource manager of these worlds refuses nodes, and the
+simulated one does not; and who rests is in no state."""
+UNTIL_S = 120.0
+PARTS_OF_COURSE = ("placed", "ended", "refused", "until_s", "digest")
+
+
+class Driver:
+    """The core as the stage of a scenario sees it."""
+
+    def __init__(self, case: Case) -> None:
+        topology = Topology(
+            case.topology, settings=case.scenario.settings, instance="t", schedulers=case.schedulers
+        )
+        self.core = Simulator(topology)
+        self.settle = self.core.settle
+        self.advance = self.core.advance
+
+
+@dataclass(frozen=True)
+class World:
+    """A state that was drawn, and what comes next."""
+
+    simulator: Simulator
+    changes: tuple[Change, ...]
+
+    def simulated(self, state: CoreState) -> Answer:
+        return simulate(state, *self.changes, until=UNTIL_S, compare=False)
+
+    def done(self) -> Course:
+        """Do it: with the very core."""
+        run = Run(self.simulator, sorted(self.changes, key=lambda it: it.after_s), watched=())
+        context = self.simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        known = {it.registration.rm_id: it.registration for it in context.registered.managers}
+        for address in tuple(self.simulator.callbacks):
+            rm_id = manager_of(address)
+            manager = Manager(rm_id, known[rm_id].capabilities, run)
+            self.simulator.callbacks[address] = manager
+        return run.go(self.simulator.now_ns + round(UNTIL_S * SECOND))
+
+
+def world(seed: int, number: int, topology: str) -> World | None:
+    """Draw a world, play a part of it, and return it with the steps that come next."""
+    case = drawn(seed, number, Wanted(without=UNLIKE)).case.on(topology)  # type: ignore[arg-type]
+    draw = Draw(seed, number)
+    driver = Driver(case)
+    stage = Stage(case.scenario, driver, None)
+    steps = [replace(it.written, step=_with_runtime(it.step, draw)) for it in case.steps]
+    cut = draw.whole(1, max(1, len(steps) - 1))
+    for step in steps[:cut]:
+        stage.act(step)
+        driver.core.settle()
+        driver.core.callback_errors.clear()
+    context = driver.core.machines[CONTEXT]
+    assert isinstance(context, Context)
+    if not context.partitions:
+        return None
+    return World(driver.core, tuple(_changes(steps[cut:], draw, driver.core)))
+
+
+def _with_runtime(step: w.Step, draw: Draw) -> w.Step:
+    if isinstance(step, w.AddAsk) and draw.chance(0.7):
+        return replace(step, tags={**step.tags, TAG_RUNTIME: str(draw.whole(1, 90))})
+    return step
+
+
+def _changes(steps: list[w.WrittenStep], draw: Draw, simulator: Simulator) -> Iterator[Change]:
+    """Yield what the steps ask for, at times that are drawn, while they only make requests."""
+    after_s = 0.0
+    known = set(simulator._registered)
+    for written in steps:
+        step = written.step
+        if isinstance(step, w.Advance):
+            after_s += step.duration_ns / SECOND
+        elif isinstance(step, w.Register | w.LoseRm | w.Unregister | w.Raw):
+            return
+        elif isinstance(step, w.Together | w.Predicate | w.Confirm | w.ConfirmAll | w.Expect):
+            continue
+        else:
+            rm_id = (step.rm if isinstance(step, w.ManagerStep) else "") or DEFAULT_RM
+            if rm_id not in known:
+                return
+            if draw.chance(0.5):
+                after_s += draw.whole(0, 10)
+            request = (
+                si.UpdateConfigurationRequest(
+                    rm_id=rm_id, policy_group=rm_id, config=step.queues, extra_config=step.extra
+                )
+                if isinstance(step, w.Config)
+                else request_of(step, rm_id)
+            )
+            if request is not None:
+                yield Change(_with_groups(request), after_s)
+
+
+def _with_groups(request: Any) -> Any:
+    """Groups that a request leaves out are remembered from others, and that is no state."""
+    if not isinstance(request, si.ApplicationRequest):
+        return request
+    new = tuple(
+        replace(it, ugi=replace(it.ugi, groups=it.ugi.groups or (it.ugi.user,)))
+        for it in request.new
+        if it.ugi is not None
+    )
+    return replace(request, new=new)
+
+
+def differences(seed: int, number: int, topology: str) -> list[str] | None:
+    """Return in what the run differs from the simulation; None where there is no such world."""
+    found = world(seed, number, topology)
+    if found is None:
+        return None
+    simulated = outcome(lambda: found.simulated(state_of(found.simulator)).course)
+    done = outcome(found.done)
+    if isinstance(simulated, str) or isinstance(done, str):
+        return [] if simulated == done else [f"{simulated!s:.300} / {done!s:.300}"]
+    return list(unequal(simulated, done))
+
+
+def outcome(play: Any) -> Course | str:
+    try:
+        course: Course = play()
+    except CoreError as error:
+        return repr(error)
+    return course
+
+
+def unequal(simulated: Course, done: Course) -> Iterator[str]:
+    for part in PARTS_OF_COURSE:
+        one, other = getattr(simulated, part), getattr(done, part)
+        if one != other:
+            yield f"{part}: {_first(one, other)}"
+
+
+def _first(one: Any, other: Any) -> str:
+    if not isinstance(one, tuple):
+        return f"{one} / {other}"
+    number = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if number is None:
+        number = min(len(one), len(other))
+    return f"#{number} {one[number : number + 1]} / {other[number : number + 1]}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    options = parser.parse_args()
+    counts: Counter[str] = Counter()
+    for number in range(options.first, options.first + options.runs):
+        topology = TOPOLOGIES[number % 2]
+        found = differences(options.seed, number, topology)
+        if found is None:
+            counts["empty"] += 1
+            continue
+        counts["equal" if not found else "different"] += 1
+        for line in found:
+            sys.stdout.write(f"{number} {topology}: {line[:900]}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{dict(counts)}\n")
+    return 1 if counts["different"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

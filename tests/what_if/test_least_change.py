@@ -1,0 +1,78 @@
+"""The least change: each is done on a live core, and one less than it does not do."""
+
+from collections.abc import Callable
+
+import pytest
+from support import RM
+
+from tests.what_if.test_simulate import SECOND, asks, busy, node
+from yunikorn_actors import InvalidRequest, VirtualCore, si
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.what_if import Reconfigure
+from yunikorn_actors.what_if.changes import carry_out
+from yunikorn_actors.what_if.core_state import state_of
+from yunikorn_actors.what_if.least_change import LeastChange, Option, Wanted, least_changes
+
+both = pytest.mark.parametrize("topology", TOPOLOGIES)
+Made = Callable[[TopologyName], VirtualCore]
+
+
+def least(core: VirtualCore, wanted: si.AllocationRequest) -> LeastChange:
+    return least_changes(state_of(core._simulator), Wanted((wanted,)))
+
+
+def done(core: VirtualCore, option: Option, wanted: si.AllocationRequest) -> bool:
+    """Make the change on the live core, then ask; say whether it was placed in time."""
+    for change in option.changes:
+        carry_out(core._simulator, change)
+    core.update_allocation(wanted)
+    core.run_until_idle()
+    core.advance_to(core.now_ns + round(option.after_s * SECOND))
+    return all(not core.explain("app", ask.allocation_key).waits for ask in wanted.asks)
+
+
+@both
+def test_a_quota_and_a_limit_are_raised_together_and_no_further(topology: TopologyName) -> None:
+    found = least(busy(topology), asks("3"))
+    raise_, wait = found.options
+    assert raise_.text == (
+        "raise vcore in root.a from 4000 to 6000 and vcore of ann in root.a from 4000 to 6000"
+    )
+    assert (wait.kind, wait.after_s) == ("wait", 90.0)
+    assert done(busy(topology), raise_, asks("3"))
+    for one in raise_.changes:
+        assert isinstance(one, Reconfigure)
+        core = busy(topology)
+        for other in raise_.changes:
+            assert isinstance(other, Reconfigure)
+            amount = other.max["vcore"] - (other is one)
+            carry_out(
+                core._simulator,
+                Reconfigure(queue=other.queue, user=other.user, max={"vcore": amount}),
+            )
+        assert not done(core, Option("raise", ""), asks("3"))
+
+
+@both
+def test_a_node_of_the_size_that_is_missing(topology: TopologyName) -> None:
+    core = busy(topology)
+    carry_out(core._simulator, Reconfigure(queue="root.a", max={"vcore": 20_000}))
+    carry_out(core._simulator, Reconfigure(queue="root.a", user="ann", max={"vcore": 20_000}))
+    (found,) = least(core, asks("3", vcore=5_000)).options
+    assert (found.kind, found.text) == ("node", "add a node with vcore 5000")
+    assert done(core, found, asks("3", vcore=5_000))
+
+
+@both
+def test_what_fits_needs_nothing_and_what_nobody_asks_for_is_refused(
+    topology: TopologyName,
+) -> None:
+    core = busy(topology)
+    release = si.AllocationReleasesRequest(
+        allocations_to_release=(si.AllocationRelease(application_id="app", allocation_key="1"),)
+    )
+    core.update_allocation(si.AllocationRequest(rm_id=RM, releases=release))
+    core.run_until_idle()
+    assert least(core, asks("3")).fits
+    with pytest.raises(InvalidRequest, match="name an ask that is to start"):
+        least_changes(state_of(core._simulator), Wanted((node("n9", 1),)))

@@ -1,0 +1,86 @@
+"""A state from a dump, a journal or a recording leads to what the core itself would do."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support import RM
+
+from tests.what_if.test_simulate import CONFIG, SECOND, asks, busy, node
+from yunikorn_actors import InvalidRequest, JournalError, SchedulerCore, VirtualCore, si
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.simulated import state_from_trace
+from yunikorn_actors.trace.wanted import moment_of
+from yunikorn_actors.what_if import simulate
+from yunikorn_actors.what_if.dumps import state_from_dump
+from yunikorn_actors.what_if.journals import state_from_journal
+
+both = pytest.mark.parametrize("topology", TOPOLOGIES)
+
+
+@both
+def test_a_dump_of_a_core(topology: TopologyName) -> None:
+    core = busy(topology)
+    core.update_allocation(asks("3"))
+    core.run_until_idle()
+    state = state_from_dump(json.loads(json.dumps(core.state_dump())), topology=topology)
+    assert "tags of asks, such as run times and required nodes" in state.lacks
+    release = si.AllocationReleasesRequest(
+        allocations_to_release=(si.AllocationRelease(application_id="app", allocation_key="1"),)
+    )
+    answer = simulate(state, si.AllocationRequest(rm_id=RM, releases=release), until=0)
+    core.update_allocation(si.AllocationRequest(rm_id=RM, releases=release))
+    core.run_until_idle()
+    (placed,) = answer.course.placed
+    assert core.explain("app", "3").placed == {placed.node: 1}
+
+
+def test_what_is_no_dump_is_refused_with_the_remedy() -> None:
+    for wrong in ({}, {"partitions": {"x": {}}}, {"partitions": [], "timestamp": "now"}):
+        with pytest.raises(InvalidRequest, match=r"dump: .* take /debug/fullstatedump"):
+            state_from_dump(wrong)
+
+
+def test_a_journal_that_a_core_writes(tmp_path: Path) -> None:
+    with SchedulerCore(journal=tmp_path / "journal") as core:
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+        core.update_node(node("n1", 4_000))
+        ugi = si.UserGroupInformation(user="ann", groups=("staff",))
+        app = si.AddApplicationRequest(application_id="app", queue_name="root.a", ugi=ugi)
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+        core.update_allocation(asks("1", "2", "3"))
+        while core.state_dump()["partitions"]["[rm-1]default"]["allocations"] < 2:
+            pass
+        state = state_from_journal(tmp_path / "journal")
+        (placed,) = simulate(state, compare=False).course.placed
+        assert placed.key == "3"
+        assert 99 < placed.at_s <= 100
+    with pytest.raises(JournalError, match="there is no such folder"):
+        state_from_journal(tmp_path / "elsewhere")
+
+
+@both
+def test_a_recording(topology: TopologyName, tmp_path: Path) -> None:
+    file = tmp_path / "run.trace"
+    core = VirtualCore(topology=topology, trace=file).start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(node("n1", 4_000))
+    ugi = si.UserGroupInformation(user="ann", groups=("staff",))
+    app = si.AddApplicationRequest(application_id="app", queue_name="root.a", ugi=ugi)
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+    core.update_allocation(asks("1", "2"))
+    core.run_until_idle()
+    core.advance_to(core.now_ns + 30 * SECOND)
+    core.update_allocation(asks("late"))
+    core.run_until_idle()
+    core.stop()
+    with TraceReader(file) as trace:
+        state = state_from_trace(trace, moment_of("29s"))
+    assert state is not None
+    (placed,) = simulate(state, asks("new"), compare=False).course.placed
+    assert (placed.key, placed.at_s) == ("new", 70.0)
+    with TraceReader(file) as trace:
+        assert state_from_trace(trace, moment_of("1000s")) is None

@@ -1,0 +1,147 @@
+"""`yunikorn-actors simulate`: what would happen if something were changed, before it is."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
+from yunikorn_actors.cli.dumps import DUMP_MAX
+from yunikorn_actors.cli.reach import add_server
+from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
+from yunikorn_actors.cli.terminal import complain, tell_sentences
+from yunikorn_actors.errors import InvalidRequest, JournalError
+from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.scenario.change_steps import parse_changes
+from yunikorn_actors.service.rest.client import Client
+from yunikorn_actors.trace.read import TraceError, TraceReader
+from yunikorn_actors.trace.replay import DifferentError
+from yunikorn_actors.trace.simulated import state_from_trace
+from yunikorn_actors.trace.wanted import moment_of
+from yunikorn_actors.what_if.answer import Answer
+from yunikorn_actors.what_if.changes import Change
+from yunikorn_actors.what_if.core_state import CoreState
+from yunikorn_actors.what_if.dumps import state_from_dump
+from yunikorn_actors.what_if.journals import state_from_journal
+from yunikorn_actors.what_if.least_change import Wanted, least_changes
+from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.text import fit_lines, lines_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", nargs="?", metavar="CHANGES",
+        help="a file of changes, written as the steps of a scenario; - reads standard input",
+    )  # fmt: skip
+    parser.add_argument(
+        "-c", "--change", action="append", default=[], metavar="STEP",
+        help="one such step, as in 'drain_node: node-1'; may be given again",
+    )  # fmt: skip
+    parser.add_argument("--config", metavar="FILE", help="first load this configuration")
+    parser.add_argument(
+        "--dump", metavar="FILE", help="begin with a state dump as JSON; - reads standard input"
+    )
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="begin within a recording")
+    parser.add_argument(
+        "--at", metavar="PLACE", help="after this message of it: a number, context/751 or 3s"
+    )
+    parser.add_argument("--journal", type=Path, metavar="DIR", help="begin with a journal")
+    parser.add_argument(
+        "--until", type=float, metavar="SECONDS",
+        help="so far ahead; without it until nothing happens any more",
+    )  # fmt: skip
+    parser.add_argument(
+        "--least", action="store_true",
+        help="find the least changes that would let what is asked for start at once",
+    )  # fmt: skip
+    parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing", help="of the core")
+    add_server(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.dump is None and options.trace is None and options.journal is None:
+        return asking(options, _at_service)
+    try:
+        changes = _changes(options)
+        state = _state(options)
+        if state is None:
+            complain(f"{options.trace}: the recording does not come that far")
+            return NO
+        if options.least:
+            found = least_changes(state, Wanted(tuple(changes)))
+            tell_sentences([found] if options.json else None, fit_lines(found))
+            return 0 if found.options or found.fits else NO
+        answer = simulate(state, *changes, until=options.until)
+    except DifferentError as error:
+        complain(f"{options.trace}: {error.told()}")
+        return NO
+    except (InvalidRequest, JournalError, TraceError, Unreadable, ValueError) as error:
+        complain(str(error))
+        return MISUNDERSTOOD
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}")
+        return MISUNDERSTOOD
+    return _tell(options, answer)
+
+
+def _tell(options: argparse.Namespace, answer: Answer) -> int:
+    tell_sentences([answer] if options.json else None, lines_of(answer))
+    return NO if any(it.until_s is None for it in answer.course.waits) else 0
+
+
+def _at_service(options: argparse.Namespace, client: Client) -> int:
+    try:
+        changes = {
+            "steps": [text for _, text in _steps(options)],
+            "until": options.until,
+            "least": options.least,
+        }
+    except (Unreadable, InvalidRequest) as error:
+        complain(str(error))
+        return MISUNDERSTOOD
+    found = client.post(*OWN, "simulate", body=json.dumps(changes).encode())
+    tell_sentences([found["answer"]] if options.json else None, found["lines"])
+    return 0 if found["fits"] else NO
+
+
+def _state(options: argparse.Namespace) -> CoreState | None:
+    if options.dump is not None:
+        return state_from_dump(_read(options.dump), topology=options.topology)
+    if options.journal is not None:
+        return state_from_journal(options.journal, topology=options.topology)
+    if options.at is None:
+        raise InvalidRequest("--trace: name the moment with --at")
+    with TraceReader(options.trace) as trace:
+        return state_from_trace(trace, moment_of(options.at))
+
+
+def _read(name: str) -> dict[str, Any]:
+    try:
+        if name == "-":
+            found = json.loads(sys.stdin.read(DUMP_MAX))
+        else:
+            with Path(name).open(encoding="utf-8") as file:
+                found = json.loads(file.read(DUMP_MAX))
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"{name}: not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidRequest(f"{name}: no state dump: {type(found).__name__} at the top")
+    return found
+
+
+def _steps(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Return the texts of all changes, each with the name of where it stands."""
+    texts = [] if options.config is None else [(options.config, _as_step(options.config))]
+    if options.file is not None:
+        texts.append((name_of(options.file), read_text(options.file)))
+    return texts + [("--change", f"[{it}]" if "\n" not in it else it) for it in options.change]
+
+
+def _as_step(name: str) -> str:
+    return "- config:\n" + "".join(f"    {line}\n" for line in read_text(name).splitlines())
+
+
+def _changes(options: argparse.Namespace) -> list[Change]:
+    """Read them; the times of each text begin at the beginning."""
+    return [it for name, text in _steps(options) for it in parse_changes(text, name)]

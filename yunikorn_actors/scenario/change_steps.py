@@ -1,0 +1,80 @@
+"""Changes for a simulation, written as the steps of a scenario.
+
+The document is a list of steps, or a mapping with `steps`. `advance` lets time pass before what
+stands behind it; `reconfigure` changes one queue of the configuration in force.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from yaml.nodes import MappingNode
+
+from yunikorn_actors import si
+from yunikorn_actors.config import ConfigError
+from yunikorn_actors.config.yaml_tree import compose
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.machines.settings import SECOND
+from yunikorn_actors.scenario import step_structs as w
+from yunikorn_actors.scenario.step_readers import read_changes
+from yunikorn_actors.scenario.steps import request_of
+from yunikorn_actors.scenario.yaml_reading import ScenarioFault, refuse_ambiguous_keys, table
+from yunikorn_actors.what_if.changes import Change, Reconfigure
+
+_read_document: Final = table({"steps": read_changes})
+
+
+def parse_changes(source: str, file: str) -> list[Change]:
+    """Read them; raise InvalidRequest with file and line for what is none."""
+    try:
+        written = _read(source)
+    except ConfigError as error:
+        fault = error.faults[0]
+        raise InvalidRequest(f"{file}:{fault.line}: {fault.what} ({fault.remedy})") from None
+    except ScenarioFault as fault:
+        raise InvalidRequest(f"{file}:{fault.line}: {fault}") from None
+    return list(_changes(written))
+
+
+def _read(source: str) -> tuple[w.WrittenStep, ...]:
+    root = compose(source)
+    if root is None:
+        raise ScenarioFault(1, "the file is empty; write a list of steps")
+    refuse_ambiguous_keys(root)
+    if not isinstance(root, MappingNode):
+        return read_changes(root)
+    steps: tuple[w.WrittenStep, ...] = _read_document(root).get("steps", ())
+    return steps
+
+
+def _changes(written: tuple[w.WrittenStep, ...]) -> Iterator[Change]:
+    after_s = 0.0
+    for one in written:
+        step = one.step
+        match step:
+            case w.Advance():
+                after_s += step.duration_ns / SECOND
+            case w.Config():
+                update = si.UpdateConfigurationRequest(
+                    rm_id=step.rm, config=step.queues, extra_config=step.extra
+                )
+                yield Change(update, after_s)
+            case w.Reconfigure():
+                yield Change(_reconfigure(step), after_s)
+            case _:
+                request = request_of(step, step.rm if isinstance(step, w.ManagerStep) else "")
+                assert request is not None
+                yield Change(request, after_s)
+
+
+def _reconfigure(step: w.Reconfigure) -> Reconfigure:
+    return Reconfigure(
+        queue=step.queue,
+        max=step.max or {},
+        max_applications=step.max_applications,
+        guaranteed=step.guaranteed or {},
+        properties=step.properties,
+        user=step.user,
+        group=step.group,
+        partition=step.partition or "default",
+        rm_id=step.rm,
+    )

@@ -1,0 +1,405 @@
+"""A state from a dump: that of `core.state_dump()`, or a full state dump of YuniKorn's REST.
+
+A dump was made to be read. So the state is made again as a resource manager reports it to a core
+that begins: its configuration, applications, nodes with what runs there, then what waits. What a
+dump does not say is listed.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.config import (
+    PartitionConfig,
+    RuleConfig,
+    SchedulerConfig,
+    parse_config,
+)
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.topology import Topology, TopologyName
+from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.rm_events import RMHeldBack
+from yunikorn_actors.values import tags
+from yunikorn_actors.values.ids import short_partition_name
+from yunikorn_actors.what_if.core_state import CoreState, state_of
+
+Rows = list[dict[str, Any]]
+_OF_OURS: Final = (
+    "tags of asks, such as run times and required nodes",
+    "preemption policies: what runs may be preempted, and what waits may preempt",
+    "sizes, styles and timeouts of gangs, and whether they were admitted",
+)
+_OF_YUNIKORN: Final = (
+    "preemption policies: what runs may be preempted, and what waits may preempt",
+    "styles and timeouts of gangs, and whether they were admitted: they are Soft",
+    "reservations, back-offs and what was found of asks: all of it is found anew",
+    "fractions of a second: what waits is ordered by its time, then by its place in the dump",
+)
+_PROVIDED: Final = (RuleConfig(name="provided", create=True),)
+_FREE: Final = ("properties", "guaranteed", "max", "maxresources", "resourceweights")
+
+
+def state_from_dump(
+    dump: Mapping[str, Any],
+    *,
+    topology: TopologyName = "proposing",
+    settings: Settings | None = None,
+) -> CoreState:
+    """Return the state that a dump tells of; raise InvalidRequest where it is no such dump."""
+    built = Topology(topology, settings=settings or Settings(), instance="simulated")
+    read = _Ours if isinstance(dump.get("partitions"), Mapping) else _YuniKorns
+    try:
+        return _made(read(dump), Simulator(built))
+    except (KeyError, TypeError, AttributeError, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidRequest(
+            f"dump: {error!r} is missing or has a wrong form; write one with "
+            "json.dump(core.state_dump(), file), or take /debug/fullstatedump of a service"
+        ) from error
+
+
+class _Collected(si.ResourceManagerCallback):
+    """Keeps what the core does not take of the dump."""
+
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        for ask in response.rejected:
+            self.refused.append(f"{ask.application_id}/{ask.allocation_key}: {ask.reason}")
+        for item in response.rejected_allocations:
+            self.refused.append(f"{item.application_id}/{item.allocation_key}: {item.reason}")
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self.refused.extend(f"{it.application_id}: {it.reason}" for it in response.rejected)
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        self.refused.extend(f"{it.node_id}: {it.reason}" for it in response.rejected)
+
+
+def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
+    simulator.now_ns = read.at_ns
+    collected = _Collected()
+    for rm_id in read.managers:
+        config = read.config(rm_id)
+        open_ = replace(config, partitions=tuple(map(_opened, config.partitions)), checksum="open")
+        registered = si.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=rm_id)
+        simulator.register_with(registered, collected, open_)
+        held = RMHeldBack(rm_id=rm_id, callback=next(reversed(simulator.callbacks)), held=True)
+        simulator._post(CONTEXT, held, "dump")
+        applications = tuple(read.applications(rm_id))
+        simulator.update_application(si.ApplicationRequest(rm_id=rm_id, new=applications))
+        simulator.update_node(si.NodeRequest(rm_id=rm_id, nodes=tuple(read.nodes(rm_id))))
+        simulator.update_allocation(
+            si.AllocationRequest(
+                rm_id=rm_id, asks=tuple(read.asks(rm_id)), allocations=tuple(read.foreign(rm_id))
+            )
+        )
+        simulator.settle()
+        update = si.UpdateConfigurationRequest(rm_id=rm_id, policy_group=rm_id)
+        simulator.configure_with(update, config)
+    simulator.settle()
+    refused = (f"this version does not take {it}" for it in collected.refused)
+    state = state_of(simulator)
+    for image in state.images.values():
+        # It was held while it was made, so that nothing is decided before the first change.
+        image["held"] = image["behind"] = False
+    return replace(state, lacks=(*read.lacks, *refused))
+
+
+def _opened(config: PartitionConfig) -> PartitionConfig:
+    """Let every application into the queue where it is, whatever was placed there and why."""
+    root = replace(config.root, submit_acl="*", parent=True)
+    return replace(config, root=root, placement_rules=_PROVIDED)
+
+
+def _seconds(ns: Any) -> dict[str, str]:  # noqa: ANN401 - of a dump
+    return {tags.TAG_CREATION_TIME: str(int(ns) // SECOND)} if ns else {}
+
+
+def _resource(amounts: Any) -> si.Resource:  # noqa: ANN401 - of a dump
+    return si.Resource.of({name: int(amount) for name, amount in (amounts or {}).items()})
+
+
+# -- the state dump of a core
+
+
+class _Ours:
+    def __init__(self, dump: Mapping[str, Any]) -> None:
+        self._partitions: dict[str, dict[str, Any]] = dict(dump["partitions"])
+        self.managers = list(
+            dict.fromkeys(_rm_of(name) for name in self._partitions if name.startswith("["))
+        )
+        self.at_ns = max(self._times(), default=EPOCH_NS)
+        self.lacks = (*_OF_OURS, "the moment at which it was made: it is that of its last event")
+
+    def _times(self) -> Iterator[int]:
+        for part in self._partitions.values():
+            for app in (*part["applications"].values(), *part["finished"]):
+                yield app["submitted_ns"]
+                yield from (at_ns for at_ns, _ in app["state_log"])
+            for app in part["applications"].values():
+                yield from (it["created_ns"] for it in app["asks"])
+                yield from (it["allocated_ns"] for it in app["allocations"])
+
+    def _of(self, rm_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        for name, part in self._partitions.items():
+            if _rm_of(name) == rm_id:
+                yield short_partition_name(name), part
+
+    def config(self, rm_id: str) -> SchedulerConfig:
+        parts = tuple(
+            msgspec.convert({**part["config"], "root": _tree(part["queues"])}, PartitionConfig)
+            for _, part in self._of(rm_id)
+        )
+        return SchedulerConfig(partitions=parts, checksum="dump")
+
+    def applications(self, rm_id: str) -> Iterator[si.AddApplicationRequest]:
+        for name, part in self._of(rm_id):
+            for id_, app in sorted(part["applications"].items(), key=lambda it: it[1]["serial"]):
+                yield _application(name, id_, app["queue"], app["user"], app["groups"], app)
+
+    def nodes(self, rm_id: str) -> Iterator[si.NodeInfo]:
+        for name, part in self._of(rm_id):
+            running: dict[str, list[si.Allocation]] = {}
+            for id_, app in part["applications"].items():
+                for it in app["allocations"]:
+                    running.setdefault(it["node"], []).append(_running(name, id_, it))
+            for id_, node in part["nodes"].items():
+                yield si.NodeInfo(
+                    node_id=id_,
+                    action=_A.CREATE_DRAIN if node["drained"] else _A.CREATE,
+                    attributes={
+                        **node["attributes"],
+                        tags.NODE_PARTITION: name,
+                        tags.NODE_READY_ATTRIBUTE: str(node["ready"]).lower(),
+                    },
+                    schedulable_resource=_resource(node["capacity"]),
+                    occupied_resource=_resource(node["occupied_reported"]),
+                    existing_allocations=tuple(running.get(id_, ())),
+                )
+
+    def asks(self, rm_id: str) -> Iterator[si.AllocationAsk]:
+        found = [
+            (it["sequence"], name, id_, it)
+            for name, part in self._of(rm_id)
+            for id_, app in part["applications"].items()
+            for it in app["asks"]
+        ]
+        for _, name, id_, it in sorted(found, key=lambda one: one[0]):
+            yield si.AllocationAsk(
+                partition_name=name,
+                application_id=id_,
+                allocation_key=it["key"],
+                resource_ask=_resource(it["resource"]),
+                max_allocations=it["repeats"],
+                priority=it["priority"],
+                task_group_name=it["task_group"],
+                placeholder=it["placeholder"],
+                tags=_seconds(it["created_ns"]),
+            )
+
+    def foreign(self, rm_id: str) -> Iterator[si.Allocation]:
+        for name, part in self._of(rm_id):
+            for key, it in part["foreign"].items():
+                yield _foreign(name, key, it["node"], it["resource"])
+
+
+_A: Final = si.ActionFromRM
+
+
+def _rm_of(name: str) -> str:
+    return name[1 : -len(short_partition_name(name)) - 1]
+
+
+def _tree(queues: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Make the configuration of the queues that stand in one; the root is the first."""
+    made: dict[str, dict[str, Any]] = {}
+    for path, queue in sorted(queues.items()):
+        if queue["dynamic"]:
+            continue
+        made[path] = {
+            "name": path.rpartition(".")[2],
+            "parent": not queue["leaf"],
+            "max": queue["max"] if queue["max"] and "." in path else None,
+            "guaranteed": queue["guaranteed"] or None,
+            "children": [],
+            **{
+                name: queue[name]
+                for name in (
+                    "max_applications", "properties", "admin_acl", "submit_acl", "limits",
+                    "template", "position",
+                )
+            },
+        }  # fmt: skip
+    for path, queue in made.items():
+        if "." in path:
+            made[path.rpartition(".")[0]]["children"].append(queue)
+    for queue in made.values():
+        queue["children"].sort(key=lambda it: it["position"])
+    return made["root"]
+
+
+def _application(
+    partition: str, id_: str, queue: str, user: str, groups: Iterable[str], app: Mapping[str, Any]
+) -> si.AddApplicationRequest:
+    return si.AddApplicationRequest(
+        application_id=id_,
+        queue_name=queue,
+        partition_name=partition,
+        ugi=si.UserGroupInformation(user=user, groups=tuple(groups)),
+        tags={tags.APP_TAG_CREATE_FORCE: "true"},
+        placeholder_ask=_resource(app["placeholder_ask"]) if app.get("placeholder_ask") else None,
+    )
+
+
+def _running(partition: str, id_: str, it: Mapping[str, Any]) -> si.Allocation:
+    return si.Allocation(
+        allocation_key=it["key"],
+        allocation_tags={**it.get("tags", {}), **_seconds(it["allocated_ns"])},
+        uuid=it.get("uuid", ""),
+        resource_per_alloc=_resource(it["resource"]),
+        priority=int(it["priority"]),
+        node_id=it["node"],
+        application_id=id_,
+        partition_name=partition,
+        task_group_name=it.get("task_group", ""),
+        placeholder=it.get("placeholder", False),
+        originator=it.get("originator", False),
+    )
+
+
+def _foreign(partition: str, key: str, node: str, amounts: Any) -> si.Allocation:  # noqa: ANN401
+    return si.Allocation(
+        allocation_key=key,
+        allocation_tags={tags.TAG_FOREIGN: "default"},
+        resource_per_alloc=_resource(amounts),
+        node_id=node,
+        partition_name=partition,
+    )
+
+
+# -- the full state dump of YuniKorn's REST
+
+
+class _YuniKorns:
+    """The parts have the shapes of the routes; that of the service here is one of these."""
+
+    def __init__(self, dump: Mapping[str, Any]) -> None:
+        self._dump = dump
+        self.at_ns = int(dump["timestamp"])
+        partitions: Rows = dump["partitions"]
+        self.managers = list(dict.fromkeys(it["clusterId"] for it in partitions))[:1]
+        others = sorted({it["clusterId"] for it in partitions} - {*self.managers})
+        left_out = (f"the configuration of {it}: it is left out" for it in others)
+        self.lacks = (*_OF_YUNIKORN, *left_out)
+        self._names = {it["name"] for it in partitions if it["clusterId"] in self.managers}
+
+    def config(self, _: str) -> SchedulerConfig:
+        found = _lowered(self._dump["config"])
+        text = json.dumps({"partitions": found["partitions"]})
+        return parse_config(text)
+
+    def _applications(self) -> Rows:
+        active = [
+            it
+            for it in self._dump["applications"]
+            if it["applicationState"] not in {"Completed", "Failed", "Rejected", "Expired"}
+            and short_partition_name(it["partition"]) in self._names
+        ]
+        return sorted(active, key=lambda it: it["submissionTime"])
+
+    def applications(self, _: str) -> Iterator[si.AddApplicationRequest]:
+        for app in self._applications():
+            gang: dict[str, int] = {}
+            for group in app.get("placeholderData", ()):
+                for kind, amount in group["minResource"].items():
+                    gang[kind] = gang.get(kind, 0) + amount * group["count"]
+            yield _application(
+                short_partition_name(app["partition"]), app["applicationID"], app["queueName"],
+                app.get("user", ""), app.get("groups", ()), {"placeholder_ask": gang},
+            )  # fmt: skip
+
+    def nodes(self, _: str) -> Iterator[si.NodeInfo]:
+        for name, node in self._nodes():
+            others = [it["resource"] for it in node.get("foreignAllocations", ())]
+            occupied = {
+                kind: amount - sum(it.get(kind, 0) for it in others)
+                for kind, amount in node.get("occupied", {}).items()
+            }
+            yield si.NodeInfo(
+                node_id=node["nodeID"],
+                action=_A.CREATE if node["schedulable"] else _A.CREATE_DRAIN,
+                attributes={**node.get("attributes", {}), tags.NODE_PARTITION: name},
+                schedulable_resource=_resource(node["capacity"]),
+                occupied_resource=_resource({k: it for k, it in occupied.items() if it > 0}),
+                existing_allocations=tuple(
+                    _running(name, it["applicationId"], _in_our_words(it))
+                    for it in node.get("allocations", ())
+                ),
+            )
+
+    def _nodes(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        for part in self._dump["nodes"]:
+            name = short_partition_name(part["partitionName"])
+            if name in self._names:
+                for node in part["nodesInfo"] or ():
+                    yield name, node
+
+    def asks(self, _: str) -> Iterator[si.AllocationAsk]:
+        found = [(app, it) for app in self._applications() for it in app.get("requests", ())]
+        for app, it in sorted(found, key=lambda one: one[1]["requestTime"]):
+            required = it.get("requiredNodeId", "")
+            yield si.AllocationAsk(
+                partition_name=short_partition_name(app["partition"]),
+                application_id=app["applicationID"],
+                allocation_key=it["allocationKey"],
+                resource_ask=_resource(it["resource"]),
+                priority=int(it["priority"]),
+                task_group_name=it.get("taskGroupName", ""),
+                placeholder=it.get("placeholder", False),
+                originator=it.get("originator", False),
+                tags={
+                    **it.get("allocationTags", {}),
+                    **_seconds(it["requestTime"]),
+                    **({tags.TAG_REQUIRED_NODE: required} if required else {}),
+                },
+            )
+
+    def foreign(self, _: str) -> Iterator[si.Allocation]:
+        for name, node in self._nodes():
+            for it in node.get("foreignAllocations", ()):
+                yield _foreign(name, it["allocationKey"], node["nodeID"], it["resource"])
+
+
+def _in_our_words(it: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "key": it["allocationKey"],
+        "tags": it.get("allocationTags", {}),
+        "allocated_ns": it["allocationTime"],
+        "resource": it["resource"],
+        "priority": it["priority"],
+        "node": it["nodeId"],
+        "task_group": it.get("taskGroupName", ""),
+        "placeholder": it.get("placeholder", False),
+        "originator": it.get("originator", False),
+    }
+
+
+def _lowered(value: Any) -> Any:  # noqa: ANN401 - of a dump
+    """Write the configuration, which Go's encoder wrote, in the words of the document."""
+    if isinstance(value, list):
+        return [_lowered(it) for it in value]
+    if not isinstance(value, dict):
+        return value
+    found = {}
+    for key, it in value.items():
+        name = key.lower()
+        if it not in (None, "", [], {}):
+            found[name] = it if name in _FREE else _lowered(it)
+    return found

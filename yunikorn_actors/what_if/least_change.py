@@ -1,0 +1,364 @@
+"""The least change that would let something start: found by search, and each one simulated.
+
+A search asks one question again and again: does what is wanted start in time if this is changed as
+well? Bounds are lifted, those that need not be are put back, and the others are brought down as far
+as the answer stays yes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from yunikorn_actors import si
+from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig, parse_config
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.what_if.answer import AskName, Course, Wait
+from yunikorn_actors.what_if.changes import DEFAULT_PARTITION, Change, Reconfigure, Request
+from yunikorn_actors.what_if.core_state import CoreState
+from yunikorn_actors.what_if.simulate import simulate
+
+TRIALS_MAX: Final = 2_000
+RELEASES_MAX: Final = 300
+"""So many applications and allocations are tried, the smallest first."""
+_LIFTED: Final = 1 << 60
+_APPS: Final = "applications"
+_NODE: Final = "what-if-node"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to start, and how soon."""
+
+    changes: tuple[Change | Request | Reconfigure, ...]
+    asks: tuple[AskName, ...] = ()
+    """By application and key; without any those that the changes bring."""
+    within_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to have it start, verified by a simulation."""
+
+    kind: str
+    """`raise`, `node`, `raise and node`, `release` or `wait`."""
+    text: str
+    changes: tuple[Request | Reconfigure, ...] = ()
+    """To be made before what is wanted."""
+    after_s: float = 0.0
+    """When all of it has started."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeastChange:
+    """The ways that were found."""
+
+    fits: bool
+    """It starts in time without any of them."""
+    waits: tuple[Wait, ...]
+    """What it waits for if nothing else is changed."""
+    refused: tuple[str, ...]
+    options: tuple[Option, ...]
+    trials: int
+    """How many simulations that took."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A maximum that may be raised: of a queue, of a user or group in it, or how many run."""
+
+    queue: str
+    kind: str
+    present: int
+    partition: str
+    user: str = ""
+    group: str = ""
+
+    def raised(self, amount: int) -> Reconfigure:
+        is_count = self.kind == _APPS
+        return Reconfigure(
+            queue=self.queue,
+            user=self.user,
+            group=self.group,
+            partition=self.partition,
+            max={} if is_count else {self.kind: amount},
+            max_applications=amount if is_count else None,
+        )
+
+    def text(self, amount: int) -> str:
+        whose = f" of {self.user or self.group}" if self.user or self.group else ""
+        return f"{self.kind}{whose} in {self.queue} from {self.present} to {amount}"
+
+
+def least_changes(state: CoreState, wanted: Wanted, **simulated: Any) -> LeastChange:  # noqa: ANN401
+    """Find the least changes; `simulated` are further arguments of `simulate`."""
+    return _Search(state, wanted, simulated).found()
+
+
+class _Search:
+    def __init__(self, state: CoreState, wanted: Wanted, simulated: dict[str, Any]) -> None:
+        self._state, self._wanted, self._simulated = state, wanted, simulated
+        self._changes = [it.request if isinstance(it, Change) else it for it in wanted.changes]
+        self._asks = _asks_of(state, wanted, self._changes)
+        if not self._asks:
+            raise InvalidRequest("least change: name an ask that is to start")
+        self._trials = 0
+
+    def found(self) -> LeastChange:
+        course = self._tried(())
+        if self._starts(course):
+            return LeastChange(True, (), (), (), self._trials)
+        options = [*self._raises(), *self._releases(), *self._waits()]
+        names = set(self._asks)
+        return LeastChange(
+            fits=False,
+            waits=tuple(it for it in course.waits if (it.application, it.key) in names),
+            refused=tuple(it.reason for it in course.refused),
+            options=tuple(options),
+            trials=self._trials,
+        )
+
+    # -- the question
+
+    def _tried(self, extra: Sequence[Request | Reconfigure], *, for_ever: bool = False) -> Course:
+        self._trials += 1
+        until = None if for_ever else self._wanted.within_s
+        changes = (*extra, *self._wanted.changes)
+        answer = simulate(self._state, *changes, until=until, compare=False, **self._simulated)
+        return answer.course
+
+    def _helps(self, extra: Sequence[Request | Reconfigure]) -> bool:
+        return self._trials < TRIALS_MAX and self._starts(self._tried(extra))
+
+    def _starts(self, course: Course) -> bool:
+        placed: dict[AskName, int] = {}
+        for it in course.placed:
+            name = (it.application, it.key)
+            placed[name] = placed.get(name, 0) + 1
+        return all(placed.get(name, 0) >= count for name, (count, _) in self._asks.items())
+
+    # -- raises, and a node
+
+    def _raises(self) -> Iterator[Option]:
+        bounds = list(self._bounds())
+        kinds = sorted({kind for _, size in self._asks.values() for kind in size})
+        node = {kind: self._whole(kind) for kind in kinds}
+        lifted = dict.fromkeys(bounds, _LIFTED)
+        ways: list[tuple[dict[_Bound, int], Resource]] = [(lifted, {}), ({}, node)]
+        found = [it for it in ways if self._helps(_requests(*it))]
+        if not found and self._helps(_requests(lifted, node)):
+            found = [(lifted, node)]
+        for one in found:
+            yield self._least(*one)
+
+    def _whole(self, kind: str) -> int:
+        return sum(count * size.get(kind, 0) for count, size in self._asks.values())
+
+    def _least(self, lifted: dict[_Bound, int], size: dict[str, int]) -> Option:
+        """Put back what need not be lifted, then bring down the rest one by one."""
+        for bound in tuple(lifted):
+            without = {it: amount for it, amount in lifted.items() if it is not bound}
+            if self._helps(_requests(without, size)):
+                lifted = without
+        for bound in lifted:
+            need = bound.present + self._need(bound.kind)
+            lifted[bound] = self._lowest(
+                bound.present + 1, need, _LIFTED,
+                lambda it, name=bound: _requests({**lifted, name: it}, size),  # type: ignore[misc]
+            )  # fmt: skip
+        for kind, whole in tuple(size.items()):
+            size[kind] = self._lowest(
+                0, whole, whole,
+                lambda it, name=kind: _requests(lifted, {**size, name: it}),  # type: ignore[misc]
+            )  # fmt: skip
+        words = [it.text(amount) for it, amount in lifted.items()]
+        sizes = ", ".join(f"{kind} {amount}" for kind, amount in size.items() if amount)
+        texts = [f"raise {' and '.join(words)}"] if words else []
+        texts += [f"add a node with {sizes}"] if size else []
+        kind = " and ".join(["raise"] * bool(words) + ["node"] * bool(size))
+        return Option(kind, " and ".join(texts), tuple(_requests(lifted, size)))
+
+    def _need(self, kind: str) -> int:
+        return len({app for app, _ in self._asks}) if kind == _APPS else self._whole(kind)
+
+    def _lowest(
+        self, low: int, high: int, known: int, made: Callable[[int], list[Request | Reconfigure]]
+    ) -> int:
+        """Return the least amount that helps; `known` does, and `high` nearly always."""
+        if not self._helps(made(high)):
+            low, high = high + 1, known
+        while low < high:
+            middle = (low + high) // 2
+            if self._helps(made(middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return high
+
+    def _bounds(self) -> Iterator[_Bound]:
+        """Yield each maximum that may concern what is wanted, along the path of its queue."""
+        kinds = {kind for _, size in self._asks.values() for kind in size}
+        for place in dict.fromkeys(_places(self._state, self._asks, self._changes)):
+            for bound in _bounds_at(_config(self._state, place[0]), place):
+                if bound.kind in kinds or bound.kind == _APPS:
+                    yield bound
+
+    # -- releases
+
+    def _releases(self) -> Iterator[Option]:
+        """Find the smallest work whose end makes room: of one ask, or of one application."""
+        own = {app for app, _ in self._asks}
+        work = sorted(_work(self._state), key=lambda it: it[0])
+        others = [it for it in work if _end_in(it[1]).application_id not in own]
+        for name, request in others[:RELEASES_MAX]:
+            if self._helps((request,)):
+                one = _end_in(request)
+                what = f"{one.application_id}/{one.allocation_key}".rstrip("/")
+                amounts = ", ".join(f"{kind} {it}" for kind, it in name[2])
+                yield Option("release", f"release {what} ({amounts})", (request,))
+                return
+
+    def _waits(self) -> Iterator[Option]:
+        course = self._tried((), for_ever=True)
+        if self._starts(course):
+            last = max(it.at_s for it in course.placed if (it.application, it.key) in self._asks)
+            yield Option("wait", f"wait for {last:g} s", (), last)
+
+
+# -- what is there
+
+
+def _end_in(request: si.AllocationRequest) -> si.AllocationRelease:
+    assert request.releases is not None
+    return request.releases.allocations_to_release[0]
+
+
+def _requests(lifted: dict[_Bound, int], size: dict[str, int]) -> list[Request | Reconfigure]:
+    requests: list[Request | Reconfigure] = [it.raised(amount) for it, amount in lifted.items()]
+    if size:
+        room = si.Resource.of({kind: amount for kind, amount in size.items() if amount})
+        info = si.NodeInfo(node_id=_NODE, action=si.ActionFromRM.CREATE, schedulable_resource=room)
+        requests.append(si.NodeRequest(nodes=(info,)))
+    return requests
+
+
+def _asks_of(
+    state: CoreState, wanted: Wanted, changes: Sequence[Request | Reconfigure]
+) -> dict[AskName, tuple[int, Resource]]:
+    """Return how many repeats of each ask are to start, and their size."""
+    found: dict[AskName, tuple[int, Resource]] = {}
+    for request in changes:
+        for ask in request.asks if isinstance(request, si.AllocationRequest) else ():
+            size = {} if ask.resource_ask is None else ask.resource_ask.amounts()
+            found[ask.application_id, ask.allocation_key] = ask.max_allocations, size
+    for image in state.images.values():
+        for app in image["applications"]:
+            for key, ask in app["asks"].items():
+                name = (app["spec"]["application_id"], key)
+                if name in wanted.asks and name not in found:
+                    found[name] = ask["remaining"], ask["spec"]["resource"]
+    return {it: found[it] for it in wanted.asks or found if it in found}
+
+
+Place = tuple[str, str, str, tuple[str, ...]]
+"""A partition, the path of a queue, a user and its groups."""
+
+
+def _places(
+    state: CoreState,
+    asks: dict[AskName, tuple[int, Resource]],
+    changes: Sequence[Request | Reconfigure],
+) -> Iterator[Place]:
+    apps = {app for app, _ in asks}
+    for request in changes:
+        for new in request.new if isinstance(request, si.ApplicationRequest) else ():
+            if new.application_id in apps:
+                ugi = new.ugi or si.UserGroupInformation()
+                partition = new.partition_name or DEFAULT_PARTITION
+                yield partition, new.queue_name, ugi.user, ugi.groups
+    for name, image in state.images.items():
+        for app in image["applications"]:
+            spec = app["spec"]
+            if spec["application_id"] in apps:
+                partition = name.rpartition("]")[2]
+                yield partition, app["queue"], spec.get("user", ""), tuple(spec.get("groups", ()))
+
+
+def _bounds_at(config: SchedulerConfig, place: Place) -> Iterator[_Bound]:
+    partition, path, user, groups = place
+    for queue, level in _levels(config, partition, path):
+        owned: list[tuple[dict[str, str], QueueConfig | LimitConfig]] = [({}, level)]
+        for limit in level.limits:
+            if {user, "*"} & {*limit.users}:
+                owned.append(({"user": user}, limit))
+            owned += [({"group": it}, limit) for it in groups if {it, "*"} & {*limit.groups}]
+        for owner, it in owned:
+            most = it.max_resources if isinstance(it, LimitConfig) else it.max
+            for kind, amount in (most or {}).items() if owner or queue != "root" else ():
+                yield _Bound(queue, kind, amount, partition, **owner)
+            if it.max_applications:
+                yield _Bound(queue, _APPS, it.max_applications, partition, **owner)
+
+
+def _config(state: CoreState, partition: str) -> SchedulerConfig:
+    registered = state.registered
+    for known in registered.managers:
+        if any(name.rpartition("]")[2] == partition for name in known.epochs):
+            brought = registered.brought.get(known.registration.policy_group)
+            return brought or registered.admin or parse_config("")
+    return registered.admin or parse_config("")
+
+
+def _levels(
+    config: SchedulerConfig, partition: str, path: str
+) -> Iterator[tuple[str, QueueConfig]]:
+    """Yield the configured queues on a path, from the root on."""
+    roots = [it.root for it in config.partitions if it.name == partition]
+    level, name = (roots[0] if roots else None), ""
+    for part in path.lower().split("."):
+        if level is None or (not name and part != level.name):
+            return
+        if name:
+            level = next((it for it in level.children if it.name == part), None)
+        if level is not None:
+            name = f"{name}.{part}" if name else part
+            yield name, level
+
+
+def _work(
+    state: CoreState,
+) -> Iterator[tuple[tuple[int, bool, tuple[tuple[str, int], ...]], si.AllocationRequest]]:
+    """Yield what could be released with its size, by which the smallest comes first."""
+    for name, image in state.images.items():
+        for app in image["applications"]:
+            id_ = app["spec"]["application_id"]
+            keys: dict[str, list[Resource]] = {}
+            for it in app["allocations"].values():
+                keys.setdefault(it["spec"]["key"], []).append(it["resource"])
+            for key, sizes in keys.items():
+                yield _size(sizes), _released(name, id_, key)
+            if len(keys) > 1:
+                every = [size for sizes in keys.values() for size in sizes]
+                yield _size(every, is_all=True), _released(name, id_, "")
+
+
+def _size(
+    sizes: list[Resource], *, is_all: bool = False
+) -> tuple[int, bool, tuple[tuple[str, int], ...]]:
+    total: Resource = {}
+    for size in sizes:
+        for kind, amount in size.items():
+            total[kind] = total.get(kind, 0) + amount
+    return len(sizes), is_all, tuple(sorted(total.items()))
+
+
+def _released(name: str, application: str, key: str) -> si.AllocationRequest:
+    one = si.AllocationRelease(
+        partition_name=name.rpartition("]")[2],
+        application_id=application,
+        allocation_key=key,
+        termination_type=si.TerminationType.STOPPED_BY_RM,
+    )
+    return si.AllocationRequest(
+        releases=si.AllocationReleasesRequest(allocations_to_release=(one,))
+    )

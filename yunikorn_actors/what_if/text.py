@@ -1,0 +1,114 @@
+"""An answer in words, a line for each thing."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from yunikorn_actors.values.quantity import readable
+from yunikorn_actors.what_if.answer import Answer, Course, Difference, Ended, Placed, Wait
+from yunikorn_actors.what_if.least_change import LeastChange
+
+LINES_MAX: Final = 50
+"""So many lines of one kind are shown; how many more there are is said."""
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+_T = TypeVar("_T")
+
+
+def lines_of(answer: Answer) -> Iterator[str]:
+    """Yield the answer, line by line."""
+    course = answer.course
+    names = ", ".join(f"{name} revision {it}" for name, it in answer.revisions.items())
+    moment = datetime.fromtimestamp(answer.at_ns // 10**9, UTC).isoformat()
+    yield f"as of {names or 'an empty core'} ({moment}), {duration(course.until_s)} ahead"
+    yield from _section("starts", course.placed, _placed)
+    yield from _section("waits", _last(course), _wait)
+    yield from _section("ended by the core", course.ended, _ended)
+    refused = [f"{it.what} {it.name} ({when(it.at_s)}): {it.reason}" for it in course.refused]
+    yield from _section("not taken", refused, str)
+    if answer.without is not None:
+        if not answer.differences:
+            yield "without the changes: the same"
+        yield from _section("without the changes", answer.differences, _difference)
+    if course.is_cut:
+        yield "cut short: the bound on what one answer may cost was reached"
+    yield from _section("assumed", answer.assumptions, str)
+    yield from _section("not known from this state", answer.lacks, str)
+
+
+def _section(head: str, found: Iterable[_T], line: Callable[[_T], str]) -> Iterator[str]:
+    listed = list(found)
+    if not listed:
+        return
+    yield f"{head}:"
+    for one in listed[:LINES_MAX]:
+        yield f"  {line(one)}"
+    if len(listed) > LINES_MAX:
+        yield f"  and {len(listed) - LINES_MAX} more"
+
+
+def _last(course: Course) -> Iterator[Wait]:
+    """Of what waits for ever all, of what waited for a while what it waited for."""
+    return (it for it in course.waits if it.until_s is None or it.until_s > it.from_s)
+
+
+def _placed(it: Placed) -> str:
+    ends = "" if it.ends_s is None else f", ends {when(it.ends_s)}"
+    what = "placeholder " if it.is_placeholder else ""
+    size = readable(it.resources) if it.resources else "nothing"
+    return f"{what}{it.application}/{it.key} on {it.node} {when(it.at_s)}{ends} ({size})"
+
+
+def _wait(it: Wait) -> str:
+    until = "to the end" if it.until_s is None else f"until {moment(it.until_s)}"
+    return f"{it.application}/{it.key} from {moment(it.from_s)} {until}: {it.text}"
+
+
+def _ended(it: Ended) -> str:
+    where = f" on {it.node}" if it.node else ""
+    whom = f" for {it.beneficiary}" if it.beneficiary else ""
+    return f"{it.application}/{it.key}{where} {when(it.at_s)}: {it.why}{whom}"
+
+
+def _difference(it: Difference) -> str:
+    name = f"{it.application}/{it.key}"
+    was = "never" if it.without_s is None else f"{when(it.without_s)} on {it.without_node}"
+    now = "never" if it.with_s is None else f"{when(it.with_s)} on {it.with_node}"
+    if it.what in {"preempted", "spared"}:
+        return f"{name}: preempted {was}, with them {now}"
+    return f"{name}: starts {was}, with them {now}"
+
+
+def when(at_s: float) -> str:
+    """Say a time from the beginning on."""
+    return "at once" if at_s == 0 else f"after {duration(at_s)}"
+
+
+def moment(at_s: float) -> str:
+    """Name a time from the beginning on."""
+    return "the beginning" if at_s == 0 else duration(at_s)
+
+
+def duration(seconds: float) -> str:
+    """Write so many seconds as people do."""
+    if seconds < _MINUTE or seconds % 1:
+        return f"{seconds:g} s"
+    hours, rest = divmod(int(seconds), _HOUR)
+    minutes, rest = divmod(rest, _MINUTE)
+    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
+
+
+def fit_lines(found: LeastChange) -> Iterator[str]:
+    """Yield what would let it start, line by line."""
+    if found.fits:
+        yield "it starts without any change"
+        return
+    for it in found.waits:
+        yield f"{it.application}/{it.key} waits: {it.text}"
+    for reason in found.refused:
+        yield f"not taken: {reason}"
+    for option in found.options:
+        yield f"{option.kind}: {option.text}"
+    if not found.options:
+        yield "no single change of these lets it start: a raise, a node, a release, waiting"
