@@ -39,6 +39,9 @@ from yunikorn_actors.service.rest.http_server import all_routes
 from yunikorn_actors.state import applications as a
 from yunikorn_actors.state.proposals import Refusal
 from yunikorn_actors.state.queues import QueueState
+from yunikorn_actors.what_if.core_state import state_of
+from yunikorn_actors.what_if.least_change import least_changes
+from yunikorn_actors.what_if.text import fit_lines
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
 from shapes import ANSWERS, Refused
@@ -593,11 +596,34 @@ def situations() -> str:
         return _CONSOLE.sub(_transcript, text)
 
 
+def fits() -> str:
+    """Find the least changes of every situation anew."""
+    script = runpy.run_path(str(HOME / "fits.py"))
+    parts = []
+    for what, arrange in script["MISFITS"]:
+        simulator = Simulator(Topology("fused", settings=Settings(), instance="docs"))
+        wanted = arrange(script["Cluster"](simulator, simulator.settle, _passing(simulator)))
+        found = least_changes(state_of(simulator), wanted)
+        parts.append(f"### {what[0].upper()}{what[1:]}\n\n```text\n")
+        parts.append("".join(f"{line}\n" for line in fit_lines(found)) + "```\n\n")
+    text = (HOME / FITS).read_text("utf-8")
+    head, tail = text.split("## Ten situations\n")[0], text.split("## What is exact\n")[1]
+    between = f"## Ten situations\n\n{ABOUT_FITS}\n{''.join(parts)}## What is exact\n"
+    return f"{head}{between}{tail}"
+
+
+ABOUT_FITS = """\
+Each was set up in a small cluster (`docs/fits.py`), and each change that was found was then made
+in a core, which placed what was wanted, in both topologies.
+"""
+
+
 def _passing(simulator: Simulator) -> Callable[[int], None]:
     return lambda seconds: simulator.advance(seconds * SECOND)
 
 
 WHY = "how-to/ask-why-it-waits.md"
+FITS = "how-to/would-it-fit.md"
 GANGS = "explanation/gang-scheduling.md"
 
 
@@ -729,6 +755,7 @@ PAGES = {
     "how-to/read-a-trace.md": trace,
     "how-to/export-a-trace.md": exports,
     WHY: situations,
+    FITS: fits,
     GANGS: gangs,
 }
 

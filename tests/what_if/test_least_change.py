@@ -36,7 +36,7 @@ def test_a_quota_and_a_limit_are_raised_together_and_no_further(topology: Topolo
     found = least(busy(topology), asks("3"))
     raise_, wait = found.options
     assert raise_.text == (
-        "raise vcore in root.a from 4000 to 6000 and vcore of ann in root.a from 4000 to 6000"
+        "raise vcore in root.a from 4 to 6 and vcore of ann in root.a from 4 to 6"
     )
     assert (wait.kind, wait.after_s) == ("wait", 90.0)
     assert done(busy(topology), raise_, asks("3"))
@@ -59,7 +59,7 @@ def test_a_node_of_the_size_that_is_missing(topology: TopologyName) -> None:
     carry_out(core._simulator, Reconfigure(queue="root.a", max={"vcore": 20_000}))
     carry_out(core._simulator, Reconfigure(queue="root.a", user="ann", max={"vcore": 20_000}))
     (found,) = least(core, asks("3", vcore=5_000)).options
-    assert (found.kind, found.text) == ("node", "add a node with vcore 5000")
+    assert (found.kind, found.text) == ("node", "add a node with vcore 5")
     assert done(core, found, asks("3", vcore=5_000))
 
 

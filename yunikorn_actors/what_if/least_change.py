@@ -12,7 +12,10 @@ from typing import Any, Final
 from yunikorn_actors import si
 from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig, parse_config
 from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.values.ids import short_partition_name
+from yunikorn_actors.values.quantity import amounts, quantity
 from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.tags import NODE_PARTITION
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
 from yunikorn_actors.what_if.changes import DEFAULT_PARTITION, Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
@@ -41,7 +44,7 @@ class Option:
     """One way to have it start, verified by a simulation."""
 
     kind: str
-    """`raise`, `node`, `raise and node`, `release` or `wait`."""
+    """`raise`, `node`, `raise and node`, `undrain`, `release` or `wait`."""
     text: str
     changes: tuple[Request | Reconfigure, ...] = ()
     """To be made before what is wanted."""
@@ -87,7 +90,12 @@ class _Bound:
 
     def text(self, amount: int) -> str:
         whose = f" of {self.user or self.group}" if self.user or self.group else ""
-        return f"{self.kind}{whose} in {self.queue} from {self.present} to {amount}"
+        numbers = f"from {_written(self.kind, self.present)} to {_written(self.kind, amount)}"
+        return f"{self.kind}{whose} in {self.queue} {numbers}"
+
+
+def _written(kind: str, amount: int) -> str:
+    return str(amount) if kind == _APPS else quantity(kind, amount)
 
 
 def least_changes(state: CoreState, wanted: Wanted, **simulated: Any) -> LeastChange:  # noqa: ANN401
@@ -108,7 +116,7 @@ class _Search:
         course = self._tried(())
         if self._starts(course):
             return LeastChange(True, (), (), (), self._trials)
-        options = [*self._raises(), *self._releases(), *self._waits()]
+        options = [*self._raises(), *self._undrained(), *self._releases(), *self._waits()]
         names = set(self._asks)
         return LeastChange(
             fits=False,
@@ -142,7 +150,7 @@ class _Search:
     def _raises(self) -> Iterator[Option]:
         bounds = list(self._bounds())
         kinds = sorted({kind for _, size in self._asks.values() for kind in size})
-        node = {kind: self._whole(kind) for kind in kinds}
+        node = dict.fromkeys(kinds, _LIFTED >> 1)
         lifted = dict.fromkeys(bounds, _LIFTED)
         ways: list[tuple[dict[_Bound, int], Resource]] = [(lifted, {}), ({}, node)]
         found = [it for it in ways if self._helps(_requests(*it))]
@@ -166,13 +174,13 @@ class _Search:
                 bound.present + 1, need, _LIFTED,
                 lambda it, name=bound: _requests({**lifted, name: it}, size),  # type: ignore[misc]
             )  # fmt: skip
-        for kind, whole in tuple(size.items()):
+        for kind, known in tuple(size.items()):
             size[kind] = self._lowest(
-                0, whole, whole,
+                0, self._whole(kind), known,
                 lambda it, name=kind: _requests(lifted, {**size, name: it}),  # type: ignore[misc]
             )  # fmt: skip
         words = [it.text(amount) for it, amount in lifted.items()]
-        sizes = ", ".join(f"{kind} {amount}" for kind, amount in size.items() if amount)
+        sizes = amounts({kind: amount for kind, amount in size.items() if amount})
         texts = [f"raise {' and '.join(words)}"] if words else []
         texts += [f"add a node with {sizes}"] if size else []
         kind = " and ".join(["raise"] * bool(words) + ["node"] * bool(size))
@@ -203,6 +211,18 @@ class _Search:
                 if bound.kind in kinds or bound.kind == _APPS:
                     yield bound
 
+    def _undrained(self) -> Iterator[Option]:
+        for name, image in self._state.images.items():
+            for node in image["nodes"]:
+                if node["drained"]:
+                    id_ = node["node_id"]
+                    attributes = {NODE_PARTITION: short_partition_name(name)}
+                    action = si.ActionFromRM.DRAIN_TO_SCHEDULABLE
+                    info = si.NodeInfo(node_id=id_, action=action, attributes=attributes)
+                    request = si.NodeRequest(nodes=(info,))
+                    if self._helps((request,)):
+                        yield Option("undrain", f"let {id_} take work again", (request,))
+
     # -- releases
 
     def _releases(self) -> Iterator[Option]:
@@ -214,8 +234,7 @@ class _Search:
             if self._helps((request,)):
                 one = _end_in(request)
                 what = f"{one.application_id}/{one.allocation_key}".rstrip("/")
-                amounts = ", ".join(f"{kind} {it}" for kind, it in name[2])
-                yield Option("release", f"release {what} ({amounts})", (request,))
+                yield Option("release", f"release {what} ({amounts(dict(name[2]))})", (request,))
                 return
 
     def _waits(self) -> Iterator[Option]:
@@ -280,7 +299,7 @@ def _places(
         for app in image["applications"]:
             spec = app["spec"]
             if spec["application_id"] in apps:
-                partition = name.rpartition("]")[2]
+                partition = short_partition_name(name)
                 yield partition, app["queue"], spec.get("user", ""), tuple(spec.get("groups", ()))
 
 
@@ -303,7 +322,7 @@ def _bounds_at(config: SchedulerConfig, place: Place) -> Iterator[_Bound]:
 def _config(state: CoreState, partition: str) -> SchedulerConfig:
     registered = state.registered
     for known in registered.managers:
-        if any(name.rpartition("]")[2] == partition for name in known.epochs):
+        if any(short_partition_name(name) == partition for name in known.epochs):
             brought = registered.brought.get(known.registration.policy_group)
             return brought or registered.admin or parse_config("")
     return registered.admin or parse_config("")
@@ -354,7 +373,7 @@ def _size(
 
 def _released(name: str, application: str, key: str) -> si.AllocationRequest:
     one = si.AllocationRelease(
-        partition_name=name.rpartition("]")[2],
+        partition_name=short_partition_name(name),
         application_id=application,
         allocation_key=key,
         termination_type=si.TerminationType.STOPPED_BY_RM,
