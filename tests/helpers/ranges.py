@@ -1,5 +1,8 @@
 """How far the tests go: each range begins in every run, and its rest is for `-m slow`."""
 
+from collections.abc import Sequence
+from itertools import cycle
+
 import pytest
 
 USUAL = 10
@@ -20,6 +23,21 @@ def each(name: str, many: int, *, usual: int) -> pytest.MarkDecorator:
     """Run a test once for each number below `many`; those that are not usual are slow."""
     rest = (pytest.param(number, marks=pytest.mark.slow) for number in range(usual, many))
     return pytest.mark.parametrize(name, [*range(usual), *rest])
+
+
+def first(items: Sequence[object], usual: int) -> list[object]:
+    """Return `items` as parameters; those behind the first so many are slow."""
+    rest = (pytest.param(it, marks=pytest.mark.slow) for it in items[usual:])
+    return [*items[:usual], *rest]
+
+
+def one_each(items: Sequence[object], ways: Sequence[object]) -> list[object]:
+    """Return each item with each way as parameters: usual is one way for each item, in turn."""
+    return [
+        pytest.param(item, way, marks=() if way is usual else pytest.mark.slow)
+        for item, usual in zip(items, cycle(ways))
+        for way in ways
+    ]
 
 
 def examples(usual: int, many: int) -> pytest.MarkDecorator:

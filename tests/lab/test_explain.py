@@ -89,6 +89,7 @@ def check_trace(explained: Explanation, tmp_path: Path) -> None:
         assert trace.footer.failure == explained.outcome.violation.text  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nodes_unchecked")
 def test_the_command(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case = read_case(Path(small))

@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
+import ranges
 from crews import KILLED, Frail, Threads, deadly, half_told, is_deaf, never_told, unchecked
 from probes import PATIENCE_S, wait_until
 
@@ -188,7 +189,9 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return status, re.sub(r"\d+\.\d+( s\b|})", r"#\1", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("form", [(), ("--json",), ("--coverage", "3")], ids=" ".join)
+@pytest.mark.parametrize(
+    "form", ranges.first([("--json",), (), ("--coverage", "3")], 1), ids=" ".join
+)
 def test_the_command_says_the_same(
     small: str, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
 ) -> None:
@@ -356,7 +359,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", ranges.first([signal.SIGKILL, signal.SIGTERM], 1))
 def test_no_worker_outlives_who_started_it(tmp_path: Path, how: signal.Signals) -> None:
     program = tmp_path / "starter.py"
     program.write_text(_STARTER)

@@ -25,8 +25,18 @@ from yunikorn_actors.scenario.runner import RunOptions, run_scenario, steps_of
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.yaml"))
 
-files = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HERE)))
-topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
+
+def _name(parameter: Path | str) -> str:
+    return parameter if isinstance(parameter, str) else str(parameter.relative_to(HERE))
+
+
+files = pytest.mark.parametrize("file", FILES, ids=_name)
+one_topology_each = pytest.mark.parametrize(
+    ("file", "topology"), ranges.one_each(FILES, TOPOLOGIES), ids=_name
+)
+one_driver_each = pytest.mark.parametrize(
+    ("file", "driver"), ranges.one_each(FILES, get_args(CoreDriver)), ids=_name
+)
 
 
 def test_there_are_files() -> None:
@@ -38,8 +48,7 @@ def read(file: Path) -> Scenario:
     return read_scenario(file)
 
 
-@topologies
-@files
+@one_topology_each
 @ranges.seeds(50, usual=1)
 def test_every_interleaving_holds(file: Path, topology: TopologyName, seeds: range) -> None:
     """First in, first out is the order of the driver `direct` below."""
@@ -58,8 +67,7 @@ def test_every_file_holds_in_the_smallest_slices(file: Path, topology: TopologyN
     assert ((), None, True) == (outcome.failures, outcome.error, outcome.ok)
 
 
-@pytest.mark.parametrize("driver", get_args(CoreDriver))
-@files
+@one_driver_each
 def test_every_file_holds_in_service(file: Path, driver: CoreDriver) -> None:
     outcome = run_scenario(read(file), RunOptions(driver=driver))
     expected = ((), None, True, 1)

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 
 import pytest
+import ranges
 
 from tests.helpers.batch_pools import Job, Pool
 from tests.helpers.support import default_checkers
@@ -135,8 +136,10 @@ class Batch(si.ResourceManagerCallback):
         )
 
 
-@pytest.mark.parametrize("gangs", [False, True], ids=["one node", "gangs"])
-@pytest.mark.parametrize("topology", ["fused", "proposing"])
+@pytest.mark.parametrize(
+    ("gangs", "topology"),
+    ranges.first([(False, "proposing"), (True, "fused"), (False, "fused"), (True, "proposing")], 2),
+)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_job_starts_when_the_rules_say(
     policy: str, topology: TopologyName, gangs: bool

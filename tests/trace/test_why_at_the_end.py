@@ -38,7 +38,7 @@ EVERY = 12
 """In the usual run one file of so many is looked at."""
 USUAL = FILES[::EVERY]
 CUTS = 2
-SCRIPTS = 10
+SCRIPTS = 4
 
 Named = tuple[str, str, str]
 """A partition, an application and the key of an ask."""
@@ -162,7 +162,12 @@ REST = pytest.param(
 
 @pytest.mark.parametrize("files", [pytest.param(USUAL, id="usual"), REST])
 @pytest.mark.parametrize(
-    ("topology", "schedulers"), [("proposing", 1), ("proposing", 2), ("fused", 1)]
+    ("topology", "schedulers"),
+    [
+        ("proposing", 2),
+        pytest.param("proposing", 1, marks=pytest.mark.slow),
+        pytest.param("fused", 1, marks=pytest.mark.slow),
+    ],
 )
 def test_of_each_scenario(
     tmp_path: Path, files: list[Path], topology: TopologyName, schedulers: int
