@@ -11,7 +11,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.workload import Options, WorkloadError
 from yunikorn_actors.workload.campaign import RunJob, run, run_all
 from yunikorn_actors.workload.cluster_config import guaranteed_shares
-from yunikorn_actors.workload.compare import Comparison, compare, fails
+from yunikorn_actors.workload.compare import Comparison, Condition, compare
 from yunikorn_actors.workload.page import page
 
 SWF = "sample:cluster.swf"
@@ -71,13 +71,24 @@ def test_the_sums_of_the_groups_are_the_whole() -> None:
     ],
 )
 def test_a_condition_for_scripts(condition: str, holds: bool) -> None:
-    assert holds == bool(fails(condition, compared()))
+    assert holds == bool(Condition.parse(condition).failed(compared()))
 
 
-@pytest.mark.parametrize("condition", ["wait > 2", "mean wait of nobody > 1x", "mean wait = 3"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "wait > 2",
+        "mean wait of nobody > 1x",
+        "mean wait = 3",
+        "max wait > 1.2.3",
+        "max wait > .",
+        "mean waitof a > 1",
+        "max wait >",
+    ],
+)
 def test_a_condition_that_means_nothing(condition: str) -> None:
     with pytest.raises(WorkloadError):
-        fails(condition, compared())
+        Condition.parse(condition).failed(compared())
 
 
 def test_the_page_holds_everything_and_loads_nothing() -> None:
@@ -148,7 +159,7 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        SERIAL(JOBS, cache=tmp_path, tell=interrupt)
+        SERIAL(JOBS, cache=tmp_path, progress=interrupt)
     kept = sorted(tmp_path.iterdir())
     assert 2 == len(kept)
     kept[0].write_text(kept[0].read_text().replace('"seed": ', '"kept": 1, "seed": '))

@@ -10,6 +10,8 @@ import pytest
 from yunikorn_actors.runtime.virtual_core import LINES_KEPT
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.workload import Job, Node, Options, Table, Workload, WorkloadError, play
+from yunikorn_actors.workload.batsim_file import write_batsim
+from yunikorn_actors.workload.cluster_config import configured
 from yunikorn_actors.workload.figures import Series, percentile, slowdown
 from yunikorn_actors.workload.player import _Player
 
@@ -68,8 +70,8 @@ def test_faults_put_jobs_back_and_every_job_ends() -> None:
         table = play(Workload.of(many), nodes, options=options)
         assert {"done"} == {row["state"] for row in table}
         assert table.summary()["restarts"]
-        assert {"killed", "nodes lost"} <= table.run.faults_planted.keys()
-    assert "confirmed late" in table.run.faults_planted
+        assert {"killed", "nodes lost"} <= table.run.planted.keys()
+    assert "confirmed late" in table.run.planted
 
 
 def test_what_never_fits_is_left_out_and_counted() -> None:
@@ -164,7 +166,7 @@ def test_the_files(tmp_path: Path) -> None:
     assert ("100", "90", "2.8", "n") == tuple(
         rows[1][name] for name in ("start", "wait", "slowdown", "node")
     )
-    table.to_batsim(tmp_path / "jobs.csv")
+    write_batsim(table, tmp_path / "jobs.csv")
     (first, *_) = csv.DictReader((tmp_path / "jobs.csv").read_text().splitlines())
     assert ("3", "100", "0-2") == tuple(
         first[name]
@@ -205,7 +207,7 @@ def test_what_has_ended_leaves_nothing_in_the_core() -> None:
     jobs = [job(it, 10 * it, 5, 1) for it in range(300)]
     gc.collect()
     before = _applications()
-    player = _Player(Workload.of(jobs), POOL, "", {}, "", Options())
+    player = _Player(Workload.of(jobs), POOL, configured("", ""), {}, "", Options())
     player.play()
     gc.collect()
     assert _applications() - before <= 2

@@ -10,7 +10,7 @@ from support import APP, CONFIG, QUEUE, RM
 from yunikorn_actors import SchedulerCore, StandingClock, VirtualCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.workload import Node, Workload, WorkloadError, play, read_nodes
-from yunikorn_actors.workload.recorded import Recorded
+from yunikorn_actors.workload.recorded import read_recorded
 
 SECOND = 1_000_000_000
 
@@ -71,14 +71,14 @@ def recording(tmp_path: Path) -> Path:
 
 
 def test_a_recording_becomes_a_workload(recording: Path) -> None:
-    recorded = Recorded.read(recording)
+    recorded = read_recorded(recording)
     jobs = {it.id.partition("#")[0]: it for it in recorded.jobs}
     assert [7, 16, 9] == [jobs[f"{APP}/{it}"].run_s for it in ("a", "b", "c")]
     assert [0, 0, 7] == [jobs[f"{APP}/{it}"].waited_s for it in ("a", "b", "c")]
     assert {("ann", "staff", QUEUE)} == {(it.user, it.group, it.queue) for it in recorded.jobs}
     assert {"n": Node(id="n", resources={"vcore": 2_000})} == recorded.nodes
     assert CONFIG == recorded.config
-    assert 2 == recorded.left_out["still ran at the end, taken as ending there"]
+    assert 2 == recorded.findings.left_out["still ran at the end, taken as ending there"]
 
 
 def test_the_replay_waits_as_the_recording_did(recording: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_journal_becomes_the_same_workload(tmp_path: Path) -> None:
         uuid = cluster.placed.get(timeout=PATIENCE_S)
         clock.move_to(clock.now_ns() + 5 * SECOND)
         release(core, uuid)
-    recorded = Recorded.read(tmp_path / "journal")
+    recorded = read_recorded(tmp_path / "journal")
     assert [(5, 0)] == [(it.run_s, it.waited_s) for it in recorded.jobs]
     assert ["n"] == [*recorded.nodes]
 
@@ -112,4 +112,4 @@ def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert 2 == main(["workload", "from-trace", str(file), "-o", str(tmp_path / "out")])
     assert "text" in capsys.readouterr().err
     with pytest.raises(WorkloadError, match="no journal"):
-        Recorded.read(tmp_path)
+        read_recorded(tmp_path)

@@ -34,7 +34,7 @@ from yunikorn_actors.messages.callbacks import method_of
 from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.messages.rm_calls import CallMark
-from yunikorn_actors.messages.rm_events import RMApplicationUpdate
+from yunikorn_actors.messages.rm_events import RMApplicationUpdate, RMContainerSchedulingState
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
@@ -96,7 +96,8 @@ class VirtualCore:
           asked.
         - `checked`: look after every message whether the invariants hold; not with `quiet`.
         - `quiet`: leave out what nobody hears: event records, changes of the state of applications,
-          and calls of callbacks for methods that yours does not override. `events` then finds none.
+          states of asks without a reason (their placement says the same), and calls of callbacks
+          for methods that yours does not override. `events` then finds none.
         - `digest`: compute `digest` as messages are delivered.
         """
         check_forms(
@@ -408,6 +409,8 @@ class _Heard(Simulator):
             return False
         if type(message) is RMApplicationUpdate:
             return bool(message.rejected)
+        if type(message) is RMContainerSchedulingState:
+            return any(it.reason for it in message.states)
         callback = self.callbacks.get(to)
         # A mark calls no method: its answer says how far the callback has come.
         if callback is None or type(message) is CallMark:

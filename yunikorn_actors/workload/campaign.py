@@ -6,32 +6,34 @@ was interrupted continues where it stopped. Results come in the order of the job
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from hashlib import sha256
-from importlib import import_module
 from itertools import product
-from multiprocessing import get_context
+from os import cpu_count
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
+from yunikorn_actors.lab.dask_pool import DaskCrew
+from yunikorn_actors.lab.fan_out import FanOut, Processes
 from yunikorn_actors.version import VERSION
-from yunikorn_actors.workload.jobs import Mapping, WorkloadError
+from yunikorn_actors.workload.jobs import Mapping, Node, WorkloadError
 from yunikorn_actors.workload.nodes import read_nodes
 from yunikorn_actors.workload.player import Options, play
+from yunikorn_actors.workload.table import Table
 from yunikorn_actors.workload.workload import SAMPLE, Workload, open_text
 
-ATTEMPTS: Final = 3
-"""So often the runs of a process that was killed are made again."""
+SERIAL: Final = "serial"
+PROCESSES: Final = "processes"
 DASK: Final = "dask://"
 
-Tell = Callable[[int, int], None]
 Result = dict[str, Any]
+Progress = Callable[[int, int], None]
+"""Hears how many runs are made, of how many."""
 
 
 class RunJob(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,34 +49,45 @@ class RunJob(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scale: float = 1.0
     shake_s: float = 0.0
     """Each submit comes up to so much later, by the seed."""
+    shake_runs: float = 0.0
+    """The deviation of the logarithm by which run times become longer or shorter, by the seed."""
     options: Options = Options()
 
-    def workload(self) -> Workload:
-        workload = Workload.read(self.log, mapping=self.mapping, limit=self.limit)
+    def __str__(self) -> str:
+        return f"{self.log}, policy {self.policy or 'as configured'}, seed {self.options.seed}"
+
+    def inputs(self, *, is_strict: bool = False) -> tuple[Workload, list[Node]]:
+        """Read the log and the nodes."""
+        workload = Workload.read(
+            self.log, mapping=self.mapping, limit=self.limit, is_strict=is_strict,
+            stays=self.options.stays,
+        )  # fmt: skip
+        nodes = read_nodes(self.nodes, workload)
         if self.scale != 1:
             workload = workload.scaled(self.scale)
-        if self.shake_s:
-            workload = workload.shaken(self.shake_s, self.options.seed)
-        return workload
+        if self.shake_s or self.shake_runs:
+            workload = workload.shaken(self.shake_s, self.options.seed, self.shake_runs)
+        return workload, nodes
+
+    def play(self) -> Table:
+        workload, nodes = self.inputs()
+        return play(workload, nodes, self.config, policy=self.policy, options=self.options)
 
 
 def run(job: RunJob) -> Result:
-    """Make one run: the same job has the same result. Times of the computer are left out."""
-    workload = job.workload()
-    nodes = read_nodes(job.nodes, workload)
-    table = play(workload, nodes, job.config, policy=job.policy, options=job.options)
-    summary = table.summary()
-    del summary["jobs_per_cpu_s"]
+    """Make one run: the same job has the same result, wherever its log is."""
+    summary = job.play().summary()
+    del summary["jobs_per_cpu_s"], summary["log"]
     return summary
 
 
 def run_all(
     jobs: Sequence[RunJob],
     *,
-    executor: str = "processes",
+    executor: str = PROCESSES,
     workers: int | None = None,
     cache: Path | None = None,
-    tell: Tell = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> list[Result]:
     """Make all runs: `serial`, in `processes` or on the cluster `dask://HOST:PORT`."""
     results: dict[int, Result] = {}
@@ -82,20 +95,51 @@ def run_all(
     for at, file in enumerate(files):
         if file is not None and file.exists():
             results[at] = json.loads(file.read_text(encoding="utf-8"))
-    tell(len(results), len(jobs))
-    left = [(at, job) for at, job in enumerate(jobs) if at not in results]
-    for at, result in _made(left, executor, workers):
-        # As it is read again: a run that was kept and one that was made now are equal.
-        text = json.dumps(result, sort_keys=True)
-        results[at] = json.loads(text)
-        file = files[at]
-        if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            written = file.with_suffix(".part")
-            written.write_text(text, encoding="utf-8")
-            written.replace(file)
-        tell(len(results), len(jobs))
+    left = [at for at in range(len(jobs)) if at not in results]
+    progress(len(results), len(jobs))
+    with _each(executor, min(workers or cpu_count() or 1, len(left))) as each:
+        for at, result in zip(left, each(run, [_anywhere(jobs[it]) for it in left]), strict=True):
+            # As it is read again: a run that was kept and one that was made now are equal.
+            text = json.dumps(result, sort_keys=True)
+            results[at] = json.loads(text)
+            if (file := files[at]) is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                written = file.with_suffix(".part")
+                written.write_text(text, encoding="utf-8")
+                written.replace(file)
+            progress(len(results), len(jobs))
     return [results[at] for at in range(len(jobs))]
+
+
+@contextmanager
+def _each(executor: str, workers: int) -> Iterator[Callable[..., Iterable[Result]]]:
+    """Give what makes runs, in order; a worker that is killed loses nothing."""
+    if executor == SERIAL or not workers:
+        yield map
+    elif executor != PROCESSES and not executor.startswith(DASK):
+        raise WorkloadError(f"executor {executor!r}: write serial, processes or dask://HOST:PORT")
+    else:
+        crew = Processes(workers) if executor == PROCESSES else DaskCrew(executor)
+        with FanOut(crew) as fan_out:
+            yield fan_out.each
+
+
+def _anywhere(job: RunJob) -> RunJob:
+    """Name its files so that a worker finds them, which may have been started elsewhere."""
+    return replace(job, log=_absolute(job.log), nodes=job.nodes and _absolute(job.nodes))
+
+
+def _absolute(name: str) -> str:
+    return str(Path(name).absolute()) if Path(name).is_file() else name
+
+
+def _digest(job: RunJob) -> str:
+    found = sha256(msgspec.json.encode((VERSION, job), order="sorted"))
+    for name in (job.log, job.nodes or ""):
+        if name.startswith(SAMPLE) or Path(name).is_file():
+            with open_text(Path(name)) as text:
+                found.update(text.read().encode())
+    return found.hexdigest()[:32]
 
 
 def campaign_jobs(file: Path) -> list[tuple[dict[str, Any], RunJob]]:
@@ -105,88 +149,19 @@ def campaign_jobs(file: Path) -> list[tuple[dict[str, Any], RunJob]]:
     """
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        lists = {
-            it: value if isinstance(value, list) else [value] for it, value in document.items()
-        }
-    except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
-        raise WorkloadError(f"{file}: no campaign: {error!r:.200}") from error
-    found = []
-    for values in product(*lists.values()):
-        named = dict(zip(lists, values, strict=True))
-        fields, options = dict(named), {}
-        if config := fields.get("config"):
-            fields["config"] = (file.parent / config).read_text(encoding="utf-8")
-        if (log := fields.get("log", "")) and not str(log).startswith(SAMPLE):
-            fields["log"] = str(file.parent / log)
-        for name in Options.__struct_fields__:
-            if name in fields:
-                options[name] = fields.pop(name)
-        try:
-            job = msgspec.convert({**fields, "options": options}, RunJob, strict=False)
-        except msgspec.ValidationError as error:
-            raise WorkloadError(f"{file}: {error}") from error
-        found.append((named, job))
-    return found
+        lists = [it if isinstance(it, list) else [it] for it in document.values()]
+        named = [dict(zip(document, values, strict=True)) for values in product(*lists)]
+        return [(fields, _job(fields, file.parent)) for fields in named]
+    except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+        raise WorkloadError(f"{file}: no campaign: {error}"[:300]) from error
 
 
-def _digest(job: RunJob) -> str:
-    told = sha256(msgspec.json.encode((VERSION, job), order="sorted"))
-    for name in (job.log, job.nodes or ""):
-        if name.startswith(SAMPLE) or Path(name).is_file():
-            with open_text(Path(name)) as text:
-                told.update(text.read().encode())
-    return told.hexdigest()[:32]
-
-
-def _made(
-    left: Sequence[tuple[int, RunJob]], executor: str, workers: int | None
-) -> Iterator[tuple[int, Result]]:
-    if executor == "serial":
-        yield from ((at, run(job)) for at, job in left)
-        return
-    if executor.startswith(DASK):
-        with _dask(executor.removeprefix(DASK)) as submit:
-            yield from _as_completed(left, submit)
-        return
-    if executor != "processes":
-        raise WorkloadError(f"executor {executor!r}: write serial, processes or dask://HOST:PORT")
-    waiting = dict(left)
-    for attempt in range(ATTEMPTS):
-        context = get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            try:
-                for at, result in _as_completed([*waiting.items()], pool.submit):
-                    del waiting[at]
-                    yield at, result
-            except BrokenProcessPool:
-                if attempt == ATTEMPTS - 1:
-                    raise WorkloadError("processes of the campaign were killed too often") from None
-            else:
-                return
-
-
-def _as_completed(
-    left: Iterable[tuple[int, RunJob]], submit: Callable[..., "Future[Result]"]
-) -> Iterator[tuple[int, Result]]:
-    places = {submit(run, job): at for at, job in left}
-    try:
-        while places:
-            done, _ = wait(places, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield places.pop(future), future.result()
-    finally:
-        for future in places:
-            future.cancel()
-
-
-@contextmanager
-def _dask(address: str) -> Iterator[Callable[..., "Future[Result]"]]:
-    """A worker that is killed loses nothing: the cluster makes its runs again."""
-    try:
-        client_of: Any = import_module("distributed").Client
-    except ImportError:
-        raise WorkloadError(
-            "Dask is an extra: pip install -e '.[dask]' in a clone of the repository"
-        ) from None
-    with client_of(f"tcp://{address}") as client, client.get_executor(retries=ATTEMPTS) as pool:
-        yield pool.submit
+def _job(named: dict[str, Any], folder: Path) -> RunJob:
+    fields = dict(named)
+    if config := fields.get("config"):
+        fields["config"] = (folder / config).read_text(encoding="utf-8")
+    for name in ("log", "nodes"):
+        if (folder / str(fields.get(name, ""))).is_file():
+            fields[name] = str(folder / fields[name])
+    options = {it: fields.pop(it) for it in Options.__struct_fields__ if it in fields}
+    return msgspec.convert({**fields, "options": options}, RunJob, strict=False)

@@ -31,13 +31,10 @@ def configured(text: str, policy: str) -> str:
         return text or _OPEN
     try:
         document: Any = yaml.safe_load(text or _OPEN)
-        for partition in document["partitions"]:
-            for queue in _queues(partition["queues"]):
-                if queue.get("parent") or queue.get("queues") or queue["name"] == "root":
-                    template = queue.setdefault("childtemplate", {})
-                    template.setdefault("properties", {})[ORDER] = policy
-                else:
-                    queue.setdefault("properties", {})[ORDER] = policy
+        for _, queue in _queues(document):
+            is_parent = queue.get("parent") or queue.get("queues") or queue["name"] == "root"
+            place = queue.setdefault("childtemplate", {}) if is_parent else queue
+            place.setdefault("properties", {})[ORDER] = policy
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise WorkloadError(f"the configuration cannot be read: {error!r:.200}") from error
     return yaml.safe_dump(document, sort_keys=False)
@@ -46,22 +43,18 @@ def configured(text: str, policy: str) -> str:
 def guaranteed_shares(text: str, kind: str, total: int) -> dict[str, float]:
     """Return the share of a resource of the cluster that each queue is guaranteed, by full name."""
     found: dict[str, float] = {}
-    for partition in (yaml.safe_load(text) or {}).get("partitions", ()) if text else ():
-        for path, queue in _paths(partition.get("queues"), ""):
-            amount = ((queue.get("resources") or {}).get("guaranteed") or {}).get(kind)
-            if amount is not None and total:
-                found[path] = si.Resource.parse({kind: amount}).amounts()[kind] / total
+    for path, queue in _queues(yaml.safe_load(text or _OPEN)):
+        amount = ((queue.get("resources") or {}).get("guaranteed") or {}).get(kind)
+        if amount is not None and total:
+            found[path] = si.Resource.parse({kind: amount}).amounts()[kind] / total
     return found
 
 
-def _paths(queues: Any, above: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - any YAML
-    for queue in queues or ():
+def _queues(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - any YAML
+    """Yield every queue that is written, with its full name; those above before those below."""
+    left = [("", queue) for part in document["partitions"] for queue in part.get("queues") or ()]
+    while left:
+        above, queue = left.pop(0)
         path = f"{above}{queue['name']}"
         yield path, queue
-        yield from _paths(queue.get("queues"), f"{path}.")
-
-
-def _queues(queues: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any YAML
-    for queue in queues or ():
-        yield queue
-        yield from _queues(queue.get("queues"))
+        left += [(f"{path}.", below) for below in queue.get("queues") or ()]

@@ -16,12 +16,10 @@ from msgspec.structs import replace
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.workload.campaign import Result, RunJob
 from yunikorn_actors.workload.cluster_config import guaranteed_shares
-from yunikorn_actors.workload.figures import percentile, slowdown, spread
+from yunikorn_actors.workload.figures import percentile, spread
 from yunikorn_actors.workload.jobs import WorkloadError
-from yunikorn_actors.workload.nodes import read_nodes
 from yunikorn_actors.workload.page import page, section_table
-from yunikorn_actors.workload.player import play
-from yunikorn_actors.workload.summary import duration
+from yunikorn_actors.workload.summary import duration, duration_signed
 from yunikorn_actors.workload.table import Table
 
 WEEK_S: Final = 7 * 86_400
@@ -30,7 +28,8 @@ BLOCKS_MIN: Final = 4
 RESAMPLES: Final = 1_000
 SHAKE_S: Final = 60.0
 _CONDITION: Final = re.compile(
-    r"\s*(mean|median|p95|p99|max) (wait|slowdown)(?: of (\S+))? *(<|>) *([0-9.]+)(x?)\s*"
+    r"\s*(mean|median|p95|p99|max) +(wait|slowdown)(?: +of +(\S+))? *([<>]) *"
+    r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(x?)\s*"
 )
 
 Interval = tuple[float, float]
@@ -75,10 +74,6 @@ class Difference(Struct, kw_only=True):
         return f"with {self.name} jobs wait {word} than with {first}: {means} ({span}); {counts}"
 
 
-def duration_signed(seconds: float) -> str:
-    return ("-" if seconds < 0 else "+") + duration(abs(seconds))
-
-
 class Comparison(Struct, kw_only=True):
     tables: dict[str, Table]
     differences: list[Difference]
@@ -112,19 +107,22 @@ def compare(
     *,
     draws: int = 0,
     shake_s: float = SHAKE_S,
+    shake_runs: float = 0.0,
     run_all: Callable[[Sequence[RunJob]], list[Result]],
 ) -> Comparison:
-    """Play each variant, the first one being what others are measured against."""
-    tables = {}
-    for name, job in variants.items():
-        workload = job.workload()
-        nodes = read_nodes(job.nodes, workload)
-        tables[name] = play(workload, nodes, job.config, policy=job.policy, options=job.options)
+    """Play each variant, the first one being what others are measured against.
+
+    Each is played so often again with other submits and run times: the same in all variants.
+    """
+    tables = {name: job.play() for name, job in variants.items()}
     drawn = [
-        replace(job, shake_s=shake_s, options=replace(job.options, seed=1 + draw))
+        replace(
+            job, shake_s=shake_s, shake_runs=shake_runs,
+            options=replace(job.options, seed=1 + draw),
+        )
         for draw in range(draws)
         for job in variants.values()
-    ]
+    ]  # fmt: skip
     means = [result["wait_s"]["mean"] for result in run_all(drawn)]
     names, width = list(variants), len(variants)
     first = tables[names[0]]
@@ -209,36 +207,47 @@ def _keys(row: Row) -> Iterator[tuple[str, str]]:
     yield "hour", f"{int(row['submit'] // 3600) % 24:02} h"
 
 
-def fails(condition: str, comparison: Comparison) -> list[str]:
-    """Return for which variants a condition holds, such as `p95 wait of root.ml > 1.1x`.
+class Condition(Struct, frozen=True):
+    """A bound on a figure, such as `p95 wait of root.ml > 1.1x`.
 
     With `x` the figure is measured against the first variant, else by itself.
     """
-    found = _CONDITION.fullmatch(condition)
-    if found is None:
-        raise WorkloadError(
-            f"condition {condition!r}: write it like 'p95 wait of root.ml > 1.1x': mean, median, "
-            "p95, p99 or max, of wait or slowdown, of a queue or a user, < or >, a number"
-        )
-    statistic, figure, whose, sign, bound, is_multiple = found.groups()
-    first, *others = [
-        (name, _figure(table, statistic, figure, whose))
-        for name, table in comparison.tables.items()
-    ]
-    told = []
-    for name, value in others:
-        limit = float(bound) * (first[1] if is_multiple else 1)
-        if value > limit if sign == ">" else value < limit:
-            told.append(printable(f"{name}: {condition.strip()}: {value:,.2f} {sign} {limit:,.2f}"))
-    return told
 
+    text: str
+    statistic: str
+    figure: str
+    whose: str | None
+    sign: str
+    bound: float
+    is_multiple: bool
 
-def _figure(table: Table, statistic: str, figure: str, whose: str | None) -> float:
-    rows = [row for row in table if row["state"] == "done"]
-    if whose is not None:
-        rows = [row for row in rows if whose in {row["queue"], row["user"]}]
-        if not rows:
-            raise WorkloadError(f"no job of {whose} is done: it is no queue and no user of the log")
-    if figure == "wait":
-        return spread([row["wait"] for row in rows])[statistic]
-    return spread([slowdown(row["wait"], row["run"]) for row in rows])[statistic]
+    @classmethod
+    def parse(cls, text: str) -> "Condition":
+        found = _CONDITION.fullmatch(text)
+        if found is None:
+            raise WorkloadError(
+                f"condition {text!r}: write it like 'p95 wait of root.ml > 1.1x': mean, median, "
+                "p95, p99 or max, of wait or slowdown, of a queue or a user, < or >, a number"
+            )
+        statistic, figure, whose, sign, bound, multiple = found.groups()
+        return cls(text.strip(), statistic, figure, whose, sign, float(bound), bool(multiple))
+
+    def failed(self, comparison: Comparison) -> list[str]:
+        """Return for which variants it holds."""
+        (_, first), *others = ((it, self._value(table)) for it, table in comparison.tables.items())
+        limit = self.bound * (first if self.is_multiple else 1)
+        return [
+            printable(f"{name}: {self.text}: {value:,.2f} {self.sign} {limit:,.2f}")
+            for name, value in others
+            if (value > limit if self.sign == ">" else value < limit)
+        ]
+
+    def _value(self, table: Table) -> float:
+        rows = [
+            row
+            for row in table
+            if row["state"] == "done" and self.whose in {None, row["queue"], row["user"]}
+        ]
+        if self.whose is not None and not rows:
+            raise WorkloadError(f"no job of {self.whose} is done: it is no queue or user that ran")
+        return spread(row[self.figure] for row in rows)[self.statistic]

@@ -49,6 +49,8 @@ class Series:
         self.width_s = 1.0
         self.channels: dict[str, list[float]] = {}
         """Of each the integral over every bin."""
+        self.wholes: dict[str, float] = {}
+        """Of what a channel is a share."""
         self.now_s = 0.0
 
     def advance(self, now_s: float, values: Mapping[str, float]) -> bool:
@@ -69,14 +71,15 @@ class Series:
         return last > first
 
     def means(self, name: str) -> list[float]:
-        """Return the mean of a channel in each bin, up to now."""
-        count = ceil(self.now_s / self.width_s)
+        """Return the mean share of a channel in each bin, up to now."""
         bins = self.channels.get(name, [])
-        return [
-            (bins[at] if at < len(bins) else 0.0)
-            / max(1e-9, min(self.width_s, self.now_s - at * self.width_s))
-            for at in range(count)
-        ]
+        bins = bins + [0.0] * (ceil(self.now_s / self.width_s) - len(bins))
+        whole = self.wholes.get(name, 1.0)
+        widths = (min(self.width_s, self.now_s - at * self.width_s) for at in range(len(bins)))
+        return [it / whole / width for it, width in zip(bins, widths, strict=True) if width > 0]
 
-    def mean(self, name: str) -> float:
-        return sum(self.channels.get(name, ())) / self.now_s if self.now_s else 0.0
+    def mean(self, name: str, span_s: float | None = None) -> float:
+        """Return the mean share up to now, or as if all had been in such a span."""
+        span_s = self.now_s if span_s is None else span_s
+        integral = sum(self.channels.get(name, ())) / self.wholes.get(name, 1.0)
+        return integral / span_s if span_s else 0.0

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from math import isfinite
+from contextlib import suppress
 from string import Formatter
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct, field
 
 from yunikorn_actors.errors import CoreError
@@ -15,12 +16,21 @@ NAMED_MAX: Final = 20
 SECOND: Final = 1_000_000_000
 CPU: Final = 1_000
 """A processor, in base units of `vcore`."""
+DEVICE: Final = 1_000
+"""A whole GPU, in base units of `gpu`."""
+MIB: Final = 1 << 20
 VCORE: Final = "vcore"
 MEMORY: Final = "memory"
 GPU: Final = "gpu"
+SECONDS_MAX: Final = 4e9
+"""No time of a log is later, and no run longer: that is past the year 2096 in either."""
+COUNT_MAX: Final = 1 << 53
+"""Larger numbers are damage: a float no longer tells them from their neighbours."""
 
 FIELDS: Final = frozenset({"user", "group", "queue", "partition", "executable", "name"})
 """What a template of a mapping may name."""
+NOT_READ: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What reading raises where a log is not as its format says."""
 
 
 class WorkloadError(CoreError, ValueError):
@@ -53,6 +63,16 @@ class Job(Struct, frozen=True, kw_only=True):
     def order(self) -> tuple[float, int]:
         return self.submit_s, self.number
 
+    def unusable(self, *, stays: bool) -> str:
+        """Say why it cannot be played; one that stays needs no run time."""
+        if not (0 < self.run_s <= SECONDS_MAX or (stays and self.run_s <= 0)):
+            return "no run time"
+        if not all(0 < it <= COUNT_MAX for it in (self.tasks, *self.size.values(), len(self.size))):
+            return "no processors"
+        if not 0 <= self.submit_s <= SECONDS_MAX or abs(self.number) > COUNT_MAX:
+            return "no submit"
+        return "" if abs(self.priority) < 1 << 31 else "no priority"
+
 
 class Node(Struct, frozen=True, kw_only=True):
     """A node on which jobs run."""
@@ -81,12 +101,16 @@ class Findings:
         self.left_out: Counter[str] = Counter()
         self._is_strict = is_strict
 
-    def fault(self, line: int, what: str) -> None:
+    def fault(self, line: int, what: object) -> None:
+        """Count a line; an error says what is missing or of another form."""
+        if isinstance(what, KeyError):
+            what = f"there is no {what.args[0]!r:.40}"
+        text = f"{what}"[:120] or type(what).__name__
         if self._is_strict:
-            raise WorkloadError(f"line {line}: {what}")
+            raise WorkloadError(f"line {line}: {text}")
         self.bad += 1
         if len(self.faults) < NAMED_MAX:
-            self.faults.append(Fault(line, what))
+            self.faults.append(Fault(line, text))
 
     def leave_out(self, why: str) -> None:
         self.left_out[why] += 1
@@ -106,12 +130,15 @@ class Mapping(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("user", "group", "queue"):
-            for part in Formatter().parse(getattr(self, name)):
-                if part[1] is not None and part[1] not in FIELDS:
-                    raise WorkloadError(
-                        f"map {name}: {{{part[1]}}} is no field: "
-                        f"the fields are {', '.join(sorted(FIELDS))}"
-                    )
+            try:
+                fields = [part[1] for part in Formatter().parse(getattr(self, name))]
+            except ValueError as error:
+                raise WorkloadError(f"map {name}: {error}") from error
+            for unknown in {it for it in fields if it is not None} - FIELDS:
+                raise WorkloadError(
+                    f"map {name}: {{{unknown}}} is no field: "
+                    f"the fields are {', '.join(sorted(FIELDS))}"
+                )
         if self.memory not in {"none", "requested", "used"}:
             raise WorkloadError(f"map memory: {self.memory!r}: write none, requested or used")
 
@@ -143,17 +170,35 @@ class Survey(Struct, kw_only=True):
     is_sorted: bool = True
     header: dict[str, str] = field(default_factory=dict)
 
+    def take(self, jobs: Iterator[Job]) -> "Survey":
+        """Read them, and say what they are."""
+        first, last, before = None, 0.0, (-1.0, -1)
+        for job in jobs:
+            self.jobs += 1
+            first = job.submit_s if first is None else min(first, job.submit_s)
+            last = max(last, job.submit_s)
+            self.is_sorted = self.is_sorted and before <= job.order
+            before = job.order
+        self.submitted_s = (first or 0.0, last)
+        return self
 
-def number(text: str | float) -> float:
+
+def number(text: object) -> float:
     """Read a number of a log, such as `-1`, `3.0` or `-0.0`; raise ValueError if it is none."""
-    value = float(text)
-    if not isfinite(value):
-        raise ValueError(text)
-    return value
+    with suppress(ValueError, TypeError, OverflowError):
+        value = float(text)  # type: ignore[arg-type]
+        if abs(value) <= COUNT_MAX:
+            return value
+    raise ValueError(f"{text!r:.40} is no number")
 
 
 def ns(seconds: float) -> int:
     return round(seconds * SECOND)
+
+
+def json_of(lines: "Numbered") -> Any:  # noqa: ANN401 - any JSON
+    """Read a log that is one document of JSON: that has no lines which mean anything."""
+    return msgspec.json.decode("".join(line for _, line in lines))
 
 
 Numbered = Iterator[tuple[int, str]]

@@ -10,8 +10,17 @@ import yaml
 
 from yunikorn_actors import si
 from yunikorn_actors.values.quantity import QuantityError
-from yunikorn_actors.workload.formats.openb import DEVICE, MIB
-from yunikorn_actors.workload.jobs import CPU, GPU, MEMORY, VCORE, Job, Node, WorkloadError
+from yunikorn_actors.workload.jobs import (
+    CPU,
+    DEVICE,
+    GPU,
+    MEMORY,
+    MIB,
+    VCORE,
+    Job,
+    Node,
+    WorkloadError,
+)
 from yunikorn_actors.workload.workload import Workload, open_text
 
 _POOL: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?")

@@ -34,7 +34,7 @@ def page(runs: Runs, *, verdict: str = "", guaranteed: Mapping[str, float] | Non
         policy="; ".join(document.policy),
         title=escape(printable(title)),
         about=escape(
-            f"{first.run.nodes:,} nodes: {', '.join(_capacity(first))}; {len(first):,} jobs"
+            f"{len(first.run.nodes):,} nodes: {', '.join(_capacity(first))}; {len(first):,} jobs"
         ),
         body="\n".join(sections),
     )
@@ -42,7 +42,7 @@ def page(runs: Runs, *, verdict: str = "", guaranteed: Mapping[str, float] | Non
 
 def _capacity(table: Table) -> Iterator[str]:
     for kind, amount in table.run.capacity.items():
-        yield f"{kind} {amount / (table.scale if kind == table.run.main else 1):,.0f}"
+        yield f"{kind} {amount / (table.run.scale if kind == table.run.main else 1):,.0f}"
 
 
 def _sections(
@@ -51,7 +51,7 @@ def _sections(
     summaries = {name: table.summary() for name, table in runs.items()}
     told = f'<p class="verdict">{escape(printable(verdict))}</p>' if verdict else ""
     yield _section("Figures", told + _figures(summaries), "", is_wide=True)
-    end_s = max(1.0, *(table.series.now_s for table in runs.values()))
+    end_s = max(1.0, *(table.run.series.now_s for table in runs.values()))
     time = Axis(0, end_s, duration)
     for name, title, note in (
         (
@@ -69,7 +69,7 @@ def _sections(
     yield _by_size(runs)
     for name, table in runs.items():
         yield from _queues(name if len(runs) > 1 else "", table, time, guaranteed)
-        if len(table) <= GANTT_MAX and table.run.nodes <= LANES_MAX:
+        if len(table) <= GANTT_MAX and len(table.run.nodes) <= LANES_MAX:
             yield _gantt(name, table, time)
     if added:
         yield added
@@ -128,8 +128,8 @@ def _figures(summaries: Mapping[str, dict[str, Any]]) -> str:
 
 
 def _over_time(table: Table, name: str) -> list[tuple[float, float]]:
-    width_s = table.series.width_s
-    return [((at + 0.5) * width_s, value) for at, value in enumerate(table.series.means(name))]
+    width_s = table.run.series.width_s
+    return [((at + 0.5) * width_s, value) for at, value in enumerate(table.run.series.means(name))]
 
 
 def _waits(runs: Runs) -> str:
@@ -163,7 +163,8 @@ def _by_size(runs: Runs) -> str:
 
 def _queues(name: str, table: Table, time: Axis, guaranteed: Mapping[str, float]) -> Iterator[str]:
     prefix = "queue "
-    used = {it: table.series.mean(it) for it in table.series.channels if it.startswith(prefix)}
+    series = table.run.series
+    used = {it: series.mean(it) for it in series.channels if it.startswith(prefix)}
     queues = sorted(used, key=lambda it: -used[it])
     if len(queues) > 1 or guaranteed:
         drawn = [Line(it.removeprefix(prefix), _over_time(table, it)) for it in queues[:QUEUES_MAX]]

@@ -8,8 +8,9 @@ holds what is alive and no more.
 import heapq
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from random import Random
 from typing import Any, Final, Literal
@@ -21,24 +22,48 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.policies.fgd import Fgd, Kind, typical
+from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.values import tags
+from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.workload.cluster_config import configured
-from yunikorn_actors.workload.formats.openb import DEVICE
-from yunikorn_actors.workload.jobs import CPU, GPU, SECOND, VCORE, Job, Node, WorkloadError, ns
+from yunikorn_actors.workload.jobs import (
+    GPU,
+    SECOND,
+    SECONDS_MAX,
+    VCORE,
+    Job,
+    Node,
+    WorkloadError,
+    ns,
+)
 from yunikorn_actors.workload.nodes import Capacity
 from yunikorn_actors.workload.table import Run, Table
+from yunikorn_actors.workload.usage import Usage
 from yunikorn_actors.workload.workload import Workload
 
 RM_ID: Final = "workload"
+FGD: Final = "fgd"
+"""A node order that has to know what is typical: of the log that is played."""
 FOREVER_MS: Final = 10 * 365 * 86_400 * 1_000
 """So long a gang may take to come together: jobs of a log wait for days."""
+LAST_NS: Final = INT64_MAX - FOREVER_MS * 1_000_000
+"""A replay is cut off before time has no more numbers."""
 NOTHING_FOR_S: Final = 86_400
 """When nothing has begun for so long though only the core can still do something, that is all."""
-CHECKED_EACH: Final = 50
-"""With faults the invariants of so many moments are looked at once."""
 LATE_S: Final = 60.0
 LOST_S: Final = 600.0
+NEVER_FITS: Final = "never fits"
+NODES_AT_ONCE: Final = 500
+_PREEMPTION: Final = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
+_TO_CONFIRM: Final = frozenset(
+    {
+        si.TerminationType.TIMEOUT,
+        si.TerminationType.PREEMPTED_BY_SCHEDULER,
+        si.TerminationType.PLACEHOLDER_REPLACED,
+    }
+)
 
 Estimates = Literal["requested", "exact", "x2"]
 Jobs = Literal["ask", "gang"]
@@ -63,6 +88,17 @@ class Options(Struct, frozen=True, kw_only=True):
     """Look after every message whether the invariants hold."""
     topology: TopologyName = "fused"
 
+    def as_played(self, job: Job) -> Job:
+        """Return a job as it is asked for: with one ask it is one task of the size of all."""
+        if self.jobs == "gang" or job.tasks == 1:
+            return job
+        return replace(job, size=_times(job.size, job.tasks), tasks=1)
+
+    def declared(self, job: Job) -> float:
+        if self.estimates == "requested":
+            return max(job.declared_s, job.run_s)
+        return job.run_s if self.estimates == "exact" else 2 * job.run_s
+
 
 def play(
     workload: Workload,
@@ -75,10 +111,21 @@ def play(
 ) -> Table:
     """Play it; `config` is the text of a configuration, `policy` that of every leaf.
 
-    `policies` are policies of your own by name, as `SchedulerCore` takes them.
+    `policies` are policies of your own by name, as `SchedulerCore` takes them. The node order `fgd`
+    takes what is typical from the workload.
     """
-    player = _Player(workload, nodes, config, policies or {}, policy, options or Options())
+    config = configured(config, policy)
+    given = dict(policies or {})
+    if FGD in config and FGD not in given:
+        given[FGD] = partial(Fgd, typical(map(_kind, workload.jobs())))
+    player = _Player(workload, nodes, config, given, policy, options or Options())
     return player.play()
+
+
+def never_fitting(workload: Workload, nodes: Sequence[Node], options: Options) -> int:
+    """Count the jobs that have no room even where nothing runs."""
+    capacity = Capacity(nodes)
+    return sum(not capacity.fits(options.as_played(job)) for job in workload.jobs())
 
 
 @dataclass(slots=True)
@@ -88,6 +135,10 @@ class _Alive:
     job: Job
     row: int
     application: str
+    since_s: float
+    """When it began to wait under this reason."""
+    reason: str = ""
+    reasons: dict[str, float] = field(default_factory=dict)
     attempt: int = 0
     placed: dict[str, str] = field(default_factory=dict)
     """Of what runs the node, by UUID; of a gang its placeholders too."""
@@ -95,11 +146,11 @@ class _Alive:
     """How many of its tasks run."""
     placeholders: int = 0
     is_running: bool = False
-    end_ns: int = 0
 
-    @property
-    def key(self) -> str:
-        return f"{self.application}.{self.attempt}" if self.attempt else self.application
+    def waits_for(self, reason: str, now_s: float) -> None:
+        if now_s > self.since_s:
+            self.reasons[self.reason] = self.reasons.get(self.reason, 0) + now_s - self.since_s
+        self.since_s, self.reason = now_s, reason
 
 
 class _Player(si.ResourceManagerCallback):
@@ -112,51 +163,42 @@ class _Player(si.ResourceManagerCallback):
         policy: str,
         options: Options,
     ) -> None:
-        self._workload, self._nodes, self._options = workload, list(nodes), options
-        self._config = configured(config, policy)
-        capacity = Capacity(nodes)
-        self._capacity = capacity
-        main = capacity.main
-        survey = workload.survey
-        run = Run(
+        self._workload, self._options, self._config = workload, options, config
+        self._nodes = {node.id: node for node in nodes}
+        self._capacity = capacity = Capacity(nodes)
+        survey, main = workload.survey, capacity.main
+        self._run = Run(
             log=workload.name,
             format=survey.format,
             policy=policy,
             seed=options.seed,
             bad_lines=workload.findings.bad,
-            faults=workload.findings.faults,
-            left_out=dict(workload.findings.left_out),
+            left_out=Counter(workload.findings.left_out),
             capacity=capacity.total,
             main=main,
-            nodes=len(self._nodes),
             began_s=survey.submitted_s[0],
         )
-        self.table = Table(run, SCALES.get(main, 1))
+        self._run.nodes = {it.id: it.resources.get(main, 0) / self._run.scale for it in nodes}
+        self.table = Table(self._run)
+        self._usage = Usage(nodes, capacity, self._run.series)
         unix = survey.header.get("UnixStartTime", "")
-        self._base_ns = int(unix) * SECOND if unix.isdigit() else EPOCH_NS
-        extra: dict[str, Any] = {"policies": policies} if policies else {}
+        is_time = unix.isdecimal() and int(unix) <= SECONDS_MAX
+        self._base_ns = int(unix) * SECOND if is_time else EPOCH_NS
         self._core = VirtualCore(
             topology=options.topology,
-            seed=0,
             start_ns=self._base_ns,
             quiet=not options.checked,
             checked=options.checked,
+            policies=policies or None,
             on_callback_error=self._raised,
-            **extra,
         )
         self._errors: list[BaseException] = []
         self._random = Random(options.seed)  # noqa: S311 - a repeatable run, no secret
         self._alive: dict[str, _Alive] = {}
-        self._due: list[tuple[int, int, str, str]] = []
-        """What will happen: when, a number, what, to whom."""
+        self._due: list[tuple[int, int, Callable[[], None]]] = []
+        """What will happen: when, a number, what."""
         self._dues = 0
-        self._used: Counter[str] = Counter()
-        self._queue_used: Counter[str] = Counter()
-        self._waiting = 0
-        self._waiting_size = 0.0
-        self._planted: Counter[str] = Counter()
-        self._free = {node.id: dict(node.resources) for node in nodes}
-        self._fragments: dict[str, list[float]] = {}
+        self._ended: list[si.RemoveApplicationRequest] = []
         self._last_start_ns = 0
 
     # -- the run
@@ -167,13 +209,12 @@ class _Player(si.ResourceManagerCallback):
             self._set_up(core)
             before = core.handled
             self._play(core)
-            run = self.table.run
-            run.messages = core.handled - before
-        run.cpu_s = time.process_time() - began_cpu_s
-        run.faults_planted = dict(self._planted)
-        run.fragmentation = {
-            kind: sum(each) / len(each) for kind, each in sorted(self._fragments.items())
-        }
+            self._run.messages = core.handled - before
+        for alive in self._alive.values():
+            if not alive.is_running:
+                self._stop_waiting(alive)
+        self._run.cpu_s = time.process_time() - began_cpu_s
+        self._run.fragmentation = self._usage.fragmentation()
         return self.table
 
     def _set_up(self, core: VirtualCore) -> None:
@@ -182,16 +223,14 @@ class _Player(si.ResourceManagerCallback):
             core.register_resource_manager(request, self)
         except ConfigError as error:
             raise WorkloadError(f"the configuration is refused: {error}") from error
-        for start in range(0, len(self._nodes), 500):
-            some = self._nodes[start : start + 500]
-            core.update_node(
-                si.NodeRequest(rm_id=RM_ID, nodes=tuple(_node_info(node) for node in some))
-            )
+        infos = [_node_info(node) for node in self._nodes.values()]
+        for start in range(0, len(infos), NODES_AT_ONCE):
+            self._update_nodes(*infos[start : start + NODES_AT_ONCE])
         core.run_until_idle()
 
     def _play(self, core: VirtualCore) -> None:
-        options, first_s = self._options, self.table.run.began_s
-        until_ns = inf if options.until_s is None else self._at(first_s + options.until_s)
+        run, until_s = self._run, self._options.until_s
+        until_ns = LAST_NS if until_s is None else min(LAST_NS, self._at(run.began_s + until_s))
         jobs = iter(self._workload.jobs())
         job = next(jobs, None)
         while True:
@@ -199,33 +238,32 @@ class _Player(si.ResourceManagerCallback):
             now = min(submit_ns, self._due[0][0] if self._due else inf)
             # What a timer of the core begins may end before anything else happens.
             now = min(now, self._of_the_core(core, is_all=now == inf))
-            if now >= until_ns or now == inf:
+            if now >= until_ns:
                 break
             now_ns = int(now)
-            self._pass_to(now_ns)
+            self._usage.pass_to(self._seconds(now_ns) - run.began_s)
             core.advance_to(now_ns)
-            self._end_what_is_due(core, now_ns)
+            self._do_what_is_due(now_ns)
             new: list[Job] = []
             while job is not None and self._at(job.submit_s) <= now_ns:
                 new.append(job)
                 job = next(jobs, None)
             self._submit(core, new)
             core.run_until_idle()
-            self._check_callbacks()
-        if until_ns != inf:
-            self._pass_to(int(until_ns))
-            left = sum(1 for _ in jobs) + (job is not None)
-            if left:
-                self.table.run.left_out["after the end"] = left
-        if not self.table.run.ended_s or until_ns != inf:
-            self.table.run.ended_s = self._seconds(
-                core.now_ns if until_ns == inf else int(until_ns)
-            )
+            if self._errors:
+                raise self._errors[0]
+        if now < inf or until_s is not None:
+            run.ended_s = self._seconds(until_ns)
+            self._usage.pass_to(run.ended_s - run.began_s)
+        elif not run.ended_s:
+            run.ended_s = self._now_s
+        if left := sum(1 for _ in jobs) + (job is not None):
+            run.left_out["after the end"] = left
 
     def _of_the_core(self, core: VirtualCore, *, is_all: bool) -> float:
         """When the next timer of the core is due, if it may do something for what waits."""
         due_ns = core.next_event_ns
-        if due_ns is None or not self._waiting:
+        if due_ns is None or not self._usage.waiting:
             return inf
         is_over = is_all and due_ns - self._last_start_ns > NOTHING_FOR_S * SECOND
         return inf if is_over else due_ns
@@ -236,39 +274,47 @@ class _Player(si.ResourceManagerCallback):
     def _seconds(self, at_ns: int) -> float:
         return (at_ns - self._base_ns) / SECOND
 
+    @property
+    def _now_s(self) -> float:
+        return self._seconds(self._core.now_ns)
+
+    def _after(self, seconds: float, what: Callable[[], None]) -> None:
+        self._dues += 1
+        heapq.heappush(self._due, (self._core.now_ns + ns(seconds), self._dues, what))
+
+    def _do_what_is_due(self, now_ns: int) -> None:
+        while self._due and self._due[0][0] <= now_ns:
+            heapq.heappop(self._due)[2]()
+        if self._ended:
+            remove, self._ended = tuple(self._ended), []
+            self._core.update_application(si.ApplicationRequest(rm_id=RM_ID, remove=remove))
+
     # -- what is submitted
 
     def _submit(self, core: VirtualCore, jobs: list[Job]) -> None:
-        taken = [_as_played(it, self._options) for it in jobs if self._takes(it)]
-        if not taken:
-            return
         new, asks = [], []
-        for job in taken:
-            row = self.table.submit(job)
-            alive = _Alive(job, row, f"job-{job.id}")
-            if alive.application in self._alive:
-                raise WorkloadError(f"job {job.id} is in the log twice, and both are alive")
-            self._alive[alive.application] = alive
-            self._wait(alive, 1)
+        for job in map(self._options.as_played, jobs):
+            if not self._capacity.fits(job):
+                self._run.left_out[NEVER_FITS] += 1
+                continue
+            row, application = self.table.submit(job), f"job-{job.id}"
+            if application in self._alive:
+                # Ids of a log come again.
+                application += f"#{row}"
+            alive = self._alive[application] = _Alive(job, row, application, self._now_s)
+            self._usage.wait(job, 1)
             new.append(self._application(alive))
-            asks.extend(self._asks(alive))
-        core.update_application(si.ApplicationRequest(rm_id=RM_ID, new=tuple(new)))
-        core.update_allocation(si.AllocationRequest(rm_id=RM_ID, asks=tuple(asks)))
-
-    def _takes(self, job: Job) -> bool:
-        if self._capacity.fits(_as_played(job, self._options)):
-            return True
-        left_out = self.table.run.left_out
-        left_out[NEVER_FITS] = left_out.get(NEVER_FITS, 0) + 1
-        return False
+            asks.append(self._ask(alive))
+        if new:
+            core.update_application(si.ApplicationRequest(rm_id=RM_ID, new=tuple(new)))
+            core.update_allocation(si.AllocationRequest(rm_id=RM_ID, asks=tuple(asks)))
 
     def _application(self, alive: _Alive) -> si.AddApplicationRequest:
         job = alive.job
         gang: dict[str, Any] = {}
         if self._options.jobs == "gang":
-            whole = {kind: amount * job.tasks for kind, amount in job.size.items()}
             gang = {
-                "placeholder_ask": si.Resource.of(whole),
+                "placeholder_ask": si.Resource.of(_times(job.size, job.tasks)),
                 "execution_timeout_milli_seconds": FOREVER_MS,
                 "gang_scheduling_style": "Hard",
             }
@@ -279,85 +325,36 @@ class _Player(si.ResourceManagerCallback):
             **gang,
         )
 
-    def _asks(self, alive: _Alive) -> list[si.AllocationAsk]:
-        return [self._ask(alive, placeholder=self._options.jobs == "gang")]
-
-    def _ask(self, alive: _Alive, *, placeholder: bool) -> si.AllocationAsk:
+    def _ask(self, alive: _Alive, *, is_member: bool = False) -> si.AllocationAsk:
+        """Return the ask of a job: of a gang first that of its placeholders."""
         job, is_gang = alive.job, self._options.jobs == "gang"
-        words = {tags.TAG_RUNTIME: f"{_declared(job, self._options.estimates):.9g}"}
+        is_placeholder = is_gang and not is_member
+        words = {tags.TAG_RUNTIME: f"{self._options.declared(job):.9g}"}
         if job.models:
             words[tags.GPU_MODEL] = "|".join(job.models)
+        key = f"{alive.application}.{alive.attempt}" if alive.attempt else alive.application
         return si.AllocationAsk(
             application_id=alive.application,
-            allocation_key=f"{alive.key}{'.placeholder' if placeholder else ''}",
+            allocation_key=f"{key}.placeholder" if is_placeholder else key,
             resource_ask=si.Resource.of(job.size),
             max_allocations=job.tasks,
             priority=job.priority,
             task_group_name="tasks" if is_gang else "",
-            placeholder=placeholder,
+            placeholder=is_placeholder,
             tags=words,
             preemption_policy=_PREEMPTION,
         )
 
-    # -- what ends
-
-    def _end_what_is_due(self, core: VirtualCore, now_ns: int) -> None:
-        ended: list[si.RemoveApplicationRequest] = []
-        while self._due and self._due[0][0] <= now_ns:
-            _, _, what, whom = heapq.heappop(self._due)
-            alive = self._alive.get(whom)
-            if what == "end":
-                if alive is not None and alive.is_running and alive.end_ns <= now_ns:
-                    self._end(alive, now_ns)
-                    ended.append(si.RemoveApplicationRequest(application_id=whom))
-            elif what == "kill":
-                if alive is not None and alive.is_running:
-                    self._planted["killed"] += 1
-                    self._put_back(core, alive, tuple(alive.placed), preempted=False)
-            elif what == "lose":
-                self._lose(core, whom, now_ns)
-            elif what == "return":
-                node = next(it for it in self._nodes if it.id == whom)
-                core.update_node(si.NodeRequest(rm_id=RM_ID, nodes=(_node_info(node),)))
-            else:
-                self._confirm(what, whom)
-        if ended:
-            core.update_application(si.ApplicationRequest(rm_id=RM_ID, remove=tuple(ended)))
-
-    def _end(self, alive: _Alive, now_ns: int) -> None:
-        now_s = self._seconds(now_ns)
-        self.table.ended(alive.row, now_s)
-        self.table.run.ended_s = max(self.table.run.ended_s, now_s)
-        for uuid in tuple(alive.placed):
-            self._take_off(alive, uuid)
-        del self._alive[alive.application]
-
-    def _later(self, at_ns: int, what: str, whom: str) -> None:
-        self._dues += 1
-        heapq.heappush(self._due, (at_ns, self._dues, what, whom))
-
     # -- what the core says
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        now_ns = self._core.now_ns
         for ended in response.released:
-            self._released(ended, now_ns)
+            self._released(ended)
         for refused in response.rejected:
             self._refused(refused.application_id, refused.reason)
         for new in response.new:
-            alive = self._alive.get(new.application_id)
-            if alive is None:
-                continue
-            alive.placed[new.uuid] = new.node_id
-            self._put_on(alive, new.node_id)
-            if new.placeholder:
-                alive.placeholders += 1
-                if alive.placeholders == alive.job.tasks:
-                    self._send(asks=(self._ask(alive, placeholder=False),))
-            else:
-                alive.members += 1
-                if alive.members == alive.job.tasks:
-                    self._begin(alive, new.node_id, now_ns)
+            if (alive := self._alive.get(new.application_id)) is not None:
+                self._placed(alive, new)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         for refused in response.rejected:
@@ -367,183 +364,144 @@ class _Player(si.ResourceManagerCallback):
         self, request: si.UpdateContainerSchedulingStateRequest
     ) -> None:
         alive = self._alive.get(request.application_id)
-        if alive is not None and request.reason:
-            self.table.waits_for(alive.row, request.reason)
+        if alive is not None and request.reason and not alive.is_running:
+            alive.waits_for(request.reason, self._now_s)
 
-    def _begin(self, alive: _Alive, node: str, now_ns: int) -> None:
+    def _placed(self, alive: _Alive, new: si.Allocation) -> None:
+        job = alive.job
+        alive.placed[new.uuid] = new.node_id
+        self._usage.use(job, new.node_id, 1)
+        if new.placeholder:
+            alive.placeholders += 1
+            if alive.placeholders == job.tasks:
+                self._update(asks=(self._ask(alive, is_member=True),))
+        else:
+            alive.members += 1
+            if alive.members == job.tasks:
+                self._begin(alive, new.node_id)
+
+    def _begin(self, alive: _Alive, node: str) -> None:
+        job, options = alive.job, self._options
         alive.is_running = True
-        self._last_start_ns = now_ns
-        self.table.began(alive.row, self._seconds(now_ns), node)
-        self._wait(alive, -1)
-        if not self._options.stays:
-            alive.end_ns = now_ns + ns(alive.job.run_s)
-            self._later(alive.end_ns, "end", alive.application)
-        if self._options.faults and self._random.random() < self._options.faults:
-            part_ns = int(self._random.random() * ns(alive.job.run_s))
-            what = self._random.choice(("kill", "lose"))
-            self._later(now_ns + part_ns, what, alive.application if what == "kill" else node)
+        self._last_start_ns = self._core.now_ns
+        self._stop_waiting(alive)
+        self.table.began(alive.row, self._now_s, [*alive.placed.values()])
+        if not options.stays:
+            self._after(job.run_s, partial(self._end, alive, alive.attempt))
+        if self._goes_wrong():
+            part_s = self._random.random() * job.run_s
+            is_killed = self._random.random() < 0.5  # noqa: PLR2004 - one of two
+            what = partial(self._kill, alive) if is_killed else partial(self._lose, node)
+            self._after(part_s, what)
 
-    def _released(self, ended: si.AllocationRelease, now_ns: int) -> None:
+    def _stop_waiting(self, alive: _Alive) -> None:
+        self._usage.wait(alive.job, -1)
+        alive.waits_for("", self._now_s)
+        if alive.reasons:
+            self.table.waited(alive.row, alive.reasons)
+
+    def _end(self, alive: _Alive, attempt: int) -> None:
+        if not alive.is_running or alive.attempt != attempt:
+            return
+        self.table.ended(alive.row, self._now_s)
+        self._run.ended_s = max(self._run.ended_s, self._now_s)
+        for uuid in tuple(alive.placed):
+            self._take_off(alive, uuid)
+        del self._alive[alive.application]
+        self._ended.append(si.RemoveApplicationRequest(application_id=alive.application))
+
+    def _released(self, ended: si.AllocationRelease) -> None:
         kind = ended.termination_type
         if kind in _TO_CONFIRM:
-            if self._options.faults and self._random.random() < self._options.faults:
-                self._planted["confirmed late"] += 1
-                self._later(now_ns + ns(LATE_S), f"confirm {kind.name}", _packed(ended))
+            confirmed = si.AllocationRelease(
+                application_id=ended.application_id, uuid=ended.uuid,
+                allocation_key=ended.allocation_key, termination_type=kind,
+            )  # fmt: skip
+            if self._goes_wrong():
+                self._run.planted["confirmed late"] += 1
+                self._after(LATE_S, partial(self._update, releases=(confirmed,)))
             else:
-                self._send(releases=(_confirmation(ended, kind),))
+                self._update(releases=(confirmed,))
         alive = self._alive.get(ended.application_id)
-        if alive is None or ended.uuid not in alive.placed:
-            return
-        if kind is si.TerminationType.PLACEHOLDER_REPLACED:
+        if alive is not None and ended.uuid in alive.placed:
             self._take_off(alive, ended.uuid)
-        else:
-            others = tuple(it for it in alive.placed if it != ended.uuid)
-            self._take_off(alive, ended.uuid)
-            is_preempted = kind is si.TerminationType.PREEMPTED_BY_SCHEDULER
-            self._put_back(self._core, alive, others, preempted=is_preempted)
+            if kind is not si.TerminationType.PLACEHOLDER_REPLACED:
+                preempted = kind is si.TerminationType.PREEMPTED_BY_SCHEDULER
+                self._put_back(alive, preempted=preempted)
 
-    def _put_back(
-        self, core: VirtualCore, alive: _Alive, uuids: tuple[str, ...], *, preempted: bool
-    ) -> None:
+    def _put_back(self, alive: _Alive, *, preempted: bool) -> None:
         """Stop what is left of a job and ask for all of it again: jobs do not go on in part."""
-        for uuid in uuids:
-            self._take_off(alive, uuid)
-        was_running, alive.is_running = alive.is_running, False
-        alive.attempt += 1
-        alive.members = alive.placeholders = 0
-        self.table.put_back(alive.row, preempted=preempted)
-        if was_running:
-            self._wait(alive, 1)
         releases = tuple(
             si.AllocationRelease(
                 application_id=alive.application,
                 uuid=uuid,
                 termination_type=si.TerminationType.STOPPED_BY_RM,
             )
-            for uuid in uuids
+            for uuid in alive.placed
         )
+        for uuid in tuple(alive.placed):
+            self._take_off(alive, uuid)
+        if alive.is_running:
+            self._usage.wait(alive.job, 1)
+            alive.since_s = self._now_s
+        alive.is_running = False
+        alive.attempt += 1
+        alive.members = alive.placeholders = 0
+        self.table.put_back(alive.row, preempted=preempted)
         asked_before = si.AllocationAskRelease(application_id=alive.application)
-        core.update_allocation(
-            si.AllocationRequest(
-                rm_id=RM_ID,
-                releases=si.AllocationReleasesRequest(
-                    allocations_to_release=releases, allocation_asks_to_release=(asked_before,)
-                ),
-            )
-        )
-        self._send(asks=tuple(self._asks(alive)))
+        self._update(releases=releases, asks_released=(asked_before,))
+        self._update(asks=(self._ask(alive),))
 
-    def _lose(self, core: VirtualCore, node: str, now_ns: int) -> None:
-        if not any(node in alive.placed.values() for alive in self._alive.values()):
-            return
-        self._planted["nodes lost"] += 1
-        gone = si.NodeInfo(node_id=node, action=si.ActionFromRM.DECOMISSION)
-        core.update_node(si.NodeRequest(rm_id=RM_ID, nodes=(gone,)))
-        self._later(now_ns + ns(LOST_S), "return", node)
-
-    def _confirm(self, what: str, packed: str) -> None:
-        application_id, uuid, key = packed.split("\0")
-        kind = si.TerminationType[what.removeprefix("confirm ")]
-        ended = si.AllocationRelease(
-            application_id=application_id, uuid=uuid, allocation_key=key, termination_type=kind
-        )
-        self._send(releases=(ended,))
+    def _take_off(self, alive: _Alive, uuid: str) -> None:
+        self._usage.use(alive.job, alive.placed.pop(uuid), -1)
 
     def _refused(self, application: str, reason: str) -> None:
         alive = self._alive.pop(application, None)
         if alive is not None:
+            self._stop_waiting(alive)
             self.table.rejected(alive.row, reason)
-            self._wait(alive, -1)
 
-    def _send(
+    def _update(
         self,
         *,
         asks: tuple[si.AllocationAsk, ...] = (),
         releases: tuple[si.AllocationRelease, ...] = (),
+        asks_released: tuple[si.AllocationAskRelease, ...] = (),
     ) -> None:
-        ended = si.AllocationReleasesRequest(allocations_to_release=releases) if releases else None
+        ended = si.AllocationReleasesRequest(
+            allocations_to_release=releases, allocation_asks_to_release=asks_released
+        )
         self._core.update_allocation(si.AllocationRequest(rm_id=RM_ID, asks=asks, releases=ended))
 
-    def _raised(self, raised: Any) -> None:  # noqa: ANN401 - CallbackRaised
+    def _raised(self, raised: CallbackRaised) -> None:
         self._errors.append(raised.error)
 
-    def _check_callbacks(self) -> None:
-        if self._errors:
-            raise self._errors[0]
+    # -- faults
 
-    # -- what is counted
+    def _goes_wrong(self) -> bool:
+        return bool(self._options.faults) and self._random.random() < self._options.faults
 
-    def _wait(self, alive: _Alive, change: int) -> None:
-        self._waiting += change
-        job = alive.job
-        self._waiting_size += change * job.size.get(self.table.run.main, 0) * job.tasks
+    def _kill(self, alive: _Alive) -> None:
+        if alive.is_running and alive.application in self._alive:
+            self._run.planted["killed"] += 1
+            self._put_back(alive, preempted=False)
 
-    def _put_on(self, alive: _Alive, node: str) -> None:
-        free = self._free[node]
-        for kind, amount in alive.job.size.items():
-            self._used[kind] += amount
-            free[kind] = free.get(kind, 0) - amount
-        self._queue_used[alive.job.queue] += alive.job.size.get(self.table.run.main, 0)
+    def _lose(self, node: str) -> None:
+        if any(node in alive.placed.values() for alive in self._alive.values()):
+            self._run.planted["nodes lost"] += 1
+            self._update_nodes(si.NodeInfo(node_id=node, action=si.ActionFromRM.DECOMISSION))
+            self._after(LOST_S, partial(self._update_nodes, _node_info(self._nodes[node])))
 
-    def _take_off(self, alive: _Alive, uuid: str) -> None:
-        node = alive.placed.pop(uuid)
-        for kind, amount in alive.job.size.items():
-            self._used[kind] -= amount
-            self._free[node][kind] = self._free[node].get(kind, 0) + amount
-        self._queue_used[alive.job.queue] -= alive.job.size.get(self.table.run.main, 0)
-
-    def _pass_to(self, now_ns: int) -> None:
-        """Let what is in use now count for the time until then."""
-        run, series = self.table.run, self.table.series
-        now_s = self._seconds(now_ns) - run.began_s
-        duration_s = now_s - series.now_s
-        if duration_s <= 0:
-            return
-        total = run.capacity
-        values: dict[str, float] = {"waiting": self._waiting}
-        main = total.get(run.main, 1)
-        values["waiting work"] = self._waiting_size / main
-        for kind, amount in self._used.items():
-            run.used[kind] = run.used.get(kind, 0.0) + amount * duration_s
-            values[f"used {kind}"] = amount / total.get(kind, 1)
-        for queue, amount in self._queue_used.items():
-            values[f"queue {queue}"] = amount / main
-        if series.advance(now_s, values):
-            self._note_fragments()
-
-    def _note_fragments(self) -> None:
-        """Of what is free, the share that is not on the node that has most of it free."""
-        for kind in self.table.run.capacity:
-            free = [room.get(kind, 0) for room in self._free.values()]
-            if (whole := sum(free)) > 0:
-                self._fragments.setdefault(kind, []).append(1 - max(free) / whole)
+    def _update_nodes(self, *infos: si.NodeInfo) -> None:
+        self._core.update_node(si.NodeRequest(rm_id=RM_ID, nodes=infos))
 
 
-NEVER_FITS: Final = "never fits"
-_PREEMPTION: Final = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
-SCALES: Final = {VCORE: CPU, GPU: DEVICE}
-"""What one of a resource is in base units."""
-_TO_CONFIRM: Final = frozenset(
-    {
-        si.TerminationType.TIMEOUT,
-        si.TerminationType.PREEMPTED_BY_SCHEDULER,
-        si.TerminationType.PLACEHOLDER_REPLACED,
-    }
-)
+def _times(size: dict[str, int], tasks: int) -> dict[str, int]:
+    return {kind: amount * tasks for kind, amount in size.items()}
 
 
-def _as_played(job: Job, options: Options) -> Job:
-    """Return a job as asked for: with one ask it is one task of the size of all."""
-    if options.jobs == "gang" or job.tasks == 1:
-        return job
-    whole = {kind: amount * job.tasks for kind, amount in job.size.items()}
-    return replace(job, size=whole, tasks=1)
-
-
-def _declared(job: Job, estimates: Estimates) -> float:
-    if estimates == "exact":
-        return job.run_s
-    return max(job.declared_s, job.run_s) if estimates == "requested" else 2 * job.run_s
+def _kind(job: Job) -> Kind:
+    return Kind(job.size.get(VCORE, 0), job.size.get(GPU, 0), "|".join(job.models))
 
 
 def _node_info(node: Node) -> si.NodeInfo:
@@ -556,22 +514,3 @@ def _node_info(node: Node) -> si.NodeInfo:
         action=si.ActionFromRM.CREATE,
         schedulable_resource=si.Resource.of(node.resources),
     )
-
-
-def _confirmation(ended: si.AllocationRelease, kind: si.TerminationType) -> si.AllocationRelease:
-    return si.AllocationRelease(
-        application_id=ended.application_id,
-        uuid=ended.uuid,
-        allocation_key=ended.allocation_key,
-        termination_type=kind,
-    )
-
-
-def _packed(ended: si.AllocationRelease) -> str:
-    return f"{ended.application_id}\0{ended.uuid}\0{ended.allocation_key}"
-
-
-def never_fitting(workload: Workload, nodes: Sequence[Node], options: Options) -> int:
-    """Count the jobs that have no room even where nothing runs."""
-    capacity = Capacity(nodes)
-    return sum(not capacity.fits(_as_played(job, options)) for job in workload.jobs())

@@ -49,3 +49,7 @@ def duration(seconds: float) -> str:
     if seconds >= _DAY_S:
         return f"{seconds / _DAY_S:,.2f} days"
     return f"{seconds / _HOUR_S:,.2f} h" if seconds >= _HOUR_S else f"{seconds:,.0f} s"
+
+
+def duration_signed(seconds: float) -> str:
+    return ("-" if seconds < 0 else "+") + duration(abs(seconds))

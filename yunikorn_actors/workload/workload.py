@@ -8,12 +8,14 @@ memory.
 import gzip
 import heapq
 import io
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from math import exp
 from pathlib import Path
 from random import Random
-from typing import Final, TextIO
+from typing import IO, Any, Final, TextIO, cast
 
 from msgspec.structs import replace
 
@@ -49,7 +51,7 @@ class Workload:
     def of(cls, jobs: Iterable[Job], name: str = "made") -> "Workload":
         """Make one of jobs that are in memory, in whatever order."""
         listed = sorted(jobs, key=lambda job: job.order)
-        survey = _surveyed(listed, Survey(format="made"))
+        survey = Survey(format="made").take(iter(listed))
         return cls(name, lambda: iter(listed), survey, Findings())
 
     @classmethod
@@ -60,28 +62,35 @@ class Workload:
         mapping: Mapping | None = None,
         is_strict: bool = False,
         limit: int | None = None,
+        stays: bool = False,
         reader: Reader | None = None,
     ) -> "Workload":
         """Read a log; its format is found by its content unless a reader is given.
 
-        With `is_strict` the first line that cannot be read raises WorkloadError.
+        With `is_strict` the first line that cannot be read raises WorkloadError. If everything
+        `stays`, jobs without a run time are taken as well.
         """
         file, mapping = Path(path), mapping or Mapping()
         with open_text(file) as lines:
             head = lines.read(HEAD_CHARACTERS)
         chosen = reader or reader_of(head, str(path))
 
-        def jobs(findings: Findings) -> Iterator[Job]:
+        def usable(findings: Findings) -> Iterator[Job]:
             with open_text(file) as lines:
-                found = chosen.jobs(enumerate(lines, 1), mapping, findings)
-                yield from islice(found, limit)
+                for job in chosen.jobs(enumerate(lines, 1), mapping, findings):
+                    if why := job.unusable(stays=stays):
+                        findings.leave_out(why)
+                    else:
+                        yield job
+
+        def jobs(findings: Findings | None = None) -> Iterator[Job]:
+            return islice(usable(findings or Findings()), limit)
 
         findings = Findings(is_strict=is_strict)
-        survey = Survey(format=chosen.name, header=chosen.header(head))
-        _surveyed(jobs(findings), survey)
+        survey = Survey(format=chosen.name, header=chosen.header(head)).take(jobs(findings))
         if survey.is_sorted:
-            return cls(str(path), lambda: jobs(Findings()), survey, findings)
-        listed = sorted(jobs(Findings()), key=lambda job: job.order)
+            return cls(str(path), jobs, survey, findings)
+        listed = sorted(jobs(), key=lambda job: job.order)
         return cls(str(path), lambda: iter(listed), survey, findings)
 
     def changed(self, change: Callable[[Job], Job]) -> "Workload":
@@ -90,19 +99,25 @@ class Workload:
             self.name, lambda: map(change, self._jobs()), replace(self.survey), self.findings
         )
 
-    def shaken(self, seconds: float, seed: int) -> "Workload":
-        """Return the same jobs, each submitted up to so many seconds later, by the seed."""
+    def shaken(self, seconds: float, seed: int, runs: float = 0.0) -> "Workload":
+        """Return the same jobs, each submitted up to so many seconds later, by the seed.
+
+        Run times become longer or shorter: `runs` is the deviation of their logarithm.
+        """
 
         def jobs() -> Iterator[Job]:
             random = Random(f"{seed}, submits")  # noqa: S311 - a repeatable draw, no secret
-            later: list[tuple[tuple[float, int], Job]] = []
-            for job in self._jobs():
+            later: list[tuple[tuple[float, int], int, Job]] = []
+            for place, job in enumerate(self._jobs()):
                 while later and later[0][0][0] <= job.submit_s:
-                    yield heapq.heappop(later)[1]
-                moved = replace(job, submit_s=job.submit_s + random.random() * seconds)
-                heapq.heappush(later, (moved.order, moved))
+                    yield heapq.heappop(later)[2]
+                moved = replace(
+                    job, submit_s=job.submit_s + random.random() * seconds,
+                    run_s=job.run_s * exp(random.gauss(0, runs)) if runs else job.run_s,
+                )  # fmt: skip
+                heapq.heappush(later, (moved.order, place, moved))
             while later:
-                yield heapq.heappop(later)[1]
+                yield heapq.heappop(later)[2]
 
         return Workload(self.name, jobs, self.survey, self.findings)
 
@@ -112,18 +127,6 @@ class Workload:
         return self.changed(
             lambda job: replace(job, submit_s=first + (job.submit_s - first) * factor)
         )
-
-
-def _surveyed(jobs: Iterable[Job], survey: Survey) -> Survey:
-    first, last, before = None, 0.0, (-1.0, -1)
-    for job in jobs:
-        survey.jobs += 1
-        first = job.submit_s if first is None else min(first, job.submit_s)
-        last = max(last, job.submit_s)
-        survey.is_sorted = survey.is_sorted and before <= job.order
-        before = job.order
-    survey.submitted_s = (first or 0.0, last)
-    return survey
 
 
 def _sample(name: str) -> Path:
@@ -137,19 +140,25 @@ def _sample(name: str) -> Path:
 
 @contextmanager
 def open_text(file: Path) -> Iterator[TextIO]:
-    """Open a log, packed or not: that is seen by its first bytes."""
+    """Open a log, packed or not, once or again: that is seen by its first bytes."""
     name = str(file)
     if name.startswith(SAMPLE):
         file = _sample(name.removeprefix(SAMPLE))
     try:
-        raw = file.open("rb")
+        with file.open("rb") as raw:
+            yield io.TextIOWrapper(
+                cast("IO[bytes]", _unpacked(raw)), encoding="utf-8-sig", errors="replace"
+            )
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise WorkloadError(f"{file}: cut off or damaged: {error}") from error
     except OSError as error:
         raise WorkloadError(f"{file}: {error.strerror}") from error
-    with raw:
-        is_packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        data = gzip.GzipFile(fileobj=raw) if is_packed else raw
-        try:
-            yield io.TextIOWrapper(data, encoding="utf-8", errors="replace")
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise WorkloadError(f"{file}: cut off or damaged: {error}") from error
+
+
+def _unpacked(data: Any) -> Any:  # noqa: ANN401 - a file of bytes, or what unpacks one
+    while True:
+        is_packed = data.read(2) == _GZIP
+        data.seek(0)
+        if not is_packed:
+            return data
+        data = gzip.GzipFile(fileobj=data)

@@ -161,6 +161,16 @@ def in_go_names(value: Any) -> Any:  # noqa: ANN401 - any part of a document
     }
 
 
+def of_go_names(value: Any) -> Any:  # noqa: ANN401 - any part of what another scheduler has written
+    """Read what Go's encoder wrote as a document: in its words, and without what is empty."""
+    if isinstance(value, list):
+        return [of_go_names(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    words = {key.lower(): item for key, item in value.items() if item not in (None, "", [], {})}
+    return {key: item if key in _FREE_KEYS else of_go_names(item) for key, item in words.items()}
+
+
 # -- placement rules
 
 

@@ -18,4 +18,5 @@ def reader_of(head: str, name: str) -> Reader:
         if reader.matches(head):
             return reader
     known = ", ".join(reader.name for reader in READERS)
-    raise WorkloadError(f"{name}: of no format that is known here: {known}")
+    what = "of no format that is known here" if head.strip() else "empty, and so of no format"
+    raise WorkloadError(f"{name}: {what}: {known}")

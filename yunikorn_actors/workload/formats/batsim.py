@@ -4,18 +4,19 @@ Of the profiles those that say how long they take are read: `delay`, and all tha
 a `runtime`. JSON cannot be read line by line, so the document is in memory while it is read.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from yunikorn_actors.workload.jobs import (
     CPU,
+    NOT_READ,
     VCORE,
     Findings,
     Job,
     Mapping,
     Numbered,
     WorkloadError,
+    json_of,
     number,
 )
 
@@ -33,34 +34,32 @@ class Batsim:
 
     def jobs(self, lines: Numbered, mapping: Mapping, findings: Findings) -> Iterator[Job]:
         try:
-            document = json.loads("".join(line for _, line in lines))
-            jobs, profiles = document["jobs"], document["profiles"]
-        except (ValueError, KeyError, TypeError) as error:
+            document = json_of(lines)
+            jobs, profiles = [*document["jobs"]], dict(document["profiles"])
+        except NOT_READ as error:
             raise WorkloadError(f"no workload of Batsim: {error!r:.200}") from error
         for order, item in enumerate(jobs):
             try:
-                job = self._job(item, profiles, order, mapping)
-            except (ValueError, KeyError, TypeError) as error:
+                job = _job(item, profiles, order, mapping)
+            except NOT_READ as error:
                 # The document has no lines that mean anything: the jobs are counted from 1.
-                findings.fault(order + 1, f"job {order + 1}: {error!r}"[:100])
+                findings.fault(order + 1, error)
                 continue
-            if job.run_s <= 0 or job.tasks <= 0 or job.submit_s < 0:
-                findings.leave_out("no run time" if job.run_s <= 0 else "no processors")
-            else:
-                yield job
+            yield job
 
-    def _job(self, item: Any, profiles: Any, order: int, mapping: Mapping) -> Job:  # noqa: ANN401 - any JSON
-        profile = profiles[item["profile"]]
-        extra = item.get("extra_data") or {}
-        extra = extra if isinstance(extra, dict) else {}
-        user = str(item.get("user", extra.get("user", "")))
-        return Job(
-            id=str(item["id"]),
-            number=order,
-            submit_s=number(item["subtime"]),
-            run_s=number(profile["delay"] if "delay" in profile else profile["runtime"]),
-            size={VCORE: CPU},
-            tasks=int(item["res"]),
-            declared_s=max(0.0, number(item.get("walltime", 0) or 0)),
-            **mapping.names(user=user, group=user, queue=str(extra.get("queue", ""))),
-        )
+
+def _job(item: Any, profiles: dict[str, Any], order: int, mapping: Mapping) -> Job:  # noqa: ANN401 - any JSON
+    profile = profiles[item["profile"]]
+    extra = item.get("extra_data")
+    extra = extra if isinstance(extra, dict) else {}
+    user = str(item.get("user", extra.get("user", "")))
+    return Job(
+        id=str(item["id"]),
+        number=order,
+        submit_s=number(item["subtime"]),
+        run_s=number(profile["delay"] if "delay" in profile else profile["runtime"]),
+        size={VCORE: CPU},
+        tasks=int(number(item["res"])),
+        declared_s=max(0.0, number(item.get("walltime") or 0)),
+        **mapping.names(user=user, group=user, queue=str(extra.get("queue", ""))),
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from yunikorn_actors.workload.jobs import Findings, Job, Mapping, Numbered
+from yunikorn_actors.workload.jobs import NOT_READ, Findings, Job, Mapping, Numbered
 
 _HEAD = '{"workload": 1}'
 _jobs = msgspec.json.Decoder(Job)
@@ -23,25 +23,16 @@ class Own:
     def jobs(self, lines: Numbered, _: Mapping, findings: Findings) -> Iterator[Job]:
         """The names stand as they are: they are those of a scheduler already."""
         for at, line in lines:
-            if at == 1 or not line.strip():
-                continue
-            try:
-                job = _jobs.decode(line)
-            except msgspec.MsgspecError as error:
-                findings.fault(at, str(error)[:100])
-                continue
-            if job.run_s <= 0:
-                findings.leave_out("no run time")
-            else:
-                yield job
+            if at > 1 and line.strip():
+                try:
+                    job = _jobs.decode(line)
+                except NOT_READ as error:
+                    findings.fault(at, error)
+                else:
+                    yield job
 
 
-def write_jobs(jobs: Iterable[Job], file: Path) -> int:
-    """Write them; return how many they are."""
-    count = 0
+def write_jobs(jobs: Iterable[Job], file: Path) -> None:
     with file.open("wb") as out:
         out.write(f"{_HEAD}\n".encode())
-        for job in jobs:
-            out.write(msgspec.json.encode(job) + b"\n")
-            count += 1
-    return count
+        out.writelines(msgspec.json.encode(job) + b"\n" for job in jobs)

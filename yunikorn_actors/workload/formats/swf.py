@@ -25,12 +25,10 @@ class Swf:
     name = "swf"
 
     def matches(self, head: str) -> bool:
-        lines = [line for line in head.splitlines() if line.strip()]
-        data = [line for line in lines if not line.lstrip().startswith(";")]
-        if not data:
-            return bool(lines)
-        words = data[0].split()
-        return len(words) >= COLUMNS and all(map(_is_number, words[:COLUMNS]))
+        lines = [line.strip() for line in head.splitlines() if line.strip()]
+        data = [line for line in lines if not line.startswith(";")]
+        # The first lines of a log may be damaged as any other.
+        return any(map(_is_job, data)) if data else bool(lines)
 
     def header(self, head: str) -> dict[str, str]:
         """A key that is repeated, as `Queue` is, keeps its first value."""
@@ -46,57 +44,48 @@ class Swf:
     def jobs(self, lines: Numbered, mapping: Mapping, findings: Findings) -> Iterator[Job]:
         for at, line in lines:
             text = line.strip()
-            if not text or text.startswith(";"):
-                continue
-            words = text.split()
-            if len(words) < COLUMNS:
-                findings.fault(at, f"{len(words)} fields, and there should be {COLUMNS}")
-                continue
-            try:
-                values = [number(word) for word in words[:COLUMNS]]
-            except ValueError:
-                wrong = next(word for word in words if not _is_number(word))
-                findings.fault(at, f"{wrong!r:.40} is no number")
-                continue
-            job = self._job(values, mapping, findings)
-            if job is not None:
-                yield job
-
-    def _job(self, values: list[float], mapping: Mapping, findings: Findings) -> Job | None:
-        id_, submit, waited, run, allocated, _, used, wanted, declared, asked_memory = values[:10]
-        user, group, executable, queue, partition = (int(it) for it in values[11:16])
-        processors = int(wanted if wanted > 0 else allocated)
-        if run <= 0 or processors <= 0 or submit < 0:
-            findings.leave_out(
-                "no run time" if run <= 0 else "no processors" if processors <= 0 else "no submit"
-            )
-            return None
-        size = {VCORE: CPU}
-        memory = {"requested": asked_memory, "used": used}.get(mapping.memory, 0.0)
-        if memory > 0:
-            size[MEMORY] = int(memory * KIB)
-        return Job(
-            id=str(int(id_)),
-            number=int(id_),
-            submit_s=submit,
-            run_s=run,
-            size=size,
-            tasks=processors,
-            declared_s=max(0.0, declared),
-            waited_s=waited if waited >= 0 else None,
-            **mapping.names(
-                user=f"u{user}",
-                group=f"g{group}",
-                queue=f"q{queue}",
-                partition=f"p{partition}",
-                executable=f"e{executable}",
-            ),
-        )
+            if text and not text.startswith(";"):
+                try:
+                    job = _job(text, mapping)
+                except ValueError as error:
+                    findings.fault(at, error)
+                else:
+                    yield job
 
 
-def _is_number(word: str) -> bool:
+def _numbers(text: str) -> list[float]:
+    words = text.split()
+    if len(words) < COLUMNS:
+        raise ValueError(f"{len(words)} fields, and there should be {COLUMNS}")
+    return [number(word) for word in words[:COLUMNS]]
+
+
+def _is_job(text: str) -> bool:
     try:
-        number(word)
+        return bool(_numbers(text))
     except ValueError:
         return False
-    return True
+
+
+def _job(text: str, mapping: Mapping) -> Job:
+    values = _numbers(text)
+    id_, submit, waited, run, allocated, _, used, wanted, declared, asked_memory = values[:10]
+    user, group, executable, queue, partition = (int(it) for it in values[11:16])
+    size = {VCORE: CPU}
+    memory = {"requested": asked_memory, "used": used}.get(mapping.memory, 0.0)
+    if memory > 0:
+        size[MEMORY] = int(memory * KIB)
+    return Job(
+        id=str(int(id_)),
+        number=int(id_),
+        submit_s=submit,
+        run_s=run,
+        size=size,
+        tasks=int(wanted if wanted > 0 else allocated),
+        declared_s=max(0.0, declared),
+        waited_s=waited if waited >= 0 else None,
+        **mapping.names(
+            user=f"u{user}", group=f"g{group}", queue=f"q{queue}",
+            partition=f"p{partition}", executable=f"e{executable}",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,215 @@
+"""A YuniKorn cluster as a workload: from its full state dump and from its events.
+
+Events say what was asked for, when it was placed and when it ended. A dump says who owns what,
+which nodes there are, what runs and what waits now, and under which configuration. Either alone
+says less; what is missing is listed. Fields that are not known here are passed over, and an object
+that cannot be read is counted and named.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from yunikorn_actors.service.read.configuration import of_go_names
+from yunikorn_actors.si.enums import ChangeDetail, ChangeType
+from yunikorn_actors.workload.jobs import NOT_READ, Node, WorkloadError
+from yunikorn_actors.workload.lives import AskKey, Lives
+from yunikorn_actors.workload.workload import open_text
+
+DEFAULT: Final = "default"
+MS: Final = 1_000_000
+WHOLE_APPLICATION: Final = "ended before its events begin: one job, of the most that it used"
+NO_REQUEST: Final = "no event of its request: taken as submitted when it was placed"
+NO_OWNER: Final = "no dump says who its user is"
+NO_QUEUE: Final = "nothing says what its queue is"
+OTHER_PARTITION: Final = "of another partition"
+_ENDED: Final = frozenset(it for it in ChangeDetail if it.name.startswith("ALLOC_"))
+_OF_PLACEHOLDER: Final = frozenset({ChangeDetail.ALLOC_REPLACED, ChangeDetail.ALLOC_TIMEOUT})
+
+
+def read_yunikorn(files: Sequence[str | Path]) -> Lives:
+    """Read dumps (`/debug/fullstatedump`) and events (`/ws/v1/events/batch`, `.../stream`)."""
+    cluster = _Cluster()
+    documents = [item for file in files for item in _documents(Path(file))]
+    dumps = [it for it in documents if "applications" in it or "nodes" in it]
+    records = [it for it in documents if "timestampNano" in it]
+    for document in documents:
+        records += document.get("EventRecords") or ()
+    if not dumps and not records:
+        raise WorkloadError(f"{files[0]}: neither a state dump of YuniKorn nor a batch of events")
+    for dump in dumps:
+        cluster.take_configuration(dump)
+        cluster.each("applications", dump.get("applications"), cluster.take_owner)
+        cluster.each("nodes", dump.get("nodes"), cluster.take_nodes)
+    known = [it for it in records if isinstance(it, dict) and _is_time(it.get("timestampNano"))]
+    for _ in range(len(records) - len(known)):
+        cluster.lives.findings.fault(0, "events: one has no time")
+    cluster.each("events", sorted(known, key=lambda it: it["timestampNano"]), cluster.take_event)
+    for dump in dumps:
+        cluster.each("applications", dump.get("applications"), cluster.take_application)
+    cluster.count_what_is_missing()
+    return cluster.lives.finish()
+
+
+def _documents(file: Path) -> Iterator[dict[str, Any]]:
+    """Read one document, or one on each line, as a stream of events is."""
+    with open_text(file) as lines:
+        text = lines.read()
+    for part in (text,), text.splitlines():
+        try:
+            found = [msgspec.json.decode(it) for it in part if it.strip()]
+        except NOT_READ as error:
+            wrong = error
+        else:
+            yield from (it for it in found if isinstance(it, dict))
+            return
+    raise WorkloadError(f"{file}: no JSON: {wrong}")
+
+
+class _Cluster:
+    def __init__(self) -> None:
+        self.lives = Lives()
+        self._owners: dict[str, dict[str, Any]] = {}
+        """Of applications the user, the group and the queue."""
+        self._partition = ""
+        self._seen_keys: set[AskKey] = set()
+        """Placements of which there are events."""
+        self._seen: set[str] = set()
+        """Applications of which there are events of a placement."""
+
+    def each(self, place: str, items: Any, take: Callable[[Any], None]) -> None:  # noqa: ANN401 - any JSON
+        """Take each of a list; name those that cannot be read by their place."""
+        for at, item in enumerate(items if isinstance(items, list) else ()):
+            try:
+                take(item)
+            except NOT_READ as error:
+                self.lives.findings.fault(0, f"{place}[{at}]: {error!r:.80}")
+
+    # -- the dump
+
+    def take_configuration(self, dump: dict[str, Any]) -> None:
+        self.lives.last_ns = max(self.lives.last_ns, _time(dump.get("timestamp")))
+        config = of_go_names(dump.get("config") or {})
+        parts = [it for it in config.get("partitions") or () if isinstance(it, dict)]
+        names = [it.get("name", DEFAULT) for it in parts]
+        self._partition = DEFAULT if DEFAULT in names or not names else names[0]
+        if parts:
+            chosen = {**parts[names.index(self._partition)], "name": DEFAULT}
+            self.lives.config = yaml.safe_dump({"partitions": [chosen]}, sort_keys=False)
+
+    def take_owner(self, app: dict[str, Any]) -> None:
+        user = str(app.get("user") or "nobody")
+        groups = app.get("groups") or [user]
+        owner = {"user": user, "group": str(groups[0]), "queue": str(app["queueName"])}
+        self._owners[str(app["applicationID"])] = owner
+
+    def take_nodes(self, listed: dict[str, Any]) -> None:
+        name, nodes = listed.get("partitionName", DEFAULT), listed.get("nodesInfo") or []
+        if not self._is_here(name):
+            for _ in nodes:
+                self.lives.findings.leave_out(f"node {OTHER_PARTITION}")
+            return
+        self.each(f"nodes of {name}", nodes, self._take_node)
+
+    def _take_node(self, node: dict[str, Any]) -> None:
+        """What others than YuniKorn occupy on a node is not there for its work."""
+        capacity, occupied = _amounts(node["capacity"]), _amounts(node.get("occupied"))
+        room = {kind: amount - occupied.get(kind, 0) for kind, amount in capacity.items()}
+        id_ = str(node["nodeID"])
+        self.lives.nodes[id_] = Node(id=id_, resources={k: v for k, v in room.items() if v > 0})
+
+    def take_application(self, app: dict[str, Any]) -> None:
+        id_ = str(app["applicationID"])
+        if not self._is_here(app.get("partition", DEFAULT)):
+            self.lives.findings.leave_out(f"application {OTHER_PARTITION}")
+            return
+        self.each(f"requests of {id_}", app.get("requests"), lambda it: self._asked(id_, it))
+        self.each(f"allocations of {id_}", app.get("allocations"), lambda it: self._runs(id_, it))
+        started, finished = _time(app.get("startTime")) * MS, _time(app.get("finishedTime"))
+        if id_ not in self._seen and 0 < started < finished:
+            self.lives.findings.leave_out(WHOLE_APPLICATION)
+            asked, key = _time(app.get("submissionTime")) or started, (id_, "all")
+            size = _amounts(app.get("maxUsedResource"))
+            self._ask(key, asked, {"size": size})
+            self.lives.began(key, key, started)
+            self.lives.ended(key, finished)
+
+    def _asked(self, id_: str, it: dict[str, Any]) -> None:
+        key = id_, str(it["allocationKey"])
+        if not self.lives.knows(key):
+            self._ask(
+                key, _time(it.get("requestTime")) or _time(it["allocationTime"]),
+                {"size": _amounts(it["resource"]), "priority": int(it.get("priority") or 0)},
+                is_placeholder=it.get("placeholder") is True,
+            )  # fmt: skip
+
+    def _runs(self, id_: str, it: dict[str, Any]) -> None:
+        key = id_, str(it["allocationKey"])
+        if key not in self._seen_keys:
+            self._asked(id_, it)
+            self.lives.began(key, key, _time(it["allocationTime"]))
+        self._seen.add(id_)
+
+    # -- events
+
+    def take_event(self, record: dict[str, Any]) -> None:
+        at_ns, object_ = record["timestampNano"], str(record.get("objectID", ""))
+        change = record.get("eventChangeType"), record.get("eventChangeDetail")
+        key = object_, str(record.get("referenceID", ""))
+        self.lives.last_ns = max(self.lives.last_ns, at_ns)
+        match change:
+            case ChangeType.ADD, ChangeDetail.APP_REQUEST:
+                self._ask(key, at_ns, {"size": _amounts(record["resource"])})
+            case ChangeType.ADD, ChangeDetail.APP_ALLOC:
+                if not self.lives.knows(key):
+                    self.lives.findings.leave_out(NO_REQUEST)
+                    self._ask(key, at_ns, {"size": _amounts(record["resource"])})
+                self._seen.add(object_)
+                self._seen_keys.add(key)
+                self.lives.began(key, key, at_ns)
+            case ChangeType.REMOVE, detail if detail in _ENDED:
+                self.lives.ended(key, at_ns, is_placeholder=detail in _OF_PLACEHOLDER)
+            case ChangeType.ADD, ChangeDetail.QUEUE_APP:
+                self._owners.setdefault(key[1], {})["queue"] = object_
+            case ChangeType.SET, ChangeDetail.UG_APP_LINK:
+                self._owners.setdefault(key[1], {}).setdefault("group", object_)
+
+    # -- parts
+
+    def _ask(
+        self, key: AskKey, at_ns: int, fields: dict[str, Any], *, is_placeholder: bool = False
+    ) -> None:
+        owner = self._owners.setdefault(key[0], {})
+        self.lives.asked(key, at_ns, {**fields, **owner}, is_placeholder=is_placeholder)
+
+    def _is_here(self, partition: str) -> bool:
+        self._partition = self._partition or partition
+        return partition == self._partition
+
+    def count_what_is_missing(self) -> None:
+        for owner in self._owners.values():
+            for name, what in (("user", NO_OWNER), ("queue", NO_QUEUE)):
+                if name not in owner:
+                    self.lives.findings.leave_out(f"application: {what}")
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and 0 < value < 1 << 63
+
+
+def _time(value: object) -> int:
+    """Return a time, 0 for what is none: an application that never started has one before 1970."""
+    return value if isinstance(value, int) and _is_time(value) else 0
+
+
+def _amounts(value: Any) -> dict[str, int]:  # noqa: ANN401 - any JSON
+    """Read a resource in each of its forms: plain, of an event, and as version 1.5 nested it."""
+    inner = (value or {}).get("resources", (value or {}).get("Resources", value)) or {}
+    amounts = {
+        str(kind): int(it.get("value", 0) if isinstance(it, dict) else it)
+        for kind, it in inner.items()
+    }
+    return {kind: amount for kind, amount in amounts.items() if amount > 0}
