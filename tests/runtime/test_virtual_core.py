@@ -154,6 +154,25 @@ def test_quiet_decides_the_same_with_fewer_messages() -> None:
     assert told[True][0] < told[False][0] - 10
 
 
+def test_quiet_tells_why_an_ask_waits_and_not_that_it_was_placed() -> None:
+    class Waiting(Worker):
+        def update_container_scheduling_state(
+            self, request: si.UpdateContainerSchedulingStateRequest
+        ) -> None:
+            states.append((request.state, bool(request.reason)))
+
+    found = {}
+    for quiet in (False, True):
+        states: list[tuple[si.SchedulingState, bool]] = []
+        core = VirtualCore(quiet=quiet)
+        with core:
+            work(core, Waiting(core))
+        found[quiet] = states
+    assert any(not is_reasoned for _, is_reasoned in found[False])
+    assert [it for it in found[False] if it[1]] == found[True]
+    assert found[True], "nothing waited"
+
+
 def test_quiet_tells_of_a_rejected_application() -> None:
     with VirtualCore(quiet=True) as core:
         worker = Worker(core)

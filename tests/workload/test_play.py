@@ -2,6 +2,8 @@
 
 import csv
 import gc
+import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from yunikorn_actors.workload import Job, Node, Options, Table, Workload, Worklo
 from yunikorn_actors.workload.batsim_file import write_batsim
 from yunikorn_actors.workload.cluster_config import configured
 from yunikorn_actors.workload.figures import Series, percentile, slowdown
-from yunikorn_actors.workload.player import _Player
+from yunikorn_actors.workload.player import _Alive, _Player
+from yunikorn_actors.workload.table import Run
 
 POOL = [Node(id="n", resources={"vcore": 4_000})]
 SMALL = [Node(id=f"n-{it}", resources={"vcore": 1_000}) for it in range(4)]
@@ -216,3 +219,120 @@ def test_what_has_ended_leaves_nothing_in_the_core() -> None:
 
 def _applications() -> int:
     return sum(isinstance(it, Application) for it in gc.get_objects())
+
+
+def test_a_job_costs_few_messages() -> None:
+    """Of a job that runs at once nothing is announced but its start and its end."""
+    jobs = [job(it, 10 * it, 5, 1) for it in range(50)]
+    assert 11 >= play(Workload.of(jobs), POOL).summary()["messages_per_job"]
+
+
+def test_why_it_waited_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait has several reasons: each counts for its time, and the row has the longest."""
+    heard: list[str] = []
+    former = _Player.update_container_scheduling_state
+
+    def hear(self: _Player, request: Any) -> None:
+        heard.append(request.reason)
+        former(self, request)
+
+    monkeypatch.setattr(_Player, "update_container_scheduling_state", hear)
+    limited = """
+partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [
+  {name: a, resources: {max: {vcore: 2}}}, {name: b}]}]}]
+"""
+    jobs = (
+        job(1, 0, 100, 2, queue="root.a"), job(2, 0, 110, 2, queue="root.b"),
+        job(3, 10, 50, 1, queue="root.a"), job(4, 99, 500, 2, queue="root.b"),
+        job(5, 100, 20, 1, queue="root.a"),
+    )  # fmt: skip
+    table = play(Workload.of(jobs), POOL, limited)
+    rows = {row["job"]: row for row in table}
+    assert "root.a" in rows["3"]["reason"]
+    assert "cluster resources" in rows["4"]["reason"]
+    shares = table.summary()["reasons"]
+    assert len(shares) > 1
+    assert pytest.approx(1) == sum(shares.values())
+    waited = sum(it["wait"] for it in table)
+    assert pytest.approx(waited) == table.run.reasons.total()
+    assert len(set(heard)) > 1
+
+
+def test_a_wait_of_two_reasons_has_the_longer_one() -> None:
+    alive = _Alive(job(1, 0, 10, 1), 0, "job-1", since_s=0)
+    for reason, until_s in (("short", 0), ("long", 10), ("short", 90), ("", 110)):
+        alive.waits_for(reason, until_s)
+    table = Table(Run(main="vcore"))
+    table.submit(alive.job)
+    table.waited(0, alive.reasons)
+    assert {"short": 30, "long": 80} == alive.reasons == table.run.reasons
+    assert "long" == table.row(0)["reason"]
+
+
+@pytest.mark.parametrize("how", ["ask", "gang"])
+def test_jobs_of_batsim_have_the_processors_on_which_they_ran(tmp_path: Path, how: Any) -> None:
+    nodes = (
+        POOL if how == "ask" else [Node(id=f"n-{it}", resources={"vcore": 2_000}) for it in (0, 1)]
+    )
+    many = [job(it, 7 * it, 20 + it % 30, 1 + it % 4) for it in range(40)]
+    write_batsim(play(Workload.of(many), nodes, options=Options(jobs=how)), tmp_path / "jobs.csv")
+    used: list[tuple[float, float, int]] = []
+    for row in csv.DictReader((tmp_path / "jobs.csv").read_text().splitlines()):
+        numbers = [
+            number
+            for part in row["allocated_resources"].split()
+            for low, _, high in [part.partition("-")]
+            for number in range(int(low), int(high or low) + 1)
+        ]
+        assert (
+            int(row["requested_number_of_resources"])
+            == len(set(numbers))
+            == 1 + int(row["job_id"]) % 4
+        )
+        begin, end = float(row["starting_time"]), float(row["finish_time"])
+        used += [(begin, end, number) for number in numbers]
+    assert {0, 1, 2, 3} == {number for _, _, number in used}
+    for number in range(4):
+        times = sorted(it[:2] for it in used if it[2] == number)
+        assert all(a[1] <= b[0] for a, b in pairwise(times)), "two at once on one processor"
+
+
+def test_two_jobs_of_one_id_are_both_played() -> None:
+    table = play(Workload.of((job(1, 0, 100, 1), job(1, 5, 100, 1))), POOL)
+    assert [("done", 0), ("done", 5)] == [(row["state"], row["start"]) for row in table]
+
+
+def test_time_that_has_no_numbers_left_cuts_it_off() -> None:
+    long = [job(it, 0, 4e9, 4) for it in range(1, 4)]
+    table = play(Workload.of(long), POOL)
+    assert ["done", "running", "waiting"] == [row["state"] for row in table]
+
+
+def test_what_is_typical_of_a_log_is_known_to_its_node_order() -> None:
+    config = (
+        "partitions: [{name: default, nodesortpolicy: {type: fgd}, "
+        "queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"
+    )
+    whole = [
+        Job(id=f"w{it}", number=it, submit_s=it, run_s=100, size={"vcore": 1, "gpu": 2_000})
+        for it in range(10)
+    ]
+    share = Job(id="s", number=11, submit_s=0, run_s=1_000, size={"vcore": 1, "gpu": 500})
+    mate = Job(id="t", number=12, submit_s=1, run_s=1_000, size={"vcore": 1, "gpu": 500})
+    rows = {row["job"]: row for row in play(Workload.of([share, mate, *whole]), GPUS, config)}
+    assert rows["s"]["node"] == rows["t"]["node"]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
+    table = play(Workload.of(JOBS), POOL, options=Options(until_s=120))
+    table.to_parquet(tmp_path / "rows.parquet")
+    read = parquet.read_table(tmp_path / "rows.parquet").to_pylist()
+    assert table.rows() == read
+    assert any(row["end"] is None for row in read)
+
+
+def test_parquet_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(WorkloadError, match=r"pip install -e '\.\[parquet\]'"):
+        play(Workload.of(JOBS), POOL).to_parquet(tmp_path / "rows.parquet")

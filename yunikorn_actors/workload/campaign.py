@@ -91,6 +91,7 @@ def run_all(
 ) -> list[Result]:
     """Make all runs: `serial`, in `processes` or on the cluster `dask://HOST:PORT`."""
     results: dict[int, Result] = {}
+    given = [_anywhere(job) for job in jobs]
     files = [None if cache is None else cache / f"{_digest(job)}.json" for job in jobs]
     for at, file in enumerate(files):
         if file is not None and file.exists():
@@ -98,7 +99,7 @@ def run_all(
     left = [at for at in range(len(jobs)) if at not in results]
     progress(len(results), len(jobs))
     with _each(executor, min(workers or cpu_count() or 1, len(left))) as each:
-        for at, result in zip(left, each(run, [_anywhere(jobs[it]) for it in left]), strict=True):
+        for at, result in zip(left, each(run, [given[it] for it in left]), strict=True):
             # As it is read again: a run that was kept and one that was made now are equal.
             text = json.dumps(result, sort_keys=True)
             results[at] = json.loads(text)

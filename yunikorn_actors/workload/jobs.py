@@ -101,11 +101,11 @@ class Findings:
         self.left_out: Counter[str] = Counter()
         self._is_strict = is_strict
 
-    def fault(self, line: int, what: object) -> None:
-        """Count a line; an error says what is missing or of another form."""
+    def fault(self, line: int, what: object, place: str = "") -> None:
+        """Count a line, or a place; an error says what is missing or of another form."""
         if isinstance(what, KeyError):
             what = f"there is no {what.args[0]!r:.40}"
-        text = f"{what}"[:120] or type(what).__name__
+        text = place + (f"{what}"[:120] or type(what).__name__)
         if self._is_strict:
             raise WorkloadError(f"line {line}: {text}")
         self.bad += 1

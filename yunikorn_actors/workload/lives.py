@@ -59,8 +59,12 @@ class Lives:
         """Note an ask; `fields` are those of its job."""
         self._asks[key] = _Ask(at_ns, len(self._asks), is_placeholder, fields)
 
-    def knows(self, key: AskKey) -> bool:
-        return key in self._asks
+    def knows(self, key: AskKey, *, is_placeholder: bool = False) -> bool:
+        """Whether there is an ask; note that it is one of a placeholder."""
+        ask = self._asks.get(key)
+        if ask is not None and is_placeholder:
+            ask.is_placeholder = True
+        return ask is not None
 
     def began(
         self, name: object, key: AskKey, at_ns: int, fields: dict[str, Any] | None = None

@@ -37,19 +37,19 @@ def read_yunikorn(files: Sequence[str | Path]) -> Lives:
     dumps = [it for it in documents if "applications" in it or "nodes" in it]
     records = [it for it in documents if "timestampNano" in it]
     for document in documents:
-        records += document.get("EventRecords") or ()
+        batch = document.get("EventRecords")
+        records += batch if isinstance(batch, list) else ()
     if not dumps and not records:
         raise WorkloadError(f"{files[0]}: neither a state dump of YuniKorn nor a batch of events")
     for dump in dumps:
-        cluster.take_configuration(dump)
+        cluster.each("a dump's configuration", [dump], cluster.take_configuration)
         cluster.each("applications", dump.get("applications"), cluster.take_owner)
         cluster.each("nodes", dump.get("nodes"), cluster.take_nodes)
     known = [it for it in records if isinstance(it, dict) and _is_time(it.get("timestampNano"))]
     for _ in range(len(records) - len(known)):
-        cluster.lives.findings.fault(0, "events: one has no time")
+        cluster.lives.findings.fault(0, "an event has no time")
     cluster.each("events", sorted(known, key=lambda it: it["timestampNano"]), cluster.take_event)
-    for dump in dumps:
-        cluster.each("applications", dump.get("applications"), cluster.take_application)
+    cluster.each("applications", cluster.applications, cluster.take_application)
     cluster.count_what_is_missing()
     return cluster.lives.finish()
 
@@ -72,6 +72,8 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
 class _Cluster:
     def __init__(self) -> None:
         self.lives = Lives()
+        self.applications: list[dict[str, Any]] = []
+        """Those of the dumps that can be read."""
         self._owners: dict[str, dict[str, Any]] = {}
         """Of applications the user, the group and the queue."""
         self._partition = ""
@@ -86,7 +88,7 @@ class _Cluster:
             try:
                 take(item)
             except NOT_READ as error:
-                self.lives.findings.fault(0, f"{place}[{at}]: {error!r:.80}")
+                self.lives.findings.fault(0, error, f"{place}[{at}]: ")
 
     # -- the dump
 
@@ -105,6 +107,7 @@ class _Cluster:
         groups = app.get("groups") or [user]
         owner = {"user": user, "group": str(groups[0]), "queue": str(app["queueName"])}
         self._owners[str(app["applicationID"])] = owner
+        self.applications.append(app)
 
     def take_nodes(self, listed: dict[str, Any]) -> None:
         name, nodes = listed.get("partitionName", DEFAULT), listed.get("nodesInfo") or []
@@ -133,24 +136,22 @@ class _Cluster:
             self.lives.findings.leave_out(WHOLE_APPLICATION)
             asked, key = _time(app.get("submissionTime")) or started, (id_, "all")
             size = _amounts(app.get("maxUsedResource"))
-            self._ask(key, asked, {"size": size})
-            self.lives.began(key, key, started)
+            self.lives.asked(key, asked, {"size": size})
+            self._began(key, started)
             self.lives.ended(key, finished)
 
     def _asked(self, id_: str, it: dict[str, Any]) -> None:
-        key = id_, str(it["allocationKey"])
-        if not self.lives.knows(key):
-            self._ask(
-                key, _time(it.get("requestTime")) or _time(it["allocationTime"]),
-                {"size": _amounts(it["resource"]), "priority": int(it.get("priority") or 0)},
-                is_placeholder=it.get("placeholder") is True,
-            )  # fmt: skip
+        key, is_placeholder = (id_, str(it["allocationKey"])), it.get("placeholder") is True
+        if not self.lives.knows(key, is_placeholder=is_placeholder):
+            asked_ns = _time(it.get("requestTime")) or _time(it["allocationTime"])
+            fields = {"size": _amounts(it["resource"]), "priority": int(it.get("priority") or 0)}
+            self.lives.asked(key, asked_ns, fields, is_placeholder=is_placeholder)
 
     def _runs(self, id_: str, it: dict[str, Any]) -> None:
         key = id_, str(it["allocationKey"])
+        self._asked(id_, it)
         if key not in self._seen_keys:
-            self._asked(id_, it)
-            self.lives.began(key, key, _time(it["allocationTime"]))
+            self._began(key, _time(it["allocationTime"]))
         self._seen.add(id_)
 
     # -- events
@@ -162,14 +163,14 @@ class _Cluster:
         self.lives.last_ns = max(self.lives.last_ns, at_ns)
         match change:
             case ChangeType.ADD, ChangeDetail.APP_REQUEST:
-                self._ask(key, at_ns, {"size": _amounts(record["resource"])})
+                self.lives.asked(key, at_ns, {"size": _amounts(record["resource"])})
             case ChangeType.ADD, ChangeDetail.APP_ALLOC:
                 if not self.lives.knows(key):
                     self.lives.findings.leave_out(NO_REQUEST)
-                    self._ask(key, at_ns, {"size": _amounts(record["resource"])})
+                    self.lives.asked(key, at_ns, {"size": _amounts(record["resource"])})
                 self._seen.add(object_)
                 self._seen_keys.add(key)
-                self.lives.began(key, key, at_ns)
+                self._began(key, at_ns)
             case ChangeType.REMOVE, detail if detail in _ENDED:
                 self.lives.ended(key, at_ns, is_placeholder=detail in _OF_PLACEHOLDER)
             case ChangeType.ADD, ChangeDetail.QUEUE_APP:
@@ -179,11 +180,9 @@ class _Cluster:
 
     # -- parts
 
-    def _ask(
-        self, key: AskKey, at_ns: int, fields: dict[str, Any], *, is_placeholder: bool = False
-    ) -> None:
-        owner = self._owners.setdefault(key[0], {})
-        self.lives.asked(key, at_ns, {**fields, **owner}, is_placeholder=is_placeholder)
+    def _began(self, key: AskKey, at_ns: int) -> None:
+        # Who its owner is may be said later than this.
+        self.lives.began(key, key, at_ns, self._owners.setdefault(key[0], {}))
 
     def _is_here(self, partition: str) -> bool:
         self._partition = self._partition or partition
