@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 
@@ -64,7 +65,7 @@ def changed(data: bytes, random: Random) -> bytes:
             keys = [*place] if isinstance(place, dict) else [*range(len(place))]
             above, key = place, keys[int(random.random() * len(keys))]
             place = above[key]
-        above[key] = VALUES[int(random.random() * len(VALUES))]
+        above[key] = deepcopy(VALUES[int(random.random() * len(VALUES))])
     return json.dumps(document).encode()
 
 

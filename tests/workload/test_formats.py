@@ -1,7 +1,7 @@
 """Logs are read as they are: every trap of the formats is in the samples of the package."""
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -201,3 +201,72 @@ def test_a_log_in_order_is_not_kept(tmp_path: Path) -> None:
     assert next(first) == next(second)
     with open_text(tmp_path / "log") as text:
         assert text.read(1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: b"\xef\xbb\xbf" + data,
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: data.replace(b" ", b"\t"),
+        lambda data: gzip.compress(gzip.compress(data)),
+        lambda data: b"; \xff\xfe no UTF-8\n" + data,
+        lambda data: b"1 2 3\n" + data,
+        lambda data: data.replace(b" 60 ", b" 6e1 "),
+        lambda data: data.replace(b"\n", b" ; a comment\n; Queue: 1\n\n", 1),
+    ],
+    ids=["bom", "crlf", "tabs", "packed-twice", "no-utf8", "damaged-first", "exponent", "comments"],
+)
+def test_how_a_log_is_written_changes_no_job(
+    tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    data = "\n".join(line(id=it, submit=it, wanted=2) for it in range(1, 9)).encode() + b"\n"
+    plain, other = tmp_path / "plain", tmp_path / "other"
+    plain.write_bytes(data)
+    other.write_bytes(change(data))
+    assert data != other.read_bytes()
+    assert [*Workload.read(plain).jobs()] == [*Workload.read(other).jobs()]
+
+
+def test_what_no_clock_and_no_cluster_can_have(tmp_path: Path) -> None:
+    log = read(
+        tmp_path, line(), line(id=2, submit="5e9"), line(id=3, run="1e12"), line(id=4, submit=-5),
+        line(id=5, submit="1e300"), line(id=6, wanted=0, used=0), line(id=7, memory="x"),
+    )  # fmt: skip
+    assert ["1"] == [it.id for it in log.jobs()]
+    assert {"no submit": 2, "no run time": 1, "no processors": 1} == log.findings.left_out
+    assert [(5, "'1e300' is no number"), (7, "'x' is no number")] == [
+        (it.line, it.what) for it in log.findings.faults
+    ]
+
+
+@pytest.mark.parametrize(("data", "what"), [(b"", "empty"), (gzip.compress(b"x")[:-9], "cut off")])
+def test_a_file_that_is_no_log(tmp_path: Path, data: bytes, what: str) -> None:
+    (tmp_path / "log").write_bytes(data)
+    with pytest.raises(WorkloadError, match=what):
+        Workload.read(tmp_path / "log")
+    damaged = bytearray(gzip.compress(line().encode() * 50))
+    damaged[20:40] = b"\xff" * 20
+    (tmp_path / "log").write_bytes(damaged)
+    with pytest.raises(WorkloadError, match="damaged"):
+        Workload.read(tmp_path / "log")
+
+
+def test_pods_with_other_columns(tmp_path: Path) -> None:
+    log = read(
+        tmp_path, "deletion_time,cpu_milli,later,name,creation_time,num_gpu",
+        "90,4000,x,a,10,2", '90,"4000,x,b,10,0', "90,,x,c,10,0", ",4000,x,d,10,", "90,4000,x,,20,1",
+    )  # fmt: skip
+    assert [("a", 2_000), ("line-6", 1_000)] == [(it.id, it.size["gpu"]) for it in log.jobs()]
+    assert [3, 4] == [it.line for it in log.findings.faults]
+    assert {"no run time": 1} == log.findings.left_out
+    kept = Workload.read(tmp_path / "log", stays=True)
+    assert ["a", "d", "line-6"] == [it.id for it in kept.jobs()]
+
+
+def test_names_that_no_scheduler_takes_are_left_out(tmp_path: Path) -> None:
+    log = read(
+        tmp_path, "name,cpu_milli,creation_time,deletion_time", f"{'a' * 300},1,0,9", "b,1,0,9"
+    )
+    assert ["b"] == [it.id for it in log.jobs()]
+    assert {"no name that is short enough": 1} == log.findings.left_out

@@ -27,6 +27,9 @@ SECONDS_MAX: Final = 4e9
 COUNT_MAX: Final = 1 << 53
 """Larger numbers are damage: a float no longer tells them from their neighbours."""
 
+NAME_MAX: Final = 256
+"""So many bytes a name has at most."""
+
 FIELDS: Final = frozenset({"user", "group", "queue", "partition", "executable", "name"})
 """What a template of a mapping may name."""
 NOT_READ: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
@@ -71,6 +74,8 @@ class Job(Struct, frozen=True, kw_only=True):
             return "no processors"
         if not 0 <= self.submit_s <= SECONDS_MAX or abs(self.number) > COUNT_MAX:
             return "no submit"
+        if not all(map(_is_name, (self.id, self.user, self.group, self.queue, *self.models))):
+            return "no name that is short enough"
         return "" if abs(self.priority) < 1 << 31 else "no priority"
 
 
@@ -181,6 +186,12 @@ class Survey(Struct, kw_only=True):
             before = job.order
         self.submitted_s = (first or 0.0, last)
         return self
+
+
+def _is_name(text: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        return 0 < len(text.encode()) <= NAME_MAX
+    return False
 
 
 def number(text: object) -> float:

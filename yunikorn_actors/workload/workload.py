@@ -161,4 +161,4 @@ def _unpacked(data: Any) -> Any:  # noqa: ANN401 - a file of bytes, or what unpa
         data.seek(0)
         if not is_packed:
             return data
-        data = gzip.GzipFile(fileobj=data)
+        data = gzip.GzipFile(fileobj=data, mode="rb")
