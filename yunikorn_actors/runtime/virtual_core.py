@@ -95,9 +95,8 @@ class VirtualCore:
         - `groups`: what the resolver `os` knows: users, each with their groups. No directory is
           asked.
         - `checked`: look after every message whether the invariants hold; not with `quiet`.
-        - `quiet`: leave out what nobody hears: event records, changes of the state of applications,
-          states of asks without a reason (their placement says the same), and calls of callbacks
-          for methods that yours does not override. `events` then finds none.
+        - `quiet`: leave out event records, changes of applications, states of asks that have no
+          reason, and calls of methods that yours does not override. `events` then finds none.
         - `digest`: compute `digest` as messages are delivered.
         """
         check_forms(
