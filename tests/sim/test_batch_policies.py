@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 
 import pytest
-import ranges
 
 from tests.helpers.batch_pools import Job, Pool
 from tests.helpers.support import default_checkers
@@ -138,7 +137,12 @@ class Batch(si.ResourceManagerCallback):
 
 @pytest.mark.parametrize(
     ("gangs", "topology"),
-    ranges.first([(False, "proposing"), (True, "fused"), (False, "fused"), (True, "proposing")], 2),
+    [
+        pytest.param(False, "proposing", id="one node"),
+        pytest.param(True, "fused", id="gangs"),
+        pytest.param(False, "fused", marks=pytest.mark.slow),
+        pytest.param(True, "proposing", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_job_starts_when_the_rules_say(
