@@ -56,6 +56,8 @@ _READING: Final = (
     "GET /ws/v1/config",
     # It judges a text that comes with it, and changes nothing.
     "POST /ws/v1/validate-conf",
+    # It changes a copy, and nothing else.
+    "POST /ws/v1/x/simulate",
     "GET /debug/fullstatedump",
     "GET /debug/stack",
     "GET /ws/v1/fullstatedump",

@@ -44,6 +44,7 @@ from yunikorn_actors.service.rest.guard import LOGIN, SESSION, Guard, cookie
 from yunikorn_actors.service.rest.json_stream import paused, pieces
 from yunikorn_actors.service.rest.live_page import Live
 from yunikorn_actors.service.rest.loop_slices import RETRY_S, Slices
+from yunikorn_actors.service.rest.simulate_route import simulate_route
 from yunikorn_actors.service.rest.streaming import GZIP_LEVEL, Sending
 from yunikorn_actors.service.route_rights import Right, needed_for
 from yunikorn_actors.service.tokens import Tokens
@@ -130,7 +131,8 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 def all_routes() -> tuple[Route, ...]:
     by_itself = (_LIVE, _SESSION, _LOGIN, _LOGOUT)
-    return (*yunikorn.routes(), _STREAM, *own.ROUTES, *changes.ROUTES, *by_itself)
+    own_ones = (*own.ROUTES, simulate_route(), *changes.ROUTES)
+    return (*yunikorn.routes(), _STREAM, *own_ones, *by_itself)
 
 
 class RestServer:

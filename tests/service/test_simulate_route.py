@@ -1,0 +1,130 @@
+"""`POST /ws/v1/x/simulate`: a copy of the read side answers, and what was simulated happens."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from probes import wait_until
+from served import ANN, P, Response, Served, live, node, register, serving
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.service.rest import simulate_route
+from yunikorn_actors.service.rest.process import ProcessPart
+from yunikorn_actors.what_if import simulate
+from yunikorn_actors.what_if.dumps import state_from_dump
+
+PATH = "/ws/v1/x/simulate"
+ASK = "ask: {app: app-1, key: late, resource: {vcore: 4000}, tags: {yunikorn-actors/runtime: '60'}}"
+
+
+def begin(it: Served) -> None:
+    register(it)
+    it.nodes(node("n1"))
+    it.application("app-1", "root.prod", ANN)
+    it.asks("app-1", "first", vcore=6000)
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving() as it:
+        begin(it)
+        yield it
+
+
+def post(served: Served, **question: Any) -> Response:
+    return served.ask(PATH, method="POST", body=json.dumps(question).encode())
+
+
+def test_what_would_happen_then_happens(served: Served) -> None:
+    found = post(served, steps=[f"- {ASK}"]).json
+    assert not found["fits"]
+    (wait,) = found["answer"]["course"]["waits"]
+    assert wait["cause"] in {"NO_NODE", "CLUSTER_FULL"}
+    add = "create_node: {id: n2, capacity: {vcore: 8000, memory: 64000000000}}"
+    found = post(served, steps=[f"- {add}", f"- {ASK}"]).json
+    (placed,) = found["answer"]["course"]["placed"]
+    assert (placed["key"], placed["node"], placed["at_s"]) == ("late", "n2", 0.0)
+    assert any("app-1/late on n2 at once" in line for line in found["lines"])
+    served.nodes(node("n2"))
+    served.asks("app-1", "late", vcore=4000)
+    assert served.core.explain("app-1", "late").placed == {"n2": 1}
+
+
+@pytest.mark.slow
+def test_a_read_side_in_a_process_of_its_own() -> None:
+    with serving(make=lambda site, _: ProcessPart(site)) as it:  # type: ignore[arg-type]
+        begin(it)
+        truth = {
+            name: part["revision"] for name, part in it.core.state_dump()["partitions"].items()
+        }
+        wait_until(lambda: truth == it.get("/ws/v1/x/mailboxes")["revisions"])
+        found = post(it, steps=[f"- {ASK}"]).json
+        assert found["answer"]["revisions"] == truth
+        assert [wait["key"] for wait in found["answer"]["course"]["waits"]] == ["late"]
+
+
+def test_the_least_change(served: Served) -> None:
+    found = post(served, steps=[f"- {ASK}"], least=True).json
+    assert found["fits"]
+    assert {"kind": "node", "text": "add a node with vcore 4"}.items() <= (
+        found["answer"]["options"][0].items()
+    )
+
+
+def test_what_is_no_question_is_refused(served: Served) -> None:
+    for body, why in (
+        (b"{", "the body is no question"),
+        (b'{"step": []}', "unknown field `step`"),
+        (b'{"steps": ["- drain: n1"]}', "steps 1:1: step 1: unknown step 'drain'"),
+        (b'{"until": -1}', "until: must be seconds"),
+        (b'{"least": true}', "name an ask that is to start"),
+    ):
+        refused = served.ask(PATH, method="POST", body=body)
+        assert (refused.status, why in refused.json["message"]) == (400, True), refused
+
+
+def test_a_copy_that_takes_too_long_ends(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate_route, "SECONDS_MAX", 1)
+    steps = "\n".join(f"- advance: {number + 1}s" for number in range(3))
+    monkeypatch.setattr(simulate_route, "simulate", _endless)
+    refused = post(served, steps=[steps])
+    assert (refused.status, "did not end within 1 s" in refused.json["message"]) == (503, True)
+    monkeypatch.undo()
+    assert post(served, steps=[f"- {ASK}"]).status == 200
+
+
+def _endless(*_: Any, **__: Any) -> None:
+    while True:
+        pass
+
+
+def test_the_command_asks_a_service(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--server", served.part.address, "-c", ASK]) == 1
+    assert "app-1/late from the beginning to the end" in capsys.readouterr().out
+    assert main(["simulate", "--server", served.part.address, "--least", "-c", ASK]) == 0
+    assert "node: add a node with vcore 4" in capsys.readouterr().out
+
+
+def test_a_full_state_dump_of_a_service_is_a_state(tmp_path: Path) -> None:
+    with serving() as it:
+        live(it)
+        dump = it.get("/debug/fullstatedump")
+        state = state_from_dump(dump)
+        assert [line for line in state.lacks if "does not take" in line] == []
+        course = simulate(state, until=0).course
+        (image,) = state.images.values()
+        nodes = {node["node_id"]: len(node["allocations"]) for node in image["nodes"]}
+        shown = {item["nodeID"]: len(item["allocations"]) for item in it.get(f"{P}/nodes")}
+        assert shown == nodes
+        asked = {
+            (app["applicationID"], request["allocationKey"])
+            for app in it.get(f"{P}/applications/active")
+            for request in app.get("requests", ())
+        }
+        started = {(it.application, it.key) for it in course.placed}
+        assert asked == started | {(it.application, it.key) for it in course.waits}
+        file = tmp_path / "dump.json"
+        file.write_text(json.dumps(dump))
+        assert main(["simulate", "--dump", str(file), "--until", "0"]) in {0, 1}

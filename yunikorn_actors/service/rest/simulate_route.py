@@ -1,0 +1,167 @@
+"""`POST /ws/v1/x/simulate`: answered by a copy of this process, so nobody waits for it.
+
+A fork has the replica as it stands at that moment, and shares its memory for as long as nobody
+writes there. It may compute for a minute, and is gone with its answer. Pages are answered
+meanwhile, and the core hears nothing of it.
+"""
+
+import gc
+import os
+import signal
+import time
+import warnings
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from yunikorn_actors.errors import CoreError, InvalidRequest
+from yunikorn_actors.scenario.change_steps import parse_changes
+from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.rest.exchange import JSON, OWN, Answer, Asked, Refusal, Route
+from yunikorn_actors.state.snapshot import image_of
+from yunikorn_actors.values.masking import masked
+from yunikorn_actors.what_if.changes import Change
+from yunikorn_actors.what_if.followed import state_of_replicas
+from yunikorn_actors.what_if.least_change import Wanted, least_changes
+from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.text import fit_lines, lines_of
+
+SECONDS_MAX: Final = 60
+"""So long a simulation may compute."""
+RESULT_MAX: Final = 16 * 1024 * 1024
+AT_ONCE_MAX: Final = 2
+_BAD_REQUEST: Final = 400
+_TOO_LARGE: Final = 413
+_UNAVAILABLE: Final = 503
+
+
+class Question(msgspec.Struct, forbid_unknown_fields=True):
+    """What stands in the body."""
+
+    steps: list[str] = []
+    """Texts in YAML, each a list of steps; the times of each begin at the beginning."""
+    until: float | None = None
+    """So many seconds ahead; without it until nothing happens any more."""
+    compare: bool = True
+    """Run it without the changes as well."""
+    least: bool = False
+    """Find the least changes that let what is asked for start."""
+    within: float = 0.0
+    """For that: how soon it is to start, in seconds."""
+
+
+class Simulations:
+    """The copies that are at work."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, tuple[int, float]] = {}
+        """Process, the end of the pipe from it, and when it began."""
+
+    def handle(self, side: ReadSide, asked: Asked) -> Answer:
+        """Refuse what cannot be simulated; fork here, where the replica stands still."""
+        question, changes = _read(asked.body)
+        self._forget_left()
+        if len(self._running) >= AT_ONCE_MAX:
+            raise Refusal(
+                _UNAVAILABLE, "too many simulations at one time", "ask again later", retry_s=5
+            )
+        reads, writes = os.pipe()
+        with warnings.catch_warnings():
+            # The copy runs nothing but what follows, and takes no lock that a thread may hold.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = os.fork()
+        if not process:
+            _be_the_copy(side, question, changes, writes)
+        os.close(writes)
+        self._running[process] = reads, time.monotonic()
+        return Answer(partial(self._result, process))
+
+    def _forget_left(self) -> None:
+        """Forget copies whose askers have gone: by now their time is over."""
+        over = time.monotonic() - 2 * SECONDS_MAX
+        for process, (reads, began) in tuple(self._running.items()):
+            if began < over:
+                os.close(reads)
+                os.waitpid(process, 0)
+                del self._running[process]
+
+    def _result(self, process: int) -> bytes:
+        reads, _ = self._running[process]
+        parts, size = [], 0
+        with os.fdopen(reads, "rb") as pipe:
+            while size <= RESULT_MAX and (part := pipe.read(1 << 20)):
+                parts.append(part)
+                size += len(part)
+        if size > RESULT_MAX:
+            os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+        del self._running[process]
+        if size > RESULT_MAX:
+            raise Refusal(_TOO_LARGE, f"the answer has more than {RESULT_MAX} bytes", "give until")
+        if status:
+            raise Refusal(
+                _UNAVAILABLE,
+                f"the simulation did not end within {SECONDS_MAX} s",
+                "give until, or begin with the journal in a process of your own",
+            )
+        found = b"".join(parts)
+        if found.startswith(b"!"):
+            raise Refusal(_BAD_REQUEST, found[1:].decode())
+        return found
+
+
+def _read(body: bytes) -> tuple[Question, list[Change]]:
+    try:
+        question = msgspec.json.decode(body, type=Question)
+        texts = enumerate(question.steps, 1)
+        return question, [it for n, text in texts for it in parse_changes(text, f"steps {n}")]
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Refusal(_BAD_REQUEST, f"the body is no question: {error}") from None
+    except InvalidRequest as error:
+        raise Refusal(_BAD_REQUEST, masked(str(error))) from None
+
+
+def _be_the_copy(side: ReadSide, question: Question, changes: list[Change], writes: int) -> None:
+    """Answer and end; nothing of the process that was copied runs here."""
+    status = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SECONDS_MAX)
+        gc.disable()
+        try:
+            found = msgspec.json.encode(_found(side, question, changes))
+        except (CoreError, InvalidRequest) as error:
+            found = b"!" + masked(str(error)).encode()
+        with os.fdopen(writes, "wb") as pipe:
+            pipe.write(found)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _found(side: ReadSide, question: Question, changes: list[Change]) -> dict[str, Any]:
+    images = {name: (book.epoch, image_of(book.state)) for name, book in side.books.items()}
+    state = state_of_replicas(
+        side.managers.values(), images, at_ns=side.now_ns, settings=side.settings
+    )
+    if question.least:
+        least = least_changes(state, Wanted(tuple(changes), within_s=question.within))
+        fits = least.fits or bool(least.options)
+        return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
+    answer = simulate(state, *changes, until=question.until, compare=question.compare)
+    waits = any(it.until_s is None for it in answer.course.waits)
+    return {"answer": answer, "lines": list(lines_of(answer)), "fits": not waits}
+
+
+def simulate_route() -> Route:
+    """Return the route; the copies that it makes are its own."""
+    return Route(
+        f"{OWN}/simulate",
+        "what would happen if something were changed",
+        Simulations().handle,
+        method="POST",
+        is_yunikorns=False,
+        is_apart=True,
+        takes=JSON,
+    )

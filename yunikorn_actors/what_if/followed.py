@@ -1,0 +1,97 @@
+"""A state from what a follower hears: so the core's own threads work out nothing for it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from yunikorn_actors.core.entry import Gateway
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.followers import ManagerDescribed
+from yunikorn_actors.messages.restart import KnownManager, Registered
+from yunikorn_actors.messages.rm_events import Capabilities, RMRegistration
+from yunikorn_actors.messages.scheduling import PartitionSnapshot
+from yunikorn_actors.what_if.core_state import CoreState
+
+LACKS = (
+    "whether resource managers have predicates: none is asked",
+    "back-offs, and what policies of your own keep beside the facts: they begin anew",
+)
+
+
+def state_of_replicas(
+    managers: Iterable[ManagerDescribed],
+    images: Mapping[str, tuple[int, dict[str, Any]]],
+    *,
+    at_ns: int,
+    settings: Settings,
+    topology: TopologyName = "proposing",
+    schedulers: int = 1,
+) -> CoreState:
+    """Make it of the resource managers, and of each partition's epoch and image by full name."""
+    described = list(managers)
+    known = tuple(
+        KnownManager(
+            registration=_registration(it),
+            checksum=it.config.checksum,
+            epochs={
+                name: epoch
+                for name, (epoch, _) in images.items()
+                if name.startswith(f"[{it.rm_id}]")
+            },
+        )
+        for it in described
+    )
+    return CoreState(
+        registered=Registered(
+            managers=known,
+            brought={it.policy_group: it.config for it in described},
+            last_epoch=max((epoch for epoch, _ in images.values()), default=0),
+        ),
+        images={name: image for name, (_, image) in images.items()},
+        at_ns=at_ns,
+        settings=settings,
+        topology=topology,
+        schedulers=schedulers,
+        lacks=LACKS,
+    )
+
+
+def _registration(it: ManagerDescribed) -> RMRegistration:
+    return RMRegistration(
+        rm_id=it.rm_id,
+        version=it.version,
+        policy_group=it.policy_group,
+        build_info=it.build_info,
+        config=None,
+        extra_config=it.extra_config,
+        extra=it.extra,
+        callback="",
+        capabilities=Capabilities(),
+        reply_to="",
+    )
+
+
+class Snapshots:
+    """Hears how everything stands, and is told nothing after that."""
+
+    def __init__(self) -> None:
+        self.managers: dict[str, ManagerDescribed] = {}
+        self.images: dict[str, tuple[int, dict[str, Any]]] = {}
+
+    def hear(self, message: Message) -> None:
+        if isinstance(message, ManagerDescribed):
+            self.managers.setdefault(message.rm_id, message)
+        elif isinstance(message, PartitionSnapshot):
+            self.images.setdefault(message.partition, (message.epoch, message.image))
+
+    @classmethod
+    def of(cls, core: Gateway) -> "Snapshots":
+        """Follow a core until it has said how it stands."""
+        taken = cls()
+        address = core.follow(taken)
+        try:
+            core.catch_up()
+        finally:
+            core.unfollow(address)
+        return taken
