@@ -6,17 +6,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.signals import ENDING, WANTING, Signals
 from yunikorn_actors.errors import ConfigError, CoreStopped, JournalError
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.recording.logs import DEFAULT_LEVEL, logger
 from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.config_source import read_config
@@ -118,26 +117,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log-format", choices=FORMATS, default=FORMATS[0],
         help="lines of text, or one JSON object a line (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument(
-        "--policies", metavar="MODULE:ATTRIBUTE", type=_policies,
-        help="policies of your own: a mapping of names to classes, in a module that Python finds",
-    )  # fmt: skip
+    add_policies(parser)
     parser.add_argument(
         "--topology", choices=("proposing", "fused"), default="proposing",
         help="where planning happens (default: %(default)s)",
     )  # fmt: skip
-
-
-def _policies(text: str) -> Mapping[str, Policy]:
-    """Load what MODULE:ATTRIBUTE names."""
-    module, _, attribute = text.partition(":")
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
-    if not isinstance(found, Mapping):
-        raise argparse.ArgumentTypeError(f"{text}: must be a mapping of names to policies")
-    return found
 
 
 def _folder(text: str) -> Path:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, get_args
@@ -18,10 +19,12 @@ from yunikorn_actors.cli.exporting import (
     warn_of_end,
     whole_file,
 )
+from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.terminal import Progress, json_of, tell, width
 from yunikorn_actors.cli.viewing import add_view, view
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
+from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.at import state_changes, states_at
@@ -76,9 +79,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    with warnings.catch_warnings(record=True, action="always", category=PolicyChanged) as changed:
+        status = _run(options)
+    for warning in changed:
+        print(printable(str(warning.message)), file=sys.stderr)
+    return status
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         status: int = options.part(options)
-    except TraceError as error:
+    except (TraceError, MissingPolicy) as error:
         print(printable(str(error)), file=sys.stderr)
         return MISUNDERSTOOD
     except RecursionError:
@@ -343,12 +354,16 @@ def _add_replayed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="go on after the first difference, and count them"
     )
+    add_policies(parser)
     _add_json(parser)
 
 
 def _replay(options: argparse.Namespace) -> int:
     extent = Extent(until=options.end, goes_on=options.all)
-    with TraceReader(options.file) as trace, Progress() as progress:
+    with (
+        TraceReader(options.file, policies=options.policies) as trace,
+        Progress() as progress,
+    ):
         outcome = replay(trace, extent, progress.tell)
     tell(outcome_rows(outcome) if options.json else None, (outcome.report(),))
     return 0 if outcome.difference is None else NO
@@ -358,12 +373,13 @@ def _add_scrubbed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", required=True, type=Path, metavar="OUT", help="the file for the result"
     )
+    add_policies(parser)
 
 
 def _scrub(options: argparse.Namespace) -> int:
     try:
         with readable_twice(options.file) as path, whole_file(options.out) as out:
-            scrubbed = Scrubbed(path)
+            scrubbed = Scrubbed(path, options.policies)
             with out.open("wb") as file:
                 file.writelines(scrubbed)
     except ScrubError as error:
@@ -444,13 +460,15 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--each", action="store_true", help="tell each answer, also those that are much the same"
     )
+    add_policies(parser)
     _add_clock(parser)
     _add_json(parser)
 
 
 def _why(options: argparse.Namespace) -> int:
     with Progress() as progress:
-        answer = why_of(options.file, options.keys, tell=progress.tell).told(each=options.each)
+        waits = why_of(options.file, options.keys, tell=progress.tell, policies=options.policies)
+        answer = waits.told(each=options.each)
     for names in map(answer.names, options.keys):
         if len(names) > 1:
             text = f"{options.file}: say which, as several have it: {', '.join(names)}"
@@ -468,13 +486,14 @@ def _add_at(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--diff", type=_moment, metavar="PLACE", help="print only what is different there"
     )
+    add_policies(parser)
     _add_json(parser)
 
 
 def _at(options: argparse.Namespace) -> int:
     places = [options.place] if options.diff is None else [options.place, options.diff]
     try:
-        with TraceReader(options.file) as trace:
+        with TraceReader(options.file, policies=options.policies) as trace:
             states = [state for state in states_at(trace, places) if state is not None]
     except DifferentError as error:
         print(printable(f"{options.file}: {error.told()}"), file=sys.stderr)

@@ -2,7 +2,8 @@
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
@@ -47,6 +48,14 @@ class InvalidPolicy(ValueError):  # noqa: N818 - it is named like InvalidSetting
     """It is no policy: it cannot be made, or decides nothing."""
 
 
+class MissingPolicy(InvalidPolicy):
+    """What was recorded or kept was decided by a policy that is not given now."""
+
+
+class PolicyChanged(UserWarning):
+    """A policy of this name is not the one that decided what was recorded or kept."""
+
+
 class Policies:
     """What the names in a configuration stand for beside those that are built in."""
 
@@ -76,8 +85,38 @@ class Policies:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """The digest of each that was given, by name."""
-        return {name: digest_of(policy) for name, policy in sorted(self._given.items())}
+        """The digest of each that was given or that an installed package has, by name.
+
+        Those that are shipped have none: the version of the package stands beside it.
+        """
+        known = installed() | self._given
+        return {name: digest_of(policy) for name, policy in sorted(known.items())}
+
+    def compare(self, recorded: Mapping[str, str], where: object) -> None:
+        """Compare with the digests of a recording or a journal.
+
+        Raises MissingPolicy where one is missing, and warns where one is another one.
+        """
+        missing = sorted(recorded.keys() - self.digests.keys())
+        if missing:
+            raise MissingPolicy(
+                f"{where}: decided by {_listed(missing)}, which is not given: give it by its name, "
+                "with `policies=` or `--policies MODULE:ATTRIBUTE`, or install the package that "
+                "has it"
+            )
+        for name, digest in recorded.items():
+            if digest != self.digests[name]:
+                warnings.warn(
+                    f"{where}: policy {name!r} is not the one that decided then: its digest was "
+                    f"{digest} and is {self.digests[name]} now, so decisions may differ; give the "
+                    "source that it had then for the same ones",
+                    PolicyChanged,
+                    stacklevel=2,
+                )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"polic{'y' if len(names) == 1 else 'ies'} {', '.join(map(repr, names))}"
 
 
 def _which(known: Mapping[str, Any], *kinds: Any) -> tuple[str, ...]:  # noqa: ANN401 - protocols

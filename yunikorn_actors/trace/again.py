@@ -77,7 +77,7 @@ class Again:
         self.rerun: Rerun
         self.course: Course
         if checkpoint is None:
-            self.rerun, self.course = Rerun(trace.header), Course()
+            self.rerun, self.course = Rerun.of(trace), Course()
         else:
             self.rerun, self.course = unpacked(checkpoint.packed)
             trace.go_behind(checkpoint.record, checkpoint.segment)

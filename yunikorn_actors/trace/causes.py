@@ -6,7 +6,7 @@ its way; before that cycle it would say of much that it is tried next. Equal ans
 each other are one period.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -23,6 +23,7 @@ from yunikorn_actors.messages.rm_events import AskItem
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.why.explain import BRIEF, explain
 from yunikorn_actors.planning.why.reasons import Cause, Obstacle
+from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.state.facts import ApplicationRemoved, AskRemoved, parts_of
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.again import Again, Moment, asks_in
@@ -153,9 +154,10 @@ def why_of(
     keys: Collection[str],
     checkpoints: Checkpoints | None = None,
     tell: Callable[[int], None] = silent,
+    policies: Mapping[str, Policy] | None = None,
 ) -> Answer:
     """Say it of asks in a recording, run again from before them to where no more can come."""
-    with TraceReader(path) as trace:
+    with TraceReader(path, policies=policies) as trace:
         if path == STANDARD_INPUT:
             return why(trace, named(keys), tell)
         span = Places(path).span_of({key.rpartition("/")[2] or key for key in keys})

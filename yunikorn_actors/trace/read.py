@@ -8,7 +8,7 @@ which names the file, the record (the header is record 1) and the remedy.
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,7 @@ from yunikorn_actors.messages.codec import (
     delivery_of,
     has_unknown_fields,
 )
+from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.trace.foreign import kind_of
 from yunikorn_actors.trace.source import CHUNK, FileId, Source
 from yunikorn_actors.values.resource import INT64_MAX
@@ -58,9 +59,9 @@ class Header(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"
     format: int
     topology: TopologyName
     schedulers: int = 1
-    policies: dict[str, str] = {}
-    """The digests of the policies that were given, by name."""
     """A trace from before there could be several does not tell."""
+    policies: dict[str, str] = {}
+    """The digests of the policies that could decide beside those of the package, by name."""
     driver: str
     seed: int | None
     instance: str
@@ -156,9 +157,18 @@ def not_opened(path: Path, error: OSError) -> TraceError:
 class TraceReader:
     """Opens a trace and reads its header; iterate over it once for the deliveries."""
 
-    def __init__(self, path: Path, wait: Callable[[], None] | None = None) -> None:
-        """With `wait` a run that goes on is followed: it is called where there is no more yet."""
+    def __init__(
+        self,
+        path: Path,
+        wait: Callable[[], None] | None = None,
+        policies: Mapping[str, Policy] | None = None,
+    ) -> None:
+        """With `wait` a run that goes on is followed: it is called where there is no more yet.
+
+        `policies` decide where the messages are run again: those that the run was given.
+        """
         self.path = path
+        self.policies = Policies(policies)
         self.number = 0
         """The number of the record that is being read; the header is 1."""
         self.footer: Footer | None = None

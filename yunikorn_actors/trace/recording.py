@@ -1,11 +1,12 @@
 """A recording as a Python object: what the `trace` commands print, as values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.trace.at import states_at
 from yunikorn_actors.trace.causes import Waits, why_of
 from yunikorn_actors.trace.chain import Link, downwards, upwards
@@ -34,9 +35,12 @@ class Recording:
     of the core does something else than was recorded.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """`path` is the file, the newest of several, or the folder of a recording."""
-        self.file = Path(path)
+    def __init__(self, path: str | Path, policies: Mapping[str, Policy] | None = None) -> None:
+        """`path` is the file, the newest of several, or the folder of a recording.
+
+        `policies` are those of your own that the run was given: `why`, `at` and `replay` ask them.
+        """
+        self.file, self._policies = Path(path), policies
         with TraceReader(self.file) as trace:
             self.header: Header = trace.header
             """What the run was started with."""
@@ -66,7 +70,7 @@ class Recording:
     def why(self, key: str, application_id: str = "") -> tuple[Waits, ...]:
         """Return why an ask waited, from when to when; one answer for each ask with this key."""
         name = f"{application_id}/{key}" if application_id else key
-        answer = why_of(self.file, (name,), self._checkpoints).told()
+        answer = why_of(self.file, (name,), self._checkpoints, policies=self._policies).told()
         if answer.difference is not None:
             raise answer.difference
         return answer.waits
@@ -76,7 +80,7 @@ class Recording:
 
         None if the recording does not come that far.
         """
-        with TraceReader(self.file) as trace:
+        with TraceReader(self.file, policies=self._policies) as trace:
             return states_at(trace, [moment_of(str(place))], self._checkpoints)[0]
 
     def chain(self, step: str, *, down: bool = False) -> list[Link]:
@@ -112,7 +116,7 @@ class Recording:
 
     def replay(self) -> ReplayOutcome:
         """Run the recorded messages through the core again, and compare all effects."""
-        with TraceReader(self.file) as trace:
+        with TraceReader(self.file, policies=self._policies) as trace:
             return replay(trace)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -132,6 +136,8 @@ class Recording:
             }
 
 
-def open(path: str | Path) -> Recording:  # noqa: A001 - as in gzip, zipfile
+def open(  # noqa: A001 - as in gzip, zipfile
+    path: str | Path, policies: Mapping[str, Policy] | None = None
+) -> Recording:
     """Open a recorded run; raise TraceError if the file is none."""
-    return Recording(path)
+    return Recording(path, policies)

@@ -17,7 +17,7 @@ import difflib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 from msgspec import Struct
@@ -47,6 +47,7 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.codec import UnknownMessage, state_digest
 from yunikorn_actors.messages.scheduling import MachineFailed
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.fields import MISSING, Change, changes
 from yunikorn_actors.trace.read import Header, TraceError, TraceReader
@@ -165,7 +166,7 @@ def replay(
     progress: Callable[[int], None] = lambda _: None,
 ) -> ReplayOutcome:
     """Run it again, and tell now and then how many messages were handled."""
-    rerun = Rerun(trace.header, goes_on=extent.goes_on)
+    rerun = Rerun.of(trace, goes_on=extent.goes_on)
     stopped = False
     with suppress(DifferentError):  # it is in the books of the rerun
         for delivery, _ in rerun.follow(trace):
@@ -260,7 +261,15 @@ class Step(NamedTuple):
 class Rerun:
     """Machines that handle the messages of a recording once more."""
 
-    def __init__(self, header: Header, *, goes_on: bool = False) -> None:
+    @classmethod
+    def of(cls, trace: TraceReader, *, goes_on: bool = False) -> Self:
+        """Raises MissingPolicy where one that decided was not given to the reader."""
+        trace.policies.compare(trace.header.policies, trace.path)
+        return cls(trace.header, trace.policies, goes_on=goes_on)
+
+    def __init__(
+        self, header: Header, policies: Policies = NO_POLICIES, *, goes_on: bool = False
+    ) -> None:
         """One that goes on takes what was recorded where it differs, and counts."""
         self.messages = 0
         self.first: DifferentError | None = None
@@ -279,6 +288,7 @@ class Rerun:
             settings=header.settings,
             instance=header.instance,
             schedulers=header.schedulers,
+            policies=policies,
         )
         self.machines = self._topology.first_machines()
         """A stopped machine stays here: on threads it may have been in the middle of a step."""

@@ -98,22 +98,11 @@ class Deciders:
         if not self._may_decide(NODES, name) or name in NODE_ORDERS:
             return None, None
         policy = self._made(NODES, name)
-
-        def score(node: NodeSeen, shape: Resource) -> float:
-            given, fault = tried("score", lambda: score_of(policy.score(node, shape)))
-            if given is None:
-                self.fail(NODES, name, fault)
-                return 0.0
-            return given
-
-        def devices(node: NodeSeen, shape: Resource, free: Parts) -> Devices | None:
-            chosen, fault = tried("devices", lambda: devices_of(policy.devices(node, shape, free)))
-            if fault:
-                self.fail(NODES, name, fault)
-            return chosen
-
-        has_score = isinstance(policy, NodeScore)
-        return score if has_score else None, devices if isinstance(policy, DeviceChoice) else None
+        decider = NodesDecider(name, policy, self)
+        return (
+            decider.score if isinstance(policy, NodeScore) else None,
+            decider.devices if isinstance(policy, DeviceChoice) else None,
+        )
 
     def _made(self, path: str, name: str) -> Any:  # noqa: ANN401 - it has the methods it has
         policy, fault = tried("making it", lambda: self._policies.make(name))
@@ -151,6 +140,28 @@ class Deciders:
             if path in queues:
                 self.failed.pop(path, None)
                 self.fail(path, name, what)
+
+
+class NodesDecider:
+    """The policy of the nodes of a partition."""
+
+    def __init__(self, name: str, policy: Any, deciders: Deciders) -> None:  # noqa: ANN401
+        self._name, self._policy, self._deciders = name, policy, deciders
+
+    def score(self, node: NodeSeen, shape: Resource) -> float:
+        given, fault = tried("score", lambda: score_of(self._policy.score(node, shape)))
+        if given is None:
+            self._deciders.fail(NODES, self._name, fault)
+            return 0.0
+        return given
+
+    def devices(self, node: NodeSeen, shape: Resource, free: Parts) -> Devices | None:
+        chosen, fault = tried(
+            "devices", lambda: devices_of(self._policy.devices(node, shape, free))
+        )
+        if fault:
+            self._deciders.fail(NODES, self._name, fault)
+        return chosen
 
 
 class Decider:

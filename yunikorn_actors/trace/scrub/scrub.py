@@ -5,7 +5,7 @@ repeated with the other names, beside a replay of what was recorded. So whatever
 a name, a queue or a sentence, has the new one in it, and the result replays as the recording did.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from yunikorn_actors.messages.base import GATEWAY, TIMER, Cause, Delivery, Message, is_callback
 from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, timed_record_of
 from yunikorn_actors.messages.scheduling import MachineFailed
+from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.replay import DifferentError, Rerun
 from yunikorn_actors.trace.scrub.cover import Cover
@@ -30,9 +31,9 @@ class ScrubError(Exception):
 class Scrubbed:
     """The records with other names; iterate over it once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, policies: Mapping[str, Policy] | None = None) -> None:
         """Read all of it, for the names in it."""
-        self._path = path
+        self._path, self._policies = path, policies
         with TraceReader(path) as trace:
             self._cover = Cover(trace.header.instance, INSTANCE)
             for delivery in trace:
@@ -43,11 +44,12 @@ class Scrubbed:
         self.messages = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        with TraceReader(self._path) as trace:
+        with TraceReader(self._path, policies=self._policies) as trace:
             header = replace(
                 trace.header, format=FORMAT_VERSION, instance=INSTANCE, config_digest=""
             )
-            recorded, twin = Rerun(trace.header), _Twin(header, self._cover)
+            recorded = Rerun.of(trace)
+            twin = _Twin(header, trace.policies, self._cover)
             try:
                 yield _first_named(header)
                 for delivery, _ in recorded.follow(trace):
@@ -71,8 +73,8 @@ def _first_named(record: Header | Footer) -> bytes:
 class _Twin(Rerun):
     """The run with the other names."""
 
-    def __init__(self, header: Header, cover: Cover) -> None:
-        super().__init__(header)
+    def __init__(self, header: Header, policies: Policies, cover: Cover) -> None:
+        super().__init__(header, policies)
         self._cover = cover
 
     def repeat(self, delivery: Delivery) -> Delivery:
