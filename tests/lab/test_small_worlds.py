@@ -17,6 +17,7 @@ from yunikorn_actors.state.facts import (
     AskParked,
     AskRemoved,
     Fact,
+    SwapCompleted,
 )
 
 
@@ -236,6 +237,24 @@ steps:
   - ask: {app: app-1, key: ph, resource: {gpu: 1}, placeholder: true, task_group: tg}
   - remove_app: app-1
 """, _some(AskRemoved)),
+    "a placeholder ends and its member starts": Small("""\
+name: a gang whose leaf admits at once, and a policy that remembers what runs
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues:
+            - {name: a, properties: {application.sort.policy: conservative}}
+            - {name: b, properties: {gang.admission: immediate}}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 2}}
+  - add_app: {id: app-1, queue: root.b, placeholder_ask: {vcore: 1}}
+  - ask: {app: app-1, key: ph, resource: {vcore: 1}, placeholder: true, task_group: tg}
+  - ask: {app: app-1, key: real, resource: {vcore: 1}, task_group: tg}
+  - remove_app: app-1
+""", _some(SwapCompleted)),
 }  # fmt: skip
 
 

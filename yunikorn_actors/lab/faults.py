@@ -24,11 +24,17 @@ _FREEZE_MAX: Final = 30
 """The longest time that the mail of a machine is held, in events."""
 _SLOW_MAX: Final = 150
 """The same for the callback of a resource manager."""
+_EVENTS: Final = 40
+"""A number of the event records that there may be by then."""
+_ASKED: Final = 6
+"""One of the last asks is asked about."""
+_QUERIES_MAX: Final = 10
 _RESTARTS: Final = 1_000_000
 """So many ways there are in which the files of a core that ends may be left."""
 _TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in CONFIRMED))
 
 RESTART: Final = "restart"
+QUERY: Final = "query"
 
 Offer = Callable[[World, Draw], Entry | None]
 """Draws a fault that is possible now."""
@@ -113,6 +119,15 @@ def _confirm(world: World, draw: Draw) -> Entry | None:
     return _one(draw, "confirm", (f"{name}{as_}" for name in world.unconfirmed()))
 
 
+def _query(world: World, draw: Draw) -> Entry | None:
+    """Ask about asks more often than about anything else: the most happens on the way of that."""
+    asks = [(step.key, step.app) for step in of_kind(world, w.AddAsk)]
+    names = [f"{draw.one_of((key, f'{key}-{draw.number(3)}'))} of {app}" for key, app in asks]
+    whole = ("dump", "counts", f"events from {draw.number(_EVENTS)}", "asks that wait")
+    managers = [f"manager {rm_id}" for rm_id in _managers(world)]
+    return _one(draw, "query", (*names[-_ASKED:], *whole, "asks that wait", *managers))
+
+
 FAULTS: Final[dict[str, Offer]] = {
     "confirm": _confirm,
     "repeat": _repeat,
@@ -135,11 +150,14 @@ FAULTS: Final[dict[str, Offer]] = {
     "join": lambda world, draw: _one(draw, "join", _joinable(world)),
     "fail": _fail,
     "propose": offer,
+    QUERY: _query,
     RESTART: lambda _, draw: Entry("restart", f"core by {draw.number(_RESTARTS)}"),
 }
 """The faults by name, each with what draws one of its kind."""
-USUAL_FAULTS: Final = tuple(kind for kind in FAULTS if kind != RESTART)
-"""Those that a case is explored with: no workload need bear that its core ends."""
+USUAL_FAULTS: Final = tuple(kind for kind in FAULTS if kind not in {RESTART, QUERY})
+"""Those that a case is explored with. No workload need bear that its core ends; questions are for
+worlds that are drawn.
+"""
 
 _MANNERS: Final = ("", "", "", "later", "later", "twice", "never", "as")
 _COUNTS: Final = (1, 1, 2, 3, 5)
@@ -162,7 +180,7 @@ class Faulty:
     def __init__(self, schedule: Schedule, draw: Draw, kinds: Sequence[str], length: int) -> None:
         self._schedule = schedule
         self._draw = draw
-        others = [kind for kind in kinds if kind != RESTART]
+        others = [kind for kind in kinds if kind not in {RESTART, QUERY}]
         chosen = tuple(kind for kind in others if draw.chance(0.5))
         if others and not chosen:
             chosen = (draw.one_of(others),)
@@ -175,6 +193,9 @@ class Faulty:
         ends = draw.one_of(_ENDS) if RESTART in kinds else 0
         self._ends = sorted((draw.number(length) for _ in range(ends)), reverse=True)
         """Moments at which the core ends: a run of which it is a part has one at least."""
+        asked = draw.whole(2, _QUERIES_MAX) if QUERY in kinds else 0
+        self._queries = sorted((draw.number(length) for _ in range(asked)), reverse=True)
+        """Moments at which something is asked; that disturbs nothing, so it is no fault."""
         self._failures = 0
         self._events = 0
         self.watched = None if {"fail", "join"} & {*chosen} else schedule.watched
@@ -188,6 +209,9 @@ class Faulty:
         if self._ends and self._ends[-1] <= self._events:
             self._ends.pop()
             return FAULTS[RESTART](world, self._draw)
+        if self._queries and self._queries[-1] <= self._events:
+            self._queries.pop()
+            return _query(world, self._draw)
         if self._moments and self._moments[-1] <= self._events:
             self._moments.pop()
             fault = self._fault(world)

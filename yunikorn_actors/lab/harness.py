@@ -42,6 +42,7 @@ from yunikorn_actors.messages.base import (
     Envelope,
     Message,
     is_callback,
+    reply_address,
 )
 from yunikorn_actors.messages.queries import Declined
 from yunikorn_actors.messages.restart import CoreRestored
@@ -541,6 +542,10 @@ class LabSimulator(Simulator):
         finally:
             for it in awaited:
                 del self._awaited[it]
+
+    def question(self, address: str, make: Callable[[str], Message], stimulus: str) -> None:
+        """Ask a machine, and do not wait for its answer."""
+        self._post(address, make(reply_address(next(self._reply_numbers))), stimulus)
 
     def _await_room(self, backlog: Backlog) -> None:
         """Wait for the core that there is: the next one knows nothing of this."""

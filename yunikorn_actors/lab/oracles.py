@@ -9,6 +9,7 @@
   G30).
 - `NodesReported`: each node is as its resource manager reported it (G01).
 - `ShippedPolicies`: no shipped policy fails, and folds know what waits and runs.
+- `Questions`: each question that is asked meanwhile has one answer, and that is true.
 - `Timers`: each timer is due when the rules say, and at rest those are armed that serve (G21).
 - `Ended`: what the journal of a core that ended has in its files is what the core had.
 - `Zero`: when all applications are gone and time has passed, nothing is left (G29).
@@ -24,6 +25,7 @@ from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.node_oracle import NodesReported
 from yunikorn_actors.lab.policy_oracle import ShippedPolicies
+from yunikorn_actors.lab.question_oracle import Questions
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.rm_proxy_oracle import Proxied
 from yunikorn_actors.lab.sides import sides
@@ -50,6 +52,7 @@ def oracles() -> tuple[Checker, ...]:
         Proxied(),
         NodesReported(),
         ShippedPolicies(),
+        Questions(),
         Idle(),
         Rest(),
         Records(records),

@@ -7,6 +7,7 @@ are looked at that a fold knows and the partition does not.
 
 from collections.abc import Iterable, Iterator
 
+from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.machines.context import Context
@@ -86,7 +87,14 @@ def _running(state: PartitionState) -> set[str]:
 def _differ(
     state: PartitionState, what: str, expected: set[str], known: Iterable[str]
 ) -> Iterator[str]:
-    gangs = {app.id for app in state.applications.values() if app.spec.is_gang}
+    # A gang is a job of its own where its leaf holds it, and may be both while leaves change.
+    gangs = {
+        app.id
+        for app in state.applications.values()
+        if app.spec.is_gang and app.queue.properties.gang_admission is GangAdmission.HOLD
+    }
+    known = tuple(known)
+    gangs |= state.applications.keys() & {*known}
     found = {it for it in known if it.partition("/")[0] not in gangs}
     wanted = {it for it in expected if it.partition("/")[0] not in gangs}
     if found != wanted:

@@ -37,7 +37,7 @@ ENTRIES_MAX: Final = 20_000
 
 Verb = Literal[
     "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce", "lose",
-    "reload", "register", "restart", "freeze", "thaw", "join", "fail", "propose",
+    "reload", "register", "restart", "freeze", "thaw", "join", "fail", "propose", "query",
 ]  # fmt: skip
 THE_END: Final = "the end"
 """What is held until then is delivered when nothing else is left to happen."""
@@ -86,6 +86,7 @@ _WISH: Final = (
     r"to (?:place \S+ of \S+ on|reserve \S+ for \S+ of|admit|swap \S+ of \S+ with \S+ on"
     r"|preempt \S+ of \S+ for \S+ of) \S+"
 )
+_QUESTION: Final = r"dump|counts|events from \d{1,9}|manager \S+|asks that wait|\S+ of \S+"
 _FORMS: Final[dict[str, _Form]] = {
     "hold": _form(_MESSAGE, True, "hold MESSAGE until after EVENT"),
     "do": _form(_STEP, True, "do step STEP after EVENT"),
@@ -114,6 +115,11 @@ _FORMS: Final[dict[str, _Form]] = {
         _WISH, True,
         "propose to place KEY of APP on NODE after EVENT, or to reserve NODE for KEY of APP, to "
         "admit APP, to swap KEY of APP with PLACEHOLDER on NODE, to preempt KEY of APP for KEY of "
+        "APP",
+    ),
+    "query": _form(
+        _QUESTION, True,
+        "query dump after EVENT, or counts, events from NUMBER, manager RM, asks that wait, KEY of "
         "APP",
     ),
 }  # fmt: skip

@@ -17,6 +17,14 @@ from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.rogue_scheduler import propose
 from yunikorn_actors.lab.sides.restarted import Ended
 from yunikorn_actors.lab.tape import Verb
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
+from yunikorn_actors.messages.queries import (
+    CountsRequested,
+    EventsRequested,
+    ExplainRequested,
+    RmDumpRequested,
+    StateDumpRequested,
+)
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM
 from yunikorn_actors.values.ids import partition_name
@@ -27,6 +35,7 @@ _STAY_AWAY: Final = 4
 """One resource manager in so many does not come back when the core does."""
 _ASKS_FIRST: Final = 3
 """One in so many asks before it reports its nodes."""
+_EVENTS_READ: Final = 5
 _ASKED_AGAIN: Final = 4
 """So many of the last asks are made again after a restart."""
 
@@ -221,6 +230,29 @@ def _fail(world: World, what: str) -> bool:
     return True
 
 
+def _query(world: World, what: str) -> bool:
+    """Ask something, and do not wait for the answer."""
+    one, _, other = what.rpartition(" ")
+    asked: dict[str, tuple[str, Callable[[str], Message]]] = {
+        "dump": (CONTEXT, lambda to: StateDumpRequested(reply_to=to)),
+        "counts": (CONTEXT, lambda to: CountsRequested(reply_to=to)),
+        "events from": (
+            EVENT_PUBLISHER,
+            lambda to: EventsRequested(first_id=int(other), count=_EVENTS_READ, reply_to=to),
+        ),
+        "manager": (RM_PROXY, lambda to: RmDumpRequested(rm_id=other, reply_to=to)),
+        "asks that": (CONTEXT, lambda to: _why("", "", to)),
+    }
+    key = one.removesuffix(" of")
+    address, make = asked.get(one or what) or (CONTEXT, lambda to: _why(other, key, to))
+    world.simulator.question(address, make, f"query {what}")
+    return True
+
+
+def _why(application_id: str, key: str, reply_to: str) -> ExplainRequested:
+    return ExplainRequested(partition="", application_id=application_id, key=key, reply_to=reply_to)
+
+
 ACTS: Final[dict[Verb, Act]] = {
     "do": lambda world, what: world.do(what),
     "repeat": lambda world, what: world.again(what),
@@ -240,4 +272,5 @@ ACTS: Final[dict[Verb, Act]] = {
     "join": _join,
     "fail": _fail,
     "propose": propose,
+    "query": _query,
 }

@@ -43,7 +43,8 @@ _KEYWORDS: Final = frozenset(
     {
         "step", "node", "application", "queues", "of", "again", "until", "after", "from", "to",
         "due", "waits", "the", "start", "end", "twice", "never", "as", "return", "place",
-        "reserve", "admit", "swap", "preempt", "with", "on", "for", "at",
+        "reserve", "admit", "swap", "preempt", "with", "on", "for", "at", "dump",
+        "events", "manager", "asks", "wait",
     }
 )  # fmt: skip
 

@@ -257,6 +257,19 @@ def _released(state: PartitionState, fact: f.AllocationReleased) -> Iterator[Cha
             yield Arrived(job_of_ask(app, ask))
 
 
+def _swapped(state: PartitionState, fact: f.SwapCompleted) -> Iterator[Change]:
+    """Where the gang is not one job, its placeholder ends, and its member starts in that place."""
+    app = state.applications[fact.application_id]
+    placeholder, ask = app.asks.get(fact.placeholder_key), app.asks[fact.key]
+    if is_part_of_gang(app, ask.spec):
+        return
+    if placeholder is None or not placeholder.uuids:
+        size = fact.placeholder_resource
+        yield Ended(_named(app, f"{app.id}/{fact.placeholder_key}", size))
+    if len(ask.uuids) == 1:
+        yield Started(job_of_ask(app, ask))
+
+
 def _all_of(state: PartitionState, now_ns: int) -> Iterator[tuple[Change, int]]:
     """Give a fold that begins later than the partition what it would have received."""
     yield Sized(dict(state.capacity)), 0
@@ -297,4 +310,5 @@ _READERS: Final[dict[type, Any]] = {
     f.GangAdmitted: _admitted,
     f.GangLapsed: _lapsed,
     f.AllocationReleased: _released,
+    f.SwapCompleted: _swapped,
 }

@@ -85,13 +85,13 @@ PARTS: Final[dict[str, float]] = {
     "waits": 0.8,
     "due-times": OFTEN,
     "bursts": OFTEN,
-    **{f"{FAULT}{name}": OFTEN if name != "propose" else 0.3 for name in faults.FAULTS},
+    **{f"{FAULT}{name}": 0.3 if name in {"propose", "query"} else OFTEN for name in faults.FAULTS},
     "devices": 0.2,
     "policies": 0.2,
     RESTART: 0.12,
 }
 """Each with the share of the runs that have it."""
-_LATER: Final = ("devices", "policies")
+_LATER: Final = ("devices", "policies", f"{FAULT}query")
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
 
 
@@ -116,7 +116,7 @@ ALL: Final = Wanted()
 UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
-    "late-placeholders", "back-off", *_LATER,
+    "late-placeholders", "back-off", "devices", "policies",
     *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire", "restart")),
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
@@ -193,7 +193,7 @@ def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
 
 
 def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
-    """Draw those of the parts that the model knows nothing of and that need no others."""
+    """Draw those of the parts that need no others."""
     drawn = {name for name in _LATER if draw.chance(PARTS[name])}
     return parts if wanted.only else parts | (drawn - {*wanted.without})
 
