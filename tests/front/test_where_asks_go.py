@@ -256,7 +256,7 @@ def test_work_that_ran_before_counts() -> None:
         ({"spread": 7}, "spread: must be an attribute of nodes, not 7"),
         ({"apart_from": ["a"]}, "apart_from: must be a name, or a mapping"),
         ({"apart_from": {"zone": ""}}, "apart_from: must be a name, or a mapping"),
-        ({"spread": "zone", "group": "w"}, "not for a member of a gang"),
+        ({"spread": "zone", "group": "w"}, "a member goes where its room is kept"),
     ],
 )
 def test_what_is_no_rule_is_refused(given: dict[str, Any], says: str) -> None:

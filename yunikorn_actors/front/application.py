@@ -37,8 +37,8 @@ from yunikorn_actors.front.gang import (
 )
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
 from yunikorn_actors.front.operations import Operations, PendingAsk
-from yunikorn_actors.front.placement import Apart, Where, read_rule
-from yunikorn_actors.front.records import ApplicationRecord, Asked, Fits, Promise, Rule
+from yunikorn_actors.front.records import ApplicationRecord, Asked, Fits, Promise
+from yunikorn_actors.front.rules import Apart, Rule, Where, read_rule
 from yunikorn_actors.state.placement import FALLBACK_PATH
 
 ASYNC_FITS: Final = "fits: an async function is for AsyncScheduler; use a plain one"
@@ -253,10 +253,10 @@ class BaseApplication(Generic[F, L]):
         - `deadline`: withdrawn after so long (seconds, or `"10m"`), with `DeadlinePassed`.
         - `runtime`: for how many seconds it will run; policies go by it, and nothing ends by it.
         """
-        has_rule = where or spread or apart_from
-        rule = read_rule(where, spread, apart_from, group) if has_rule else None
         written = self._amounts(read_amounts("ask", vcore, memory, resources, gpu), group)
         treatment = (self._record.groups[group] if group else self._record).treatment
+        has_rule = where or spread or apart_from
+        rule = self._rule(where, spread, apart_from, group) if has_rule else treatment.rule
         policy = treatment.policy
         if preemptible is not None or may_preempt is not None:
             policy = changed_policy(policy, preemptible, may_preempt)
@@ -269,6 +269,15 @@ class BaseApplication(Generic[F, L]):
         )  # fmt: skip
         futures = self._ask(ask, written, fits, rule, count, deadline)
         return futures[0] if count is None else futures
+
+    @staticmethod
+    def _rule(where: Where | None, spread: str, apart_from: Apart, group: str) -> Rule | None:
+        if group:
+            raise InvalidRequest(
+                "ask: where, spread and apart_from: a member goes where its room is kept: write "
+                f"them in the group, as gang={{{group!r}: {{'vcore': 1, 'spread': 'zone'}}}}"
+            )
+        return read_rule("ask", where, spread, apart_from)
 
     @staticmethod
     def _check_fits(fits: object) -> None:

@@ -87,11 +87,12 @@ class Applications(Generic[L]):
                 resources=app.groups[group].written,
                 group=group,
             )
-            core_key = ask.allocation_key
-            self._asks.keys.enter(
-                AskRecord(app=app, key="", core_key=core_key, ask=ask, running=running)
-            )
-            self._session.outbox.put(ask)
+            core_key, rule = ask.allocation_key, app.groups[group].treatment.rule
+            record = AskRecord(app=app, key="", core_key=core_key, running=running, rule=rule)
+            self._asks.keys.enter(record)
+            same = record.core_key == core_key
+            record.ask = ask if same else replace(ask, allocation_key=record.core_key)
+            self._session.outbox.put(record.ask)
 
     def close(self, app: ApplicationRecord[L]) -> None:
         """Take it back with all that it has; its leases are lost at once."""

@@ -127,8 +127,11 @@ class Keys(Generic[L]):
     def enter(self, record: AskRecord[L]) -> None:
         app = record.app
         if not record.is_placeholder:
-            record.core_key = self._free_key(record)
+            record.core_key = self._free_key(record, record.key)
             app.by_key[record.key] = record
+        elif record.rule is not None:
+            # Otherwise placeholders of other applications may have the same.
+            record.core_key = self._free_key(record, record.core_key)
         self._entered += 1
         record.number = self._entered
         app.by_core_key[record.core_key] = record
@@ -136,9 +139,9 @@ class Keys(Generic[L]):
             self._fits[record.core_key] = record
         self._live[record.core_key] += 1
 
-    def _free_key(self, record: AskRecord[L]) -> str:
+    def _free_key(self, record: AskRecord[L], key: str) -> str:
         """Return a key that the core will not take for another one."""
-        app, core_key, number = record.app, record.key, 1
+        app, core_key, number = record.app, key, 1
         while (
             core_key in app.by_core_key
             or core_key in app.withdrawn
@@ -146,7 +149,7 @@ class Keys(Generic[L]):
             or (self._live[core_key] and (record.fits is not None or record.rule is not None))
         ):
             number += 1
-            core_key = f"{record.key}~{number}"
+            core_key = f"{key}~{number}"
         return core_key
 
     def leave(self, record: AskRecord[L]) -> None:

@@ -21,6 +21,7 @@ from yunikorn_actors.front.arguments import (
     with_model,
 )
 from yunikorn_actors.front.lease import Running
+from yunikorn_actors.front.rules import Rule, read_rule
 from yunikorn_actors.values.tags import GPU
 
 
@@ -33,6 +34,8 @@ class Treatment(NamedTuple):
     )
     tags: Mapping[str, str] = {}
     """With that of the required node, if there is one."""
+    rule: Rule | None = None
+    """Where members of a group, and the room that is kept for them, may go."""
 
 
 PLAIN: Final = Treatment()
@@ -49,7 +52,8 @@ class Members(NamedTuple):
 
 
 _TREATED: Final = ("priority", "may_preempt", "preemptible", "required_node", "gpu_model", "tags")
-_WORDS: Final = ("count", *_TREATED)
+_RULED: Final = ("where", "spread", "apart_from")
+_WORDS: Final = ("count", *_TREATED, *_RULED)
 _ELSEWHERE: Final = {
     "ask": frozenset({"deadline", "fits", "group", "key", "originator"}),
     "application": frozenset(
@@ -83,6 +87,9 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
     rest = dict(written)
     count = read_count(what, rest.pop("count", 1))
     given = {word: rest.pop(word) for word in _TREATED if word in rest}
+    rule = read_rule(
+        what, rest.pop("where", None), rest.pop("spread", ""), rest.pop("apart_from", "")
+    )
     resources = rest.pop("resources", None)
     check_words(what, rest, _WORDS, _OTHER_NAMES)
     vcore, memory, gpu = (rest.pop(word, None) for word in ("vcore", "memory", GPU))
@@ -94,7 +101,7 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
     if not amounts:
         raise InvalidRequest(f"{what}: say how much a member needs, such as 'vcore': 2")
     treatment = read_treatment(what, given, otherwise)
-    return Members(count, amounts, si.Resource.parse(amounts), treatment)
+    return Members(count, amounts, si.Resource.parse(amounts), treatment._replace(rule=rule))
 
 
 def read_treatment(what: str, given: Mapping[str, Any], otherwise: Treatment) -> Treatment:
@@ -159,6 +166,6 @@ def placeholders(
                 task_group_name=name,
                 placeholder=True,
                 priority=members.treatment.priority,
-                tags={**members.treatment.tags, **tags},
+                tags={**members.treatment.tags, **({} if members.treatment.rule else tags)},
                 preemption_policy=members.treatment.policy,
             )

@@ -15,8 +15,9 @@ from yunikorn_actors.front.arguments import shown
 from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.events import NodeChanged
 from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.placement import Place, rule_of
+from yunikorn_actors.front.placement import Place
 from yunikorn_actors.front.records import ApplicationRecord, AskRecord, Promise, Unanswered
+from yunikorn_actors.front.rules import rule_of
 from yunikorn_actors.front.session import Session
 from yunikorn_actors.values.devices import written
 

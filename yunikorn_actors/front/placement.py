@@ -7,22 +7,20 @@ was given a yes, until it is placed, is asked about again, or is over.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.front.arguments import shown
-from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.records import AskRecord, AskStage, Rule
+from yunikorn_actors.front.lease import BaseLease
+from yunikorn_actors.front.records import AskRecord, AskStage
+from yunikorn_actors.front.rules import NODE, Rule
 
 L = TypeVar("L", bound=BaseLease)
 
-NODE: Final = "node"
-"""As an attribute: the id of the node itself."""
-Where = Mapping[str, str | Iterable[str]]
-Apart = str | Mapping[str, str]
-
 _Group = tuple[str, str, str]
 """What is counted together: by which kind of rule, the attribute, and the application or name."""
+
+
+_Room = tuple[str, str, str]
+"""Where placeholders stand in for each other: application, group, node."""
 
 
 class Place(NamedTuple):
@@ -60,6 +58,10 @@ class Whereabouts(Generic[L]):
         self.counts: defaultdict[_Group, Counter[str]] = defaultdict(Counter)
         self._refused: set[AskRecord[L]] = set()
         """They wait, and were given a no that may not hold any longer."""
+        self._kept: defaultdict[_Room, dict[AskRecord[L], None]] = defaultdict(dict)
+        """Placeholders that are placed and count."""
+        self._taken: dict[AskRecord[L], AskRecord[L]] = {}
+        """By the member that takes over its room: the placeholder that counts no more for that."""
         self._values: dict[Rule, frozenset[str]] = {}
         self._seen_changes = -1
 
@@ -68,16 +70,30 @@ class Whereabouts(Generic[L]):
         if record.rule is None or record.stage is not AskStage.WAITS:
             return ""
         self.leave(record)
+        kept = None if record.is_placeholder else self._kept.get(_room_of(record, node_id))
+        if kept:
+            # It takes over room that was spread when it was placed, whatever nodes came since.
+            placeholder = next(iter(kept))
+            self.leave(placeholder)
+            self._enter(record, node_id)
+            self._taken[record] = placeholder
+            return ""
         place = self.places.place(node_id)
         why = "it is being removed" if place is None else self._why_not(record, record.rule, place)
         if why:
             self._refused.add(record)
         else:
-            self.enter(record, node_id)
+            self._enter(record, node_id)
         return why
 
     def enter(self, record: AskRecord[L], node_id: str) -> None:
+        """Count one that is placed."""
         self.leave(record)
+        self._enter(record, node_id)
+        if record.is_placeholder:
+            self._kept[_room_of(record, node_id)][record] = None
+
+    def _enter(self, record: AskRecord[L], node_id: str) -> None:
         place = self.places.place(node_id)
         if place is None or record.rule is None:
             return
@@ -90,6 +106,13 @@ class Whereabouts(Generic[L]):
 
     def leave(self, record: AskRecord[L]) -> None:
         self._refused.discard(record)
+        placeholder = self._taken.pop(record, None)
+        if placeholder is not None and placeholder.is_held:
+            self.enter(placeholder, placeholder.running.node_id)
+        room = _room_of(record, record.running.node_id)
+        kept = self._kept.get(room)
+        if kept is not None and kept.pop(record, True) is None and not kept:
+            del self._kept[room]
         for group, value in self._at.pop(record, ()):
             counts = self.counts[group]
             counts[value] -= 1
@@ -146,62 +169,13 @@ class Whereabouts(Generic[L]):
         return values
 
 
+def _room_of(record: AskRecord[Any], node_id: str) -> _Room:
+    return (record.app.id, record.running.group, node_id)
+
+
 def _spread_group(record: AskRecord[L], rule: Rule) -> _Group:
     return ("spread", rule.spread, record.app.id)
 
 
 def _apart_group(attribute: str, name: str) -> _Group:
     return ("apart", attribute, name)
-
-
-# -- as they are written
-
-
-def read_rule(where: Where | None, spread: str, apart_from: Apart, group: str) -> Rule | None:
-    """Read the arguments of `ask`; None if there is no rule."""
-    if where is None and not spread and not apart_from:
-        return None
-    if group:
-        raise InvalidRequest(
-            "ask: where, spread and apart_from: not for a member of a gang, which goes where its "
-            "room is kept"
-        )
-    if not isinstance(spread, str):
-        raise InvalidRequest(f"ask: spread: must be an attribute of nodes, not {shown(spread)}")
-    return Rule(_read_where(where), spread, _read_apart(apart_from))
-
-
-def rule_of(running: Running) -> Rule | None:
-    """Return what others have to heed of work that runs already."""
-    if not running.spread and not running.apart_from:
-        return None
-    return Rule((), running.spread, _read_apart(running.apart_from))
-
-
-def _read_where(where: Where | None) -> tuple[tuple[str, frozenset[str]], ...]:
-    if where is not None and not isinstance(where, Mapping):
-        raise InvalidRequest(
-            f"ask: where: must be a mapping such as {{'zone': 'a'}}, not {shown(where)}"
-        )
-    return tuple((str(name), _read_values(name, it)) for name, it in (where or {}).items())
-
-
-def _read_values(name: str, values: object) -> frozenset[str]:
-    several = (values,) if isinstance(values, str) else values
-    if isinstance(several, Iterable):
-        found = frozenset(several)
-        if found and all(isinstance(it, str) for it in found):
-            return found
-    raise InvalidRequest(f"ask: where: {name}: must be a text or several, not {shown(values)}")
-
-
-def _read_apart(apart_from: Apart) -> tuple[tuple[str, str], ...]:
-    named = {NODE: apart_from} if isinstance(apart_from, str) and apart_from else apart_from or {}
-    if not isinstance(named, Mapping) or not all(
-        isinstance(it, str) and it for pair in named.items() for it in pair
-    ):
-        raise InvalidRequest(
-            "ask: apart_from: must be a name, or a mapping such as {'zone': 'db'}, not "
-            f"{shown(apart_from)}"
-        )
-    return tuple(named.items())

@@ -11,6 +11,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.front.gang import PLAIN, Members, Treatment
 from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.rules import Rule
 
 L = TypeVar("L", bound=BaseLease)
 T = TypeVar("T")
@@ -30,17 +31,6 @@ class Promise(Protocol[T_contra]):
         """Have the future done; if it was cancelled make the other call."""
 
     def fail(self, error: BaseException) -> None: ...
-
-
-class Rule(NamedTuple):
-    """Where an ask may go, by attributes of nodes."""
-
-    where: tuple[tuple[str, frozenset[str]], ...]
-    """Attributes, each with the values that will do."""
-    spread: str
-    """The attribute over whose values the asks of its application are spread; or empty."""
-    apart: tuple[tuple[str, str], ...]
-    """Attributes, each with a name: asks with that name have different values there."""
 
 
 class AskStage(Enum):

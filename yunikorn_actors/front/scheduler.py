@@ -211,9 +211,9 @@ class Scheduler:
         - `user`, `groups`: whose limits and permissions count.
         - `gang`: members that are of use only together, as
           `{"driver": {"vcore": 1}, "executor": {"count": 4, "vcore": 2}}`. Room for all of them is
-          kept before the first is placed. Ask for each by its `group`. A group may also say
-          `priority`, `may_preempt`, `preemptible`, `required_node` and `tags`: they hold for the
-          room that is kept as for the members.
+          kept before the first is placed. Ask for each by its `group`. A group may also have
+          `priority`, `may_preempt`, `preemptible`, `required_node`, `gpu_model`, `tags`, `where`,
+          `spread` and `apart_from`: they hold for the room that is kept as for the members.
         - `priority`, `may_preempt`, `preemptible`, `required_node`: of all its asks and groups that
           do not say otherwise, as in `ask`.
         - `gang_style`, `timeout`: if the room for a gang is not there in time (seconds, or text
