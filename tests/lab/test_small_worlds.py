@@ -255,6 +255,22 @@ steps:
   - ask: {app: app-1, key: real, resource: {vcore: 1}, task_group: tg}
   - remove_app: app-1
 """, _some(SwapCompleted)),
+    "a gate is asked in the order of what waits": Small("""\
+name: of two applications of a leaf with a gate the later one has the more urgent ask
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues: [{name: a, properties: {application.sort.policy: fcfs}}]
+steps:
+  - add_app: {id: app-1, queue: root.a}
+  - add_app: {id: app-2, queue: root.a}
+  - ask: {app: app-1, key: low, resource: {vcore: 1}}
+  - ask: {app: app-2, key: high, resource: {vcore: 1}, priority: 5}
+  - create_node: {id: n1, capacity: {vcore: 1}}
+""", _some(AllocationCommitted)),
 }  # fmt: skip
 
 

@@ -545,10 +545,13 @@ def priority_of(app: AppView) -> int:
     return max(app.heads, default=NO_PRIORITY)
 
 
-def key_of(app: AppView) -> tuple[object, ...]:
-    """Order the applications of a leaf; the serial, which tells arrival, decides in the end."""
+def key_of(app: AppView, priority: int | None = None) -> tuple[object, ...]:
+    """Order the applications of a leaf; the serial, which tells arrival, decides in the end.
+
+    The priority is that of what may be tried, unless another one is to count.
+    """
     leaf, submitted_ns, serial = app.leaf.queue, app.app.submitted_ns, app.app.serial
-    rank = app.leaf.decider.rank(app)
+    rank, shown = app.leaf.decider.rank(app), app.priority if priority is None else priority
     if leaf.properties.application_sort_priority:
-        return (-app.priority, rank, submitted_ns, serial)
-    return (rank, -app.priority, submitted_ns, serial)
+        return (-shown, rank, submitted_ns, serial)
+    return (rank, -shown, submitted_ns, serial)

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Protocol
 
 from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.priorities import NO_PRIORITY
 from yunikorn_actors.planning.model.queue_order import rekey
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView, key_of, order_of
@@ -273,7 +274,7 @@ class Pass:
 
 def _items(leaf: QueueView) -> Iterator[Item]:
     """Yield what waits in a leaf, in its order: gangs that await admission, and single asks."""
-    for app in sorted(leaf.members.values(), key=key_of):
+    for app in sorted(leaf.members.values(), key=_key_of_waiting):
         if not app.is_schedulable:
             continue
         if app.awaiting_gang is not None:
@@ -281,3 +282,9 @@ def _items(leaf: QueueView) -> Iterator[Item]:
         for ask in sorted(app.asks.values(), key=order_of):
             if ask.waiting and not is_part_of_gang(app.app, ask.ask.spec):
                 yield job_of_ask(app.app, ask.ask), ask
+
+
+def _key_of_waiting(app: AppView) -> tuple[object, ...]:
+    """Order an application by what waits of it: nothing may be tried before a gate is asked."""
+    waiting = (ask.order.priority for ask in app.asks.values() if ask.waiting)
+    return key_of(app, max(waiting, default=NO_PRIORITY))
