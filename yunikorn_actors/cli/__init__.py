@@ -26,6 +26,7 @@ COMMANDS = {
     "validate": "ask a service whether it would take a configuration",
     "scenario": "run scenario files, in the simulator or on threads",
     "trace": "look into a recorded run, or run it again",
+    "policy": "check a policy of your own",
     "lab": "find, shrink and replay races",
     "workload": "play the log of a cluster through the scheduler, in virtual time",
     "simulate": "say what would happen if something were changed, before it is",

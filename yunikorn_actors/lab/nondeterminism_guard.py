@@ -8,6 +8,8 @@ run of a workload. Other threads of the process, and what stamps lines of a log,
 
 import _thread
 import asyncio
+import builtins
+import gc
 import multiprocessing.process
 import os
 import random
@@ -41,6 +43,9 @@ _LOOP: Final = "call the code from the workload without a loop: the simulator dr
 
 class Escape(CoreError, RuntimeError):  # noqa: N818 - it names what happened
     """Code in the simulator touched what is outside of it; it names the place and a remedy."""
+
+    what = ""
+    """What it has touched, such as `time.time`."""
 
 
 class _Door(NamedTuple):
@@ -79,6 +84,18 @@ _DOORS: Final = (
     _Door(socket.socket, ("__init__",), _OUTSIDE),
     _Door(asyncio, ("run", "new_event_loop"), _LOOP),
 )  # fmt: skip
+_DOORS_OF_PURE_CODE: Final = (
+    _Door(builtins, ("open", "print", "input"), _OUTSIDE),
+    _Door(type(os.environ), ("__getitem__", "__contains__", "__iter__", "__setitem__"), _OUTSIDE),
+    _Door(random.Random, ("random", "getrandbits"), _DICE),
+    _Door(gc, ("get_objects", "get_referrers", "get_referents"), _OUTSIDE),
+)
+"""A program may use these; a function of what it is given has no use for them."""
+_IMPURE_MODULES: Final = {
+    "time": _TIME,
+    **dict.fromkeys(("posix", "nt", "io", "_io", "_socket", "_thread", "select", "gc"), _OUTSIDE),
+}
+_FRAMES: Final = sys._getframe
 _INHERITED: Final = object()
 """Stands for what a class has from its base."""
 _UNSEEDED: Final = "random.Random() without a seed"
@@ -107,11 +124,13 @@ class Guard:
     def __init__(self) -> None:
         self.first: Escape | None = None
         """The first escape, even if the code around has caught it."""
+        self.is_off = False
+        """Between calls of pure code the program around it may do what it likes."""
         self._thread = threading.get_ident()
 
     def stop(self, what: str, remedy: str, frame: FrameType | None) -> None:
         """Raise Escape, unless it is no matter of the run."""
-        if threading.get_ident() != self._thread:
+        if self.is_off or threading.get_ident() != self._thread:
             return
         place = _blamed(frame)
         if place is None:
@@ -119,15 +138,22 @@ class Guard:
         escape = Escape(
             f"{place_of(place)} reaches {what}, and the run can't be repeated: {remedy}"
         )
+        escape.what = what
         self.first = self.first or escape
         raise escape
+
+    def take_first(self) -> Escape | None:
+        """Return it, and begin anew."""
+        first, self.first = self.first, None
+        return first
 
 
 def _blamed(frame: FrameType | None) -> FrameType | None:
     """Return the first frame of the user's code; None if a log or the laboratory is at work."""
     while frame is not None:
         name, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] in _LOGS or name.startswith(_HERE):
+        is_import = name.startswith("<frozen importlib")
+        if is_import or module.partition(".")[0] in _LOGS or name.startswith(_HERE):
             return None
         if "site-packages" in name or not name.startswith((*_STDLIB, "<frozen")):
             return frame
@@ -181,11 +207,17 @@ def _seeded(guard: Guard, original: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def inside(*, watches_c: bool = False) -> Iterator[Guard]:
-    """Keep the code of a `with` inside of the simulation; watching C functions takes time."""
+def inside(*, watches_c: bool = False, is_pure: bool = False) -> Iterator[Guard]:
+    """Keep the code of a `with` inside of the simulation; watching C functions takes time.
+
+    Of code that is to be pure files, the environment and generators with a seed are outside, too;
+    `watching_pure` says when it runs.
+    """
     guard = Guard()
+    guard.is_off = is_pure
+    doors = (*_DOORS, *(_DOORS_OF_PURE_CODE if is_pure else ()))
     closed = [
-        (door.home, name, _closed(guard, door, name)) for door in _DOORS for name in door.names
+        (door.home, name, _closed(guard, door, name)) for door in doors for name in door.names
     ]
     closed.append((random.Random, "seed", _seeded(guard, random.Random.seed)))
     before = [(home, name, vars(home).get(name, _INHERITED)) for home, name, _ in closed]
@@ -203,15 +235,37 @@ def inside(*, watches_c: bool = False) -> Iterator[Guard]:
 
 
 @contextmanager
-def _watching(guard: Guard) -> Iterator[None]:
+def watching_pure(guard: Guard) -> Iterator[None]:
+    """Name each function that pure code has no use for, those in C too; it goes on after that."""
+
+    def find(called: Any) -> tuple[str, str] | None:  # noqa: ANN401
+        module = getattr(called, "__module__", None)
+        remedy = _IMPURE_MODULES.get(module) if isinstance(module, str) else None
+        if called is _FRAMES:
+            module, remedy = "sys", _OUTSIDE
+        return _c_door(called) or (remedy and (f"{module}.{called.__name__}", remedy)) or None
+
+    guard.is_off = False
+    try:
+        with _watching(guard, find):
+            yield
+    finally:
+        guard.is_off = True
+
+
+def _c_door(called: Any) -> tuple[str, str] | None:  # noqa: ANN401
+    return _C_DOORS.get((id(getattr(called, "__self__", None)), called.__name__))
+
+
+@contextmanager
+def _watching(
+    guard: Guard, find: Callable[[Any], tuple[str, str] | None] = _c_door
+) -> Iterator[None]:
     before = sys.getprofile()
 
     def profile(frame: FrameType, event: str, called: Any) -> None:  # noqa: ANN401
-        if event == "c_call":
-            owner = getattr(called, "__self__", None)
-            door = _C_DOORS.get((id(owner), called.__name__))
-            if door is not None:
-                guard.stop(*door, frame)
+        if event == "c_call" and (door := find(called)) is not None:
+            guard.stop(*door, frame)
 
     sys.setprofile(profile)
     try:

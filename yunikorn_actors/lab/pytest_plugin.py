@@ -1,9 +1,10 @@
-"""The pytest plugin: the fixture `lab`, and its options.
+"""The pytest plugin: the fixtures `lab` and `check_policy`, and their options.
 
 pytest loads it wherever the package is installed, so it imports the laboratory only when a test
-asks for the fixture.
+asks for a fixture.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from yunikorn_actors.lab.hunt import Lab
+    from yunikorn_actors.lab.policy_check import Report
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,3 +42,16 @@ def lab(request: pytest.FixtureRequest) -> "Lab":
             save=option("lab_save"),
         ),
     )
+
+
+@pytest.fixture
+def check_policy() -> "Callable[..., Report]":
+    """Check a policy: `check_policy(Mine)`; the test fails with what is wrong with it."""
+    from yunikorn_actors.lab.policy_check import check_policy  # noqa: PLC0415 - as above
+
+    def check(policy: object, **wishes: int) -> "Report":
+        report = check_policy(policy, **wishes)
+        assert report.is_good, report.text
+        return report
+
+    return check

@@ -57,15 +57,29 @@ def key_of(value: object) -> Any:  # noqa: ANN401 - a number, a text, or a tuple
         raise Unfit(what) from None
 
 
-def kind_of(key: object) -> object:
+Kind = str | tuple["Kind", ...]
+
+
+def kind_of(key: object) -> Kind:
     """Tell keys that compare from others; `key_of` has made them."""
     if isinstance(key, str):
         return "text"
     if isinstance(key, tuple):
-        kinds = tuple([kind_of(part) for part in key])
-        # Of one kind throughout, it compares with shorter and longer ones as well.
-        return (*kinds[:1], ...) if len(set(kinds)) == 1 else kinds
+        return tuple([kind_of(part) for part in key])
     return "number"
+
+
+def common_kind(one: Kind, other: Kind) -> Kind | None:
+    """Return what keys of both kinds are, the longer of two tuples; None if they do not compare."""
+    if one == other:
+        return one
+    if isinstance(one, str) or isinstance(other, str):
+        return None
+    both = [common_kind(*parts) for parts in zip(one, other, strict=False)]
+    if None in both:
+        return None
+    longer = one if len(one) > len(other) else other
+    return (*both, *longer[len(both) :])  # type: ignore[arg-type] # none of them is None
 
 
 def score_of(value: object) -> float:

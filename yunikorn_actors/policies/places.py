@@ -6,7 +6,7 @@ that method changes them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from yunikorn_actors.policies.jobs import Change, Hold, Job, Running
 from yunikorn_actors.values.devices import Devices, Parts
@@ -119,6 +119,18 @@ class Pool(Protocol):
 
     def fits_beside(self, job: Job, other: Job, at_ns: int) -> bool:
         """Whether the job leaves room for the other one at that moment, while it runs itself."""
+
+
+METHODS: Final[dict[str, tuple[str, ...]]] = {
+    "application_key": ("app",),
+    "ask_key": ("ask",),
+    "queue_key": ("queue",),
+    "score": ("node", "shape"),
+    "devices": ("node", "shape", "free"),
+    "may_start": ("job", "pool"),
+    "observe": ("fact", "now_ns"),
+}
+"""What a policy may have, and what each is given."""
 
 
 @runtime_checkable

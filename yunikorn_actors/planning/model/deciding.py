@@ -14,6 +14,8 @@ from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
 from yunikorn_actors.policies.folds import Folds, job_of_ask, policy_name
 from yunikorn_actors.policies.guard import (
+    Kind,
+    common_kind,
     devices_of,
     hold_of,
     key_of,
@@ -172,7 +174,7 @@ class Decider:
         self._path, self._name, self._deciders = queue.path, policy_name(queue), deciders
         self.policy = policy
         built_in: Any = APPLICATION_ORDERS[properties.application_sort_policy]()
-        self._kinds: dict[str, object] = {}
+        self._kinds: dict[str, Kind] = {}
         """Of the keys that each of its methods gives: those of one have to compare."""
         self.rank: Callable[[Any], Key] = built_in.application_key
         """Of an application among those of its leaf."""
@@ -206,9 +208,13 @@ class Decider:
     def _checked(self, method: str, subject: object) -> Key:
         """Return a key that compares with all others of this queue, whatever the policy gives."""
         key, fault = tried(method, lambda: key_of(getattr(self.policy, method)(subject)))
-        kind = kind_of(key)
-        if not fault and kind != self._kinds.setdefault(method, kind):
-            fault = f"{method} gives keys that do not compare: {shown(key, 100)}"
+        if not fault:
+            kind = kind_of(key)
+            common = common_kind(self._kinds.get(method, kind), kind)
+            if common is None:
+                fault = f"{method} gives keys that do not compare: {shown(key, 100)}"
+            else:
+                self._kinds[method] = common
         if fault:
             self._deciders.fail(self._path, self._name, fault)
             return _FAILED

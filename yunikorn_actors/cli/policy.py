@@ -1,0 +1,106 @@
+"""`policy check`: is a class a policy, and a good one? Faults are named with place and remedy."""
+
+import argparse
+import ast
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import to_builtins
+
+from yunikorn_actors.lab.policy_check.check import WORLDS, Report, check_policy
+from yunikorn_actors.lab.policy_check.findings import shown_path
+
+
+class _Named(NamedTuple):
+    policy: Any
+    name: str
+    place: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+    check = commands.add_parser("check", help="play it in drawn worlds and watch each of its calls")
+    check.add_argument(
+        "policies", nargs="+", metavar="MODULE:CLASS", type=_loaded,
+        help="a policy, what makes one, or a mapping of names to such",
+    )  # fmt: skip
+    check.add_argument(
+        "--seed", type=_whole(0), default=1, metavar="N",
+        help="another seed, other worlds (default: 1)",
+    )  # fmt: skip
+    check.add_argument(
+        "--worlds", type=_whole(1), default=WORLDS, metavar="N",
+        help=f"so many worlds (default: {WORLDS})",
+    )  # fmt: skip
+    check.add_argument("--json", action="store_true", help="one JSON object for each policy")
+
+
+def run(options: argparse.Namespace) -> int:
+    is_good = True
+    for named in (it for loaded in options.policies for it in loaded):
+        report = check_policy(
+            named.policy, seed=options.seed, worlds=options.worlds, name=named.name,
+            place=named.place,
+        )  # fmt: skip
+        print(_as_json(report) if options.json else report.text, flush=True)
+        is_good = is_good and report.is_good
+    return 0 if is_good else 1
+
+
+def _as_json(report: Report) -> str:
+    remedies = [{"remedy": finding.remedy} for finding in report.findings]
+    written: dict[str, Any] = to_builtins(report)
+    for finding, remedy in zip(written["findings"], remedies, strict=True):
+        finding.update(remedy)
+    return json.dumps(written)
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text} is too small: give {least} or more")
+        return number
+
+    return whole
+
+
+def _loaded(text: str) -> tuple[_Named, ...]:
+    module_name, _, attribute = text.partition(":")
+    if not module_name or not attribute:
+        raise argparse.ArgumentTypeError(f"{text!r}: give MODULE:CLASS, such as mine:ShortestFirst")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = import_module(module_name)
+        found = attrgetter(attribute)(module)
+    except Exception as error:  # noqa: BLE001 - a module may raise anything
+        what = f"{text}: {type(error).__name__}: {error}"
+        raise argparse.ArgumentTypeError(what) from None
+    if isinstance(found, Mapping):
+        return tuple(_Named(policy, str(name), "") for name, policy in found.items())
+    if isinstance(found, type):
+        return (_Named(found, "", ""),)
+    return (_Named(found, attribute, _place(module, attribute)),)
+
+
+def _place(module: object, attribute: str) -> str:
+    """Return the line that gives the attribute its value, if it is written there."""
+    try:
+        file = inspect.getsourcefile(module)  # type: ignore[arg-type] # a TypeError is answered
+        tree = ast.parse(inspect.getsource(module))  # type: ignore[arg-type]
+    except (OSError, TypeError, SyntaxError):
+        return ""
+    line = next((node.lineno for node in tree.body if attribute in _names(node)), 1)
+    return f"{shown_path(file or '?')}:{line}"
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    for target in getattr(node, "targets", (node,)):
+        yield getattr(target, "id", getattr(target, "name", ""))
