@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from operator import attrgetter
 from statistics import median
 from types import FunctionType, ModuleType
 from typing import Any, Final
@@ -24,6 +26,11 @@ from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.guard import shown
 
 WORLDS: Final = 10
+_OTHER: Final = (
+    "import json, sys; from yunikorn_actors.lab.policy_check.check import answers_of_name; "
+    "sys.stdout.write('\\n' + json.dumps(answers_of_name(*sys.argv[1:])))"
+)
+"""What the other process runs."""
 COMPARED: Final = 2
 """So many of them are played in another process as well."""
 _BUILT_IN: Final = {"applications": "fifo", "queues": "fair", "nodes": "fair"}
@@ -120,13 +127,15 @@ def _play_all(watch: Watch, policy: Any, made: object, seed: int, worlds: int) -
         _compare_folds(world.simulator, watch.findings)
 
 
-def answers_of(policy: Any, seed: int) -> list[str]:  # noqa: ANN401 - as for `check_policy`
-    """Return all that a policy answers in the first worlds of a seed."""
+def answers_of_name(name: str, seed: str) -> list[str]:
+    """Return all that a policy, MODULE:CLASS, answers in the first worlds of a seed."""
+    module, _, attribute = name.partition(":")
+    policy = attrgetter(attribute)(import_module(module))
     findings = Findings(policy)
     made = made_of(policy, findings)
     with inside(is_pure=True) as guard:
         watch = Watch(findings, guard)
-        _play_all(watch, policy, made, seed, COMPARED)
+        _play_all(watch, policy, made, int(seed), COMPARED)
     return watch.answers
 
 
@@ -142,7 +151,7 @@ def _compare_processes(
     paths = os.pathsep.join(path or "." for path in sys.path)
     environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": paths}
     # What hangs has been found, so this ends.
-    command = [sys.executable, "-m", "yunikorn_actors.lab.policy_check.answers", name, str(seed)]
+    command = [sys.executable, "-c", _OTHER, name, str(seed)]
     done = subprocess.run(  # noqa: S603 - this Python
         command, env=environ, capture_output=True, text=True, check=False
     )

@@ -73,9 +73,11 @@ class Findings:
     def add(
         self, kind: str, what: str, method: str = "", error: BaseException | None = None
     ) -> None:
+        if self.knows(kind, what, method):
+            return
         place = self._place_of(method, error)
         what = what.removeprefix(f"{method} ")
-        self._found.setdefault((kind, method, _subject(what)), Finding(place, kind, what))
+        self._found[kind, method, _subject(what)] = Finding(place, kind, what)
 
     def escape(self, escape: Escape, method: str) -> None:
         what = escape.what
