@@ -6,7 +6,7 @@ asks for a fixture.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -49,7 +49,7 @@ def check_policy() -> "Callable[..., Report]":
     """Check a policy: `check_policy(Mine)`; the test fails with what is wrong with it."""
     from yunikorn_actors.lab.policy_check import check_policy  # noqa: PLC0415 - as above
 
-    def check(policy: object, **wishes: int) -> "Report":
+    def check(policy: object, **wishes: Any) -> "Report":
         report = check_policy(policy, **wishes)
         assert report.is_good, report.text
         return report
