@@ -49,7 +49,7 @@ def check_policy() -> "Callable[..., Report]":
     """Check a policy: `check_policy(Mine)`; the test fails with what is wrong with it."""
     from yunikorn_actors.lab.policy_check import check_policy  # noqa: PLC0415 - as above
 
-    def check(policy: object, **wishes: Any) -> "Report":
+    def check(policy: object, **wishes: Any) -> "Report":  # noqa: ANN401 - as it has them
         report = check_policy(policy, **wishes)
         assert report.is_good, report.text
         return report
