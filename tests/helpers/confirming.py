@@ -6,6 +6,7 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.facts import VictimMarked
 
 PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
@@ -62,9 +63,12 @@ def confirming_lab(
     at_once: bool = True,
     rm: Confirming | None = None,
     checkers: tuple[Checker, ...] = (),
+    policies: Policies = NO_POLICIES,
 ) -> Lab:
     rm = rm or Confirming(at_once=at_once)
-    lab = rm.lab = Lab(config=config, seed=seed, topology=topology, rm=rm, checkers=checkers)
+    lab = rm.lab = Lab(
+        config=config, seed=seed, topology=topology, rm=rm, checkers=checkers, policies=policies
+    )
     return lab
 
 

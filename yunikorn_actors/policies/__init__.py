@@ -6,6 +6,7 @@
 from yunikorn_actors.policies.jobs import (
     NEVER_NS,
     Arrived,
+    Candidate,
     Ended,
     Hold,
     Job,
@@ -20,6 +21,7 @@ from yunikorn_actors.policies.registry import InvalidPolicy, Policies, Policy
 
 __all__ = [
     "Arrived",
+    "Candidate",
     "Ended",
     "Hold",
     "InvalidPolicy",

@@ -1,6 +1,6 @@
 """What policies keep of their own, and the facts as they see them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import convert, to_builtins
@@ -10,6 +10,7 @@ from yunikorn_actors.policies.guard import tried
 from yunikorn_actors.policies.jobs import (
     NEVER_NS,
     Arrived,
+    Candidate,
     Change,
     Ended,
     Job,
@@ -20,11 +21,12 @@ from yunikorn_actors.policies.jobs import (
 from yunikorn_actors.policies.places import Fold
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Ask, AskSpec
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gangs import awaits_admission
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import TAG_RUNTIME
 
 
@@ -165,6 +167,27 @@ def job_of_gang(app: Application) -> Job:
         runtime_ns=max((runtime_of(app, ask.spec) for ask in asks), default=NEVER_NS),
         submitted_ns=app.submitted_ns,
         priority=max((ask.spec.priority for ask in asks), default=0),
+    )
+
+
+def candidate_of(app: Application, allocations: Sequence[Allocation]) -> Candidate:
+    """Return what a policy sees of what would be preempted together."""
+    size: Resource = {}
+    for allocation in allocations:
+        charge(size, allocation.resource)
+    ends = [it.allocated_ns + runtime_of(app, it.spec) for it in allocations]
+    alone = f"{app.id}/{allocations[0].spec.key}"
+    return Candidate(
+        id=alone if len(allocations) == 1 else app.id,
+        application_id=app.id,
+        queue=app.queue.path,
+        user=app.spec.user,
+        group=app.group,
+        size=size,
+        count=len(allocations),
+        priority=max(it.spec.priority for it in allocations),
+        started_ns=min(it.allocated_ns for it in allocations),
+        end_ns=min(NEVER_NS, max(ends)),
     )
 
 

@@ -49,6 +49,27 @@ class Running(Struct, frozen=True):
     """As declared; `NEVER_NS` if it says nothing."""
 
 
+class Candidate(Struct, frozen=True, kw_only=True):
+    """Work that may be preempted: what goes as one, an allocation or a whole application."""
+
+    id: str
+    """Of an allocation the ids of its application and of its ask, with a slash."""
+    application_id: str
+    queue: str
+    user: str
+    group: str
+    size: Resource
+    """All that comes free when it goes."""
+    count: int
+    """Of so many allocations."""
+    priority: int
+    """The highest of them."""
+    started_ns: int
+    """When the first of them was placed."""
+    end_ns: int
+    """As declared, of the last of them; `NEVER_NS` if one says nothing."""
+
+
 class Hold(Struct, frozen=True):
     """The no of a gate."""
 

@@ -8,7 +8,7 @@ that method changes them.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-from yunikorn_actors.policies.jobs import Change, Hold, Job, Running
+from yunikorn_actors.policies.jobs import Candidate, Change, Hold, Job, Running
 from yunikorn_actors.values.devices import Devices, Parts
 from yunikorn_actors.values.resource import Resource
 
@@ -128,6 +128,7 @@ METHODS: Final[dict[str, tuple[str, ...]]] = {
     "score": ("node", "shape"),
     "devices": ("node", "shape", "free"),
     "may_start": ("job", "pool"),
+    "victim_key": ("victim", "now_ns"),
     "observe": ("fact", "now_ns"),
 }
 """What a policy may have, and what each is given."""
@@ -171,6 +172,16 @@ class Gate(Protocol):
         """Say whether a job that has room may start now.
 
         The core asks in the order of the leaf, and not of a job that has no room.
+        """
+
+
+@runtime_checkable
+class VictimOrder(Protocol):
+    def victim_key(self, victim: Candidate, now_ns: int) -> Key:
+        """Say whom an ask of this leaf preempts first, of those that it may: the lowest.
+
+        Guarantees, fences and limits are the core's, and so is that what opted out, what runs an
+        application, and then whole gangs go last, and as few of them as will do.
         """
 
 

@@ -41,7 +41,7 @@ GROUP: Final = "yunikorn_actors.policies"
 
 READS: Final = frozenset({"used", "runtime_ns", "size", "state"})
 """What changes while an application waits."""
-_OF_LEAF: Final = (places.ApplicationOrder, places.AsksOrder, places.Gate)
+_OF_LEAF: Final = (places.ApplicationOrder, places.AsksOrder, places.Gate, places.VictimOrder)
 
 
 class InvalidPolicy(ValueError):  # noqa: N818 - it is named like InvalidSetting
@@ -162,7 +162,7 @@ def _check(name: str, policy: Policy) -> None:
     if not any(isinstance(made, kind) for kind in kinds):
         raise InvalidPolicy(
             f"policy {name!r} decides nothing: give it one of the methods application_key, "
-            "ask_key, queue_key, score and may_start"
+            "ask_key, queue_key, score, may_start and victim_key"
         )
     if isinstance(made, places.Fold) and not (is_dataclass(made) or isinstance(made, Struct)):
         raise InvalidPolicy(

@@ -38,6 +38,7 @@ _PLACES: Final = {
     "application_key": "applications",
     "ask_key": "applications",
     "may_start": "applications",
+    "victim_key": "applications",
     "queue_key": "queues",
     "score": "nodes",
 }

@@ -4,7 +4,7 @@ A policy that raises, or gives keys that do not compare, stops nobody. What is b
 its place from then on, until the queue has named another one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final, Protocol, cast
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
-from yunikorn_actors.policies.folds import Folds, job_of_ask, policy_name
+from yunikorn_actors.policies.folds import Folds, candidate_of, job_of_ask, policy_name
 from yunikorn_actors.policies.guard import (
     Kind,
     common_kind,
@@ -36,9 +36,10 @@ from yunikorn_actors.policies.places import (
     NodeSeen,
     Pool,
     QueueOrder,
+    VictimOrder,
 )
 from yunikorn_actors.policies.registry import Policies, reads_of
-from yunikorn_actors.state.allocations import Ask, AskOrder
+from yunikorn_actors.state.allocations import Allocation, Ask, AskOrder
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.devices import Devices, Parts
@@ -205,9 +206,9 @@ class Decider:
     def _queue_rank(self, queue: Shown) -> Key:
         return self._checked("queue_key", queue.seen)
 
-    def _checked(self, method: str, subject: object) -> Key:
+    def _checked(self, method: str, *subject: object) -> Key:
         """Return a key that compares with all others of this queue, whatever the policy gives."""
-        key, fault = tried(method, lambda: key_of(getattr(self.policy, method)(subject)))
+        key, fault = tried(method, lambda: key_of(getattr(self.policy, method)(*subject)))
         if not fault:
             kind = kind_of(key)
             common = common_kind(self._kinds.get(method, kind), kind)
@@ -219,6 +220,14 @@ class Decider:
             self._deciders.fail(self._path, self._name, fault)
             return _FAILED
         return (0, key)
+
+    @property
+    def ranks_victims(self) -> bool:
+        return isinstance(self.policy, VictimOrder)
+
+    def victim_rank(self, app: Application, victims: Sequence[Allocation], now_ns: int) -> Key:
+        """Of what would go together, among all that an ask of this leaf may preempt."""
+        return self._checked("victim_key", candidate_of(app, victims), now_ns)
 
     def ask_gate(self, gate: Gate, job: Job, pool: Pool) -> Hold | None:
         """Ask whether it may start; a gate that fails lets everybody."""

@@ -1,9 +1,10 @@
 """Which whole applications go for the asks of one claimant, where single work is not enough.
 
 Of all sets that serve the most of its asks: no work that opted out, then the fewest applications,
-then the least important, then the least work lost, then today's order. All sets are tried as far
-as the bound allows, the small ones first. Beyond it the applications are added one by one, each
-time the one that opens most room, and those that turn out to be unnecessary are left out.
+then those of which the policy of the asking leaf says the least, if it has one, the greatest of
+them first, then the least important, then the least work lost, then today's order. All sets are
+tried as far as the bound allows, the small ones first. Beyond it the applications are added one by
+one, each time the one that opens most room, and those that turn out to be unnecessary are left out.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +13,14 @@ from math import comb
 from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption.device_room import fitting, freed
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Order, Victim, in_order
+from yunikorn_actors.planning.preemption.preemptor_ask import (
+    Claimant,
+    Order,
+    Victim,
+    in_order,
+    ranks_of,
+)
+from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import GPU
@@ -21,7 +29,7 @@ SETS_MAX = 4096
 """So many sets are tried: all of them with up to twelve applications."""
 _PARTS_PER_MILLION = 1_000_000
 
-Cost = tuple[bool, int, int, int, bool, int, tuple[Order, ...]]
+Cost = tuple[bool, int, tuple[Key, ...], int, int, bool, int, tuple[Order, ...]]
 
 
 class Gang(NamedTuple):
@@ -64,6 +72,7 @@ def cost_of(gangs: Sequence[Gang]) -> Cost:
     return (
         any(order[0] for order in orders),
         len(gangs),
+        ranks_of([gang.victim for gang in gangs]),
         max((gang.priority for gang in gangs), default=0),
         sum(gang.work for gang in gangs),
         any(order[1] for order in orders),

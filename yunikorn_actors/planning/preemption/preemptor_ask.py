@@ -6,6 +6,7 @@ planner finds victims with this, and Context checks with it what the planner fou
 
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from yunikorn_actors.planning.preemption.device_room import fits, freed, keep
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
@@ -25,6 +26,7 @@ from yunikorn_actors.planning.preemption.victim_rules import (
     share_a_guarantee,
 )
 from yunikorn_actors.planning.preemption.victim_units import Part, Units
+from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Reservation, ReservationKey
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.devices import could_hold, promised_devices
@@ -38,14 +40,14 @@ from yunikorn_actors.state.reservations import kept_for
 from yunikorn_actors.values.resource import Resource, charge, discharge, match_any
 
 Lack = tuple[Queue, str]
-Order = tuple[bool, bool, Part, int, int, int, str]
-"""As of an allocation, but what hurts least comes before what is newer."""
+Order = tuple[Any, ...]
+"""As of an allocation, but what hurts least, and what a policy says, come before what is newer."""
 
 
 class Victim:
     """A candidate, or one that was picked: an allocation, or all of an application."""
 
-    __slots__ = ("allocations", "leaf", "order", "part", "resource")
+    __slots__ = ("allocations", "leaf", "order", "part", "rank", "resource")
 
     def __init__(
         self, state: PartitionState, allocations: tuple[Allocation, ...], part: Part = Part.ALONE
@@ -65,6 +67,13 @@ class Victim:
             opted_out = not all(it.spec.allow_preempt_self for it in allocations)
             originator = any(it.spec.originator for it in allocations)
         self.order: Order = (opted_out, originator, part, *order[2:])
+        self.rank: Key = ()
+        """What a policy says of it, if one does."""
+
+    def rank_by(self, key: Key) -> None:
+        """Let a policy decide what hurts the least decides so far, before what is newer."""
+        self.rank = key
+        self.order = (*self.order[:3], key, *self.order[3:])
 
     def on(self, node_id: str) -> Resource:
         """Return what comes free on a node when it goes."""
@@ -263,6 +272,13 @@ def whole_applications(state: PartitionState, claimant: Claimant, units: Units) 
 
 def in_order(victim: Victim) -> Order:
     return victim.order
+
+
+def ranks_of(victims: Sequence[Victim]) -> tuple[Key, ...]:
+    """Return what a policy says of them, the greatest first; nothing where there is none."""
+    if not victims or victims[0].rank == ():
+        return ()
+    return tuple(sorted([victim.rank for victim in victims], reverse=True))
 
 
 def room_on(

@@ -1,13 +1,14 @@
 """Victims for an ask of a queue below its guarantee.
 
 On each node victims are picked in order until there is room, and unnecessary ones are left out.
-Nodes are compared by their victims (opted-out work and originators last, then by number). If a
+Nodes are compared by their victims (opted-out work and originators last, then by number, then by
+what the policy of the asking leaf says of them). If a
 quota refuses the ask, more victims may be needed elsewhere. What one ask gets is counted before the
 next one looks: room beyond it serves the next ask, which then needs no victims. So the solutions of
 all nodes stay on a heap; only the one on top is worked out again, and a changed node is added anew.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -26,10 +27,12 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     in_order,
     is_kept_for_another,
     is_usable,
+    ranks_of,
     whole_applications,
 )
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.planning.stages.stage import NEVER_NS
+from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
@@ -38,7 +41,9 @@ from yunikorn_actors.values.resource import Resource, charge
 
 RETRACTIONS_MAX = 100
 """The most choices that are taken back on one node."""
-Score = tuple[bool, bool, int, str]
+Score = tuple[bool, bool, int, tuple[Key, ...], str]
+Rank = Callable[[Sequence[Allocation]], Key]
+"""What a policy says of work that would go together."""
 
 
 class Solution(NamedTuple):
@@ -56,7 +61,10 @@ class Search:
     needs too, and what is tried on either side must be taken back on both.
     """
 
-    def __init__(self, scene: Scene, leaf: Queue, spec: AskSpec, shape: Shape) -> None:
+    def __init__(
+        self, scene: Scene, leaf: Queue, spec: AskSpec, shape: Shape, rank: Rank | None = None
+    ) -> None:
+        self._rank = rank
         self._shape = shape
         self._scene = scene
         self._state: PartitionState = scene.state
@@ -111,6 +119,7 @@ class Search:
         """Choose the whole applications that go for so many asks; say whether any does."""
         units = Units(self._scene.taken)
         whole = list(whole_applications(self._state, self._claimant, units))
+        self._rank_all(whole)
         if not whole:
             return False
         rooms: dict[str, Resource] = {}
@@ -209,7 +218,7 @@ class Search:
         assert self._heap is not None
         room = self._scene.room_on(self._state.nodes[node_id])
         needs_one = room is not None and not fits(self._claimant.wanted, room)
-        heappush(self._heap, ((False, False, int(needs_one), node_id), node_id))
+        heappush(self._heap, ((False, False, int(needs_one), (), node_id), node_id))
 
     def _look_at_all(self) -> None:
         """Find out of the nodes that never were the best whether something blocks them."""
@@ -321,9 +330,19 @@ class Search:
         if found is None:
             node = self._state.nodes[node_id]
             found = candidates_on(self._state, node, self._claimant, self._units)
+            if self._rank_all(found):
+                found.sort(key=in_order)
             self._candidates[node_id] = found
         taken = self._scene.taken
         return [victim for victim in found if victim.allocations[0].uuid not in taken]
+
+    def _rank_all(self, victims: list[Victim]) -> bool:
+        """Ask the policy of the leaf about each of them, if it has a say."""
+        if self._rank is None:
+            return False
+        for victim in victims:
+            victim.rank_by(self._rank(victim.allocations))
+        return True
 
     def _is_single(self, victim: Victim) -> bool:
         return victim.allocations[0].spec.application_id not in self._absorbed
@@ -399,7 +418,7 @@ def _score(node_id: str, victims: list[Victim]) -> Score:
     victims = [victim for victim in victims if not victim.is_whole]
     opted_out = any(victim.order[0] for victim in victims)
     originator = any(victim.order[1] for victim in victims)
-    return (opted_out, originator, len(victims), node_id)
+    return (opted_out, originator, len(victims), ranks_of(victims), node_id)
 
 
 def _helps(resource: Resource, short: Resource) -> bool:

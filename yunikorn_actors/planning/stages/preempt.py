@@ -6,7 +6,7 @@ looks at an ask that can run on one node alone whenever that node changes, and a
 time has come. The number of attempts in one plan is bounded, and only real attempts count (R-081).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from yunikorn_actors.planning.preemption.required_node import victims_on
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS, Agenda, may_preempt
 from yunikorn_actors.planning.preemption.victim_search import Search, Solution, is_barred
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
+from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
@@ -55,8 +56,13 @@ class Searches:
         spec, leaf = ask.ask.spec, ask.app.leaf
         key = (leaf, shape, spec.priority)
         if key not in self._searches:
-            self._searches[key] = Search(self.scene, leaf.queue, spec, shape)
+            rank = partial(self._rank, leaf) if leaf.decider.ranks_victims else None
+            self._searches[key] = Search(self.scene, leaf.queue, spec, shape, rank)
         return self._searches[key]
+
+    def _rank(self, leaf: QueueView, victims: Sequence[Allocation]) -> Key:
+        app = self.scene.state.applications[victims[0].spec.application_id]
+        return leaf.decider.victim_rank(app, victims, self.scene.now_ns)
 
 
 class Preemptor:
