@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.support import Lab, ask
+from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
 from yunikorn_actors.policies import Hold, InvalidPolicy, Policies, Started
 
@@ -293,3 +294,30 @@ def test_a_recording_has_the_digest_of_each() -> None:
     first, second = Policies({"mine": LongestFirst}), Policies({"mine": OneAtATime})
     assert first.digests["mine"] != second.digests["mine"]
     assert first.digests == Policies({"mine": LongestFirst}).digests
+
+
+class NoGangs(LongestFirst):
+    takes_gangs = False
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+@pytest.mark.parametrize(("policy", "takes"), [(NoGangs, False), (LongestFirst, True)])
+def test_an_order_says_whether_its_leaf_takes_gangs(
+    policy: Any, takes: bool, topology: Any
+) -> None:
+    it = lab(policy, topology)
+    it.nodes(n=4)
+    it.submit("gang", placeholder_ask=si.Resource.of({"vcore": 2}))
+    it.submit("single")
+    it.settle()
+    told = dict(it.rm.told("application"))
+    assert told["single"] == "accepted"
+    if takes:
+        assert told["gang"] == "accepted"
+        return
+    assert "cannot run application gang with task group request: unsupported sort" in told["gang"]
+    it.ask("late", app="single", placeholder=True, task_group_name="team")
+    it.settle()
+    ((key, reason),) = it.rm.told("rejected")
+    assert key == "late"
+    assert "unsupported sort type" in reason

@@ -21,6 +21,7 @@ class Fair:
     """
 
     reads = ("used",)
+    takes_gangs = False
 
     def application_key(self, app: ApplicationSeen) -> Key:
         return usage_key(app.used, app.guaranteed)

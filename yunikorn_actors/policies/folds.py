@@ -89,6 +89,9 @@ class Folds:
         for table in (self._names, self.by_queue, self.failed):
             table.pop(path, None)
 
+    def takes_gangs(self, policy: str) -> bool:
+        return self.policies.takes_gangs(policy)
+
     def image(self) -> dict[str, Any]:
         return {
             path: [self._names[path], to_builtins(fold)] for path, fold in self.by_queue.items()

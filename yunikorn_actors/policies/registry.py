@@ -61,6 +61,8 @@ class Policies:
 
     def __init__(self, given: Mapping[str, Policy] | None = None) -> None:
         self._given = dict(given or {})
+        self._taking: dict[str, bool] = {}
+        """By name whether leaves under it take gangs."""
         for name, policy in self._given.items():
             _check(name, policy)
 
@@ -68,6 +70,13 @@ class Policies:
         """Return a new one; None where the name stands for nothing."""
         policy = self._given.get(name) or SHIPPED.get(name) or installed().get(name)
         return None if policy is None else policy()
+
+    def takes_gangs(self, name: str) -> bool:
+        """Whether leaves under this policy do; they do unless it says otherwise."""
+        if name not in self._taking:
+            made, _ = tried("making it", lambda: self.make(name))
+            self._taking[name] = getattr(made, "takes_gangs", True) is not False
+        return self._taking[name]
 
     @cached_property
     def names(self) -> PolicyNames:

@@ -14,6 +14,7 @@ from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import Limit, LimitKey, limits_of
+from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import (
     Resource,
@@ -153,8 +154,11 @@ def refusing_limit(
     return None
 
 
-def refuses_gangs(queue: Queue) -> bool:
-    """In fair order several gangs could each hold a useless part."""
+def refuses_gangs(state: PartitionState, queue: Queue) -> bool:
+    """In fair order several gangs could each hold a useless part; a policy says it for itself."""
+    policy = queue.properties.application_policy
+    if policy and state.folds is not None:
+        return not state.folds.takes_gangs(policy)
     return queue.properties.application_sort_policy is ApplicationSortPolicy.FAIR
 
 

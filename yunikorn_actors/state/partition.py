@@ -32,6 +32,9 @@ class Followed(Protocol):
     def observe(self, state: "PartitionState", fact: Any) -> None:  # noqa: ANN401 - any fact
         """A fact was applied."""
 
+    def takes_gangs(self, policy: str) -> bool:
+        """Whether leaves under it do."""
+
     def image(self) -> dict[str, Any]: ...
 
     def restore(self, state: "PartitionState", image: dict[str, Any] | None) -> None:

@@ -41,7 +41,7 @@ def add_application(turn: Turn, spec: ApplicationSpec) -> None:
         reason = f"failed to place application {spec.application_id}: {failure}"
         reject_application(turn, spec, reason, failure.queues)
         return
-    reason = gang_refusal(queue, spec)
+    reason = gang_refusal(turn.state, queue, spec)
     if reason is not None:
         reject_application(turn, spec, reason)
         clean_if_empty(turn, queue)

@@ -208,7 +208,8 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
     reason = refused_amounts(spec)
     if reason is not None:
         return reason
-    if spec.placeholder and not item.node_id and not app.spec.is_gang and refuses_gangs(app.queue):
+    is_late = spec.placeholder and not item.node_id and not app.spec.is_gang
+    if is_late and refuses_gangs(state, app.queue):
         return unsupported_sort(app.queue, app.id)
     if item.uuid and not item.node_id:
         return "an ask has no UUID: only a running allocation, which names its node, may bring one"

@@ -55,12 +55,12 @@ PLACEHOLDER_EXPIRED = "releasing allocated placeholders on placeholder timeout"
 # -- admission
 
 
-def gang_refusal(queue: Queue, spec: ApplicationSpec) -> str | None:
+def gang_refusal(state: PartitionState, queue: Queue, spec: ApplicationSpec) -> str | None:
     """Say why a queue can never run this gang; the size of the cluster does not count."""
     if not spec.is_gang:
         return None
     id_ = spec.application_id
-    if refuses_gangs(queue):
+    if refuses_gangs(state, queue):
         return unsupported_sort(queue, id_)
     most = tightest_max(queue)
     if not fits_in_max_undef(spec.placeholder_ask, most):
