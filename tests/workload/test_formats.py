@@ -240,7 +240,11 @@ def test_what_no_clock_and_no_cluster_can_have(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("data", "what"), [(b"", "empty"), (gzip.compress(b"x")[:-9], "cut off")])
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [(b"", "empty"), (gzip.compress(b"x")[:-9], "cut off")],
+    ids=["empty", "cut"],
+)
 def test_a_file_that_is_no_log(tmp_path: Path, data: bytes, what: str) -> None:
     (tmp_path / "log").write_bytes(data)
     with pytest.raises(WorkloadError, match=what):

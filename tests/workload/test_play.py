@@ -336,3 +336,10 @@ def test_parquet_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(WorkloadError, match=r"pip install -e '\.\[parquet\]'"):
         play(Workload.of(JOBS), POOL).to_parquet(tmp_path / "rows.parquet")
+
+
+def test_where_nothing_ends_no_node_is_kept_for_what_waits() -> None:
+    nodes = [Node(id=f"n-{it}", resources={"vcore": 4_000}) for it in range(2)]
+    jobs = [job(1, 0, 0, 3), job(2, 0, 0, 3), job(3, 1, 0, 4), job(4, 100, 0, 1), job(5, 200, 0, 1)]
+    table = play(Workload.of(jobs), nodes, options=Options(stays=True))
+    assert {"1": 0, "2": 0, "3": None, "4": 100, "5": 200} == starts(table)

@@ -1,7 +1,9 @@
 """What a core did becomes a workload: from its recording, and from its journal."""
 
+import heapq
 from pathlib import Path
 from queue import SimpleQueue
+from random import Random
 
 import pytest
 from probes import PATIENCE_S
@@ -62,6 +64,8 @@ def recording(tmp_path: Path) -> Path:
         cluster = Cluster()
         begin(core, cluster)
         submit(core, "a", "b", "c", "too-late")
+        elsewhere = si.AllocationAsk(application_id="none", allocation_key="x")
+        core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(elsewhere,)))
         core.run_until_idle()
         for after_s, key in ((7, "a"), (9, "c")):
             core.advance_to(core.now_ns + after_s * SECOND)
@@ -78,7 +82,8 @@ def test_a_recording_becomes_a_workload(recording: Path) -> None:
     assert {("ann", "staff", QUEUE)} == {(it.user, it.group, it.queue) for it in recorded.jobs}
     assert {"n": Node(id="n", resources={"vcore": 2_000})} == recorded.nodes
     assert CONFIG == recorded.config
-    assert 2 == recorded.findings.left_out["still ran at the end, taken as ending there"]
+    still = "still ran at the end, taken as ending there"
+    assert {still: 2, "refused by the core": 1} == recorded.findings.left_out
 
 
 def test_the_replay_waits_as_the_recording_did(recording: Path, tmp_path: Path) -> None:
@@ -113,3 +118,91 @@ def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "text" in capsys.readouterr().err
     with pytest.raises(WorkloadError, match="no journal"):
         read_recorded(tmp_path)
+
+
+MANY = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: ml, resources: {max: {vcore: 24}}}
+    - {name: web}
+"""
+
+
+class Churn(si.ResourceManagerCallback):
+    """Has work end after its time, as a service's users do."""
+
+    def __init__(self, core: VirtualCore) -> None:
+        self.core = core
+        self.runs_ns: dict[str, int] = {}
+        self.ends: list[tuple[int, str]] = []
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        for it in response.new:
+            end_ns = self.core.now_ns + self.runs_ns[it.application_id]
+            heapq.heappush(self.ends, (end_ns, it.application_id))
+
+
+def churn(path: Path, *, minutes: int) -> int:
+    random, count = Random(3), 0  # noqa: S311 - repeatable
+    with VirtualCore(trace=path) as core:
+        rm = Churn(core)
+        core.register_resource_manager(si.RegisterResourceManagerRequest(rm_id=RM, config=MANY), rm)
+        size = si.Resource.of({"vcore": 4_000})
+        core.update_node(si.NodeRequest(rm_id=RM, nodes=tuple(
+            si.NodeInfo(node_id=f"n{it}", action=si.ActionFromRM.CREATE, schedulable_resource=size)
+            for it in range(10)
+        )))  # fmt: skip
+        next_ns, until_ns = core.now_ns, core.now_ns + minutes * 60 * SECOND
+        while next_ns < until_ns:
+            while rm.ends and rm.ends[0][0] <= next_ns:
+                end_ns, name = heapq.heappop(rm.ends)
+                core.advance_to(end_ns)
+                gone = (si.RemoveApplicationRequest(application_id=name),)
+                core.update_application(si.ApplicationRequest(rm_id=RM, remove=gone))
+                core.run_until_idle()
+            core.advance_to(next_ns)
+            count += 1
+            rm.runs_ns[f"a{count}"] = int(random.expovariate(1 / 60) * SECOND) + SECOND
+            new = si.AddApplicationRequest(
+                application_id=f"a{count}", queue_name="root.ml" if count % 2 else "root.web",
+                ugi=si.UserGroupInformation(user=f"u{count % 5}"),
+            )  # fmt: skip
+            room = si.Resource.of({"vcore": 500 << int(random.random() * 4)})
+            ask = si.AllocationAsk(
+                application_id=f"a{count}", allocation_key="k", resource_ask=room
+            )
+            core.update_application(si.ApplicationRequest(rm_id=RM, new=(new,)))
+            core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+            core.run_until_idle()
+            next_ns += int(random.expovariate(1 / 2.8) * SECOND)
+    return count
+
+
+def test_churn_is_replayed_and_another_configuration_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What waits does so as it did; what ran or waited at the end of the recording may not."""
+    count = churn(tmp_path / "churn.trace", minutes=10)
+    out = tmp_path / "workload"
+    assert 0 == main(["workload", "from-trace", str(tmp_path / "churn.trace"), "-o", str(out)])
+    workload = Workload.read(out / "jobs.jsonl")
+    config = (out / "queues.yaml").read_text(encoding="utf-8")
+    table = play(workload, read_nodes(str(out / "nodes.yaml")), config)
+    waits = {row["job"]: row["wait"] for row in table}
+    assert 0.8 * count < len(waits) <= count
+    recorded = {it.id: it.waited_s or 0 for it in workload.jobs()}
+    assert 20 < sum(it > 1 for it in recorded.values()), "nothing waited"
+    equal = sum(abs(waits[it] - recorded[it]) < 1e-6 for it in waits)
+    assert equal > 0.75 * len(waits)
+    (tmp_path / "wide.yaml").write_text(config.replace("24", "40"), encoding="utf-8")
+    given = [str(out / "queues.yaml"), str(tmp_path / "wide.yaml"), str(out / "jobs.jsonl")]
+    nodes = ["--nodes", str(out / "nodes.yaml"), "--draws", "0"]
+    capsys.readouterr()
+    assert 0 == main(
+        ["workload", "compare", *given, *nodes, "--fail-if", "mean wait of root.ml > 1x"]
+    )
+    assert "with wide jobs wait less than with queues" in capsys.readouterr().out

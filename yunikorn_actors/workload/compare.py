@@ -85,11 +85,11 @@ class Comparison(Struct, kw_only=True):
         return "; ".join(it.verdict(first) for it in self.differences)
 
     def page(self) -> str:
-        head = ("kind", "name", "jobs", next(iter(self.tables)), "then", "change")
+        measure = next(iter(self.tables))
         added = "".join(
             section_table(
                 f"Who wins with {it.name}, and who loses",
-                head,
+                ("kind", "name", "jobs", measure, it.name, "change"),
                 [
                     (kind, name, f"{jobs:,}", duration(first), duration(other),
                      duration_signed(other - first))

@@ -34,7 +34,7 @@ def page(runs: Runs, *, verdict: str = "", guaranteed: Mapping[str, float] | Non
         policy="; ".join(document.policy),
         title=escape(printable(title)),
         about=escape(
-            f"{len(first.run.nodes):,} nodes: {', '.join(_capacity(first))}; {len(first):,} jobs"
+            f"nodes: {len(first.run.nodes):,}; {', '.join(_capacity(first))}; {len(first):,} jobs"
         ),
         body="\n".join(sections),
     )

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import ConfigError
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.policies.fgd import Fgd, Kind, typical
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised
@@ -184,7 +185,10 @@ class _Player(si.ResourceManagerCallback):
         unix = survey.header.get("UnixStartTime", "")
         is_time = unix.isdecimal() and int(unix) <= SECONDS_MAX
         self._base_ns = int(unix) * SECOND if is_time else EPOCH_NS
+        # Where nothing ends a node would be kept for ever for what waits.
+        settings = Settings(reservation_delay_ns=LAST_NS) if options.stays else None
         self._core = VirtualCore(
+            settings=settings,
             topology=options.topology,
             start_ns=self._base_ns,
             quiet=not options.checked,

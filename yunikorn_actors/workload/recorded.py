@@ -9,7 +9,7 @@ from yunikorn_actors.journal.folder import Folder
 from yunikorn_actors.journal.frames import Damaged, frames_in
 from yunikorn_actors.journal.restored_state import stored_entry
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
-from yunikorn_actors.messages.rm_events import RegistrationRequested
+from yunikorn_actors.messages.rm_events import RegistrationRequested, RMRejectedAllocationAsk
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.read import TraceReader
@@ -17,6 +17,7 @@ from yunikorn_actors.values import tags
 from yunikorn_actors.workload.jobs import Node, WorkloadError
 from yunikorn_actors.workload.lives import Lives
 
+REFUSED: Final = "refused by the core"
 _facts: Final = msgspec.msgpack.Decoder(FactsAppended)
 
 
@@ -42,6 +43,8 @@ class _Recorded:
                 message = delivery.message
                 if delivery.mailbox == EVENT_PUBLISHER and isinstance(message, FactsAppended):
                     self._take(message)
+                elif isinstance(message, RMRejectedAllocationAsk):
+                    self.lives.findings.left_out[REFUSED] += len(message.rejected)
                 elif isinstance(message, RegistrationRequested) and message.request.config:
                     self.lives.config = message.request.config
 
