@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.config import ExtraConfig, SchedulerConfig, parse_config, warnings_in
 from yunikorn_actors.core.backlog import Backlog
+from yunikorn_actors.core.expected_starts import ExpectedStarts
 from yunikorn_actors.core.groups import Lookup, Resolvers, UserResolutionFailed, is_forced
 from yunikorn_actors.errors import (
     ConfigError,
@@ -73,6 +74,7 @@ from yunikorn_actors.messages.rm_events import (
     RMUnregistered,
     UnresolvedUser,
 )
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import (
     EXPLAINED_MAX,
     LOOKS_MAX,
@@ -172,6 +174,8 @@ class Gateway(ABC):
         policies: Policies = NO_POLICIES,
     ) -> None:
         self._policies = policies
+        self._now_ns = now_ns
+        self._expected: ExpectedStarts | None = None
         self._resolvers = Resolvers(lookups, now_ns)
         self._order = threading.RLock()
         """Held while the registered managers change and while RmProxy is sent their messages.
@@ -436,6 +440,21 @@ class Gateway(ABC):
                 "came"
             )
         return answer.waiting[0]
+
+    def expected(self, application_id: str = "", *, partition: str = "") -> tuple[Expected, ...]:
+        """Return when what waits will start, of an application or of all: places and intervals.
+
+        The first call has a follower of the core begin, which learns from then on how long work
+        runs; later calls ask that, and no actor of the core.
+        """
+        names = {"application_id": application_id, "partition": partition}
+        check_names("expected", optional=tuple(names), **names)
+        if self._expected is None:
+            starts = ExpectedStarts(self._policies, self._now_ns)
+            self.follow(starts)
+            self._expected = starts
+            self.catch_up()
+        return self._expected.of(application_id, partition)
 
     def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
         """Return what waits, added up by cause, queue and size, with the largest sums first.

@@ -44,6 +44,7 @@ from yunikorn_actors.front.records import ApplicationRecord, Fits
 from yunikorn_actors.front.session import undone
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum
 from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
 from yunikorn_actors.runtime.arguments import read_timeout
@@ -67,6 +68,11 @@ class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]
         """Say why an ask waits, where it runs, or what became of it."""
         self._operations.session.check_may_wait("explain")
         return await asyncio.to_thread(self._operations.explanations.explain, self.id, key)
+
+    async def expected(self, key: str) -> Expected | None:
+        """Say when an ask that waits will start, as `Application` does."""
+        self._operations.session.check_may_wait("expected")
+        return await asyncio.to_thread(self._operations.explanations.expected, self.id, key)
 
     async def __aenter__(self) -> Self:
         return self

@@ -39,6 +39,7 @@ from yunikorn_actors.front.lease import BaseLease, Lease, Running
 from yunikorn_actors.front.operations import Operations, PendingAsk
 from yunikorn_actors.front.records import ApplicationRecord, Asked, Fits, Promise
 from yunikorn_actors.front.rules import Apart, Rule, Where, read_rule
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.state.placement import FALLBACK_PATH
 
 ASYNC_FITS: Final = "fits: an async function is for AsyncScheduler; use a plain one"
@@ -390,6 +391,13 @@ class Application(BaseApplication[Future[Lease], Lease]):
     def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
         return self._operations.explanations.explain(self.id, key)
+
+    def expected(self, key: str) -> Expected | None:
+        """Say when an ask that waits will start: its place in its queue, and an interval.
+
+        None if it does not wait. It is worked out beside the core, anew every two seconds at most.
+        """
+        return self._operations.explanations.expected(self.id, key)
 
     def __enter__(self) -> Self:
         return self

@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 from msgspec import structs
 
 from yunikorn_actors import si
+from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.errors import (
     ConnectionLost,
     CoreError,
@@ -56,6 +57,7 @@ from yunikorn_actors.front.records import (
     Promise,
 )
 from yunikorn_actors.front.session import Session
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.si.form import check_names
 
@@ -105,6 +107,22 @@ class Explanations:
             )
         text = f"{key} of {application}: it is on its way to the core, or back from it; ask again"
         return AskStatus(application=application, key=key, state="waiting", text=text)
+
+    def expected(self, application: str, key: str) -> Expected | None:
+        """Return when an ask will start; None if it does not wait, or is not known yet."""
+        check_names("expected", application=application, key=key)
+        core = self._session.core
+        if not isinstance(core, Gateway):
+            raise InvalidRequest(
+                "expected: this core is in another process: ask its service, "
+                "GET /ws/v1/x/partition/PARTITION/expected"
+            )
+        with self._session:
+            known, waits_as = self._known(application, key)
+        if known is not None:
+            return None
+        found = core.expected(application, partition=self._partition)
+        return next((it for it in found if it.key == waits_as), None)
 
     def reason(self, application: str, key: str, within_s: float) -> str:
         """Say what an ask waits for, for an error that must not come much later for it."""

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import islice
 
 from yunikorn_actors.policies.jobs import NEVER_NS
 from yunikorn_actors.values.resource import Resource
@@ -37,10 +38,13 @@ class Profile:
     def free_at(self, at_ns: int) -> Resource:
         return self._free[max(0, bisect_right(self._times, at_ns) - 1)]
 
-    def earliest(self, size: Resource, runtime_ns: int = 0) -> int:
+    def earliest(self, size: Resource, runtime_ns: int = 0, from_ns: int = 0) -> int:
         """Return the first moment from which it fits for so long; `NEVER_NS` if there is none."""
         start: int | None = None
-        for at_ns, free in zip(self._times, self._free, strict=True):
+        place = max(0, bisect_right(self._times, from_ns) - 1)
+        steps = zip(self._times, self._free, strict=True)
+        for step_ns, free in islice(steps, place, None):
+            at_ns = max(step_ns, from_ns)
             if start is not None and at_ns - start >= runtime_ns:
                 return start
             if not fits(size, free):

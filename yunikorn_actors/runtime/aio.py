@@ -18,6 +18,7 @@ from yunikorn_actors.errors import CoreError, CoreFailed
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.recording.recorder import TraceSettings
@@ -260,6 +261,14 @@ class AsyncSchedulerCore(AsyncCore[SchedulerCore]):
     def clock_was_moved(self) -> None:
         """Tell the timers that a standing clock shows another time."""
         self._core.clock_was_moved()
+
+    async def expected(
+        self, application_id: str = "", *, partition: str = ""
+    ) -> tuple[Expected, ...]:
+        """Return when what waits will start; see `SchedulerCore`."""
+        return await self._call(
+            None, lambda: self._core.expected(application_id, partition=partition)
+        )
 
 
 class AsyncEventStream(AsyncIterator[si.EventRecord]):

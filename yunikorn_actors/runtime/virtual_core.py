@@ -35,6 +35,7 @@ from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import RMApplicationUpdate, RMContainerSchedulingState
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
@@ -271,6 +272,11 @@ class VirtualCore:
         """Say why an ask waits, or what has become of it."""
         with self._call():
             return self._simulator.explain(application_id, key, partition=partition)
+
+    def expected(self, application_id: str = "", *, partition: str = "") -> tuple[Expected, ...]:
+        """Return when what waits will start, of an application or of all: places and intervals."""
+        with self._call():
+            return self._simulator.expected(application_id, partition=partition)
 
     def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
         """Return what waits, added up by cause, queue and size."""

@@ -2,6 +2,9 @@
 
 from typing import Any, Final
 
+from yunikorn_actors.planning.expected import Expectations
+from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.service.read.event_counts import Tallies
 from yunikorn_actors.service.read.incidents import Troubles
 from yunikorn_actors.service.read.projection import Notes
@@ -23,7 +26,8 @@ class Book:
     def __init__(self, name: str, epoch: int, tallies: Tallies, now_ns: int) -> None:
         self.name = name
         self.epoch = epoch
-        self.state = PartitionState(name)
+        self.state = PartitionState(name, Folds(NO_POLICIES))
+        self.expectations = Expectations(NO_POLICIES)
         self.notes = Notes(self.state)
         self.troubles = Troubles()
         self.changes_of_nodes = 0
@@ -59,6 +63,7 @@ class Book:
 
     def take(self, first_revision: int, facts: tuple[f.Fact, ...]) -> None:
         state, notes, tallies = self.state, self.notes, self._tallies
+        expectations = self.expectations
         if first_revision != state.revision + 1:
             raise GapInFacts(
                 f"the read side of {self.name} is at revision {state.revision} and was sent facts "
@@ -66,6 +71,7 @@ class Book:
             )
         for fact in facts:
             notes.before(fact)
+            expectations.before(state, fact)
             apply(state, fact)
             notes.after(fact)
             tallies.note(fact)

@@ -261,7 +261,11 @@ class RestServer:
 
     def _sampled(self, told: Any) -> Steps[None]:  # noqa: ANN401 - the core's answer
         states = {name: book.state for name, book in self._side.books.items()}
-        return self._side.courses.take(states, told, self._now_ns())
+        now_ns = self._now_ns()
+        yield from self._side.courses.take(states, told, now_ns)
+        for book in self._side.books.values():
+            if book.expectations.is_stale(book.state, "", now_ns):
+                yield from book.expectations.refresh(book.state, now_ns)
 
     def _connections(self) -> list[Any]:
         assert self._runner is not None

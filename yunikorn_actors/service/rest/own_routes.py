@@ -57,10 +57,14 @@ def _why_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
     return "why", query["application"], query["key"], partition
 
 
-def _why(_: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+def _why(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
     if "unknown" in asked.answer:
         raise Refusal(_NOT_FOUND, asked.answer["unknown"])
-    return asked.answer["why"]
+    why = asked.answer["why"]
+    partition, name = asked.query.get("partition"), (why["application_id"], why["key"])
+    books = [side.partition(partition)] if partition else side.books.values()
+    found = (it.expectations.by_ask.get(name) for it in books if it is not None)
+    return why | {"expected": next(filter(None, found), None)}
 
 
 def _waiting_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
@@ -83,6 +87,11 @@ def _asks_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
 
 def _asks(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
     return overview.asks(book_of(side, asked), msgspec.convert(asked.answer, WaitingAnswer))
+
+
+def _expected(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    found = book_of(side, asked).expectations.of(asked.query.get("application", ""))
+    return {"total": len(found), "asks": found[: overview.LISTED_MAX]}
 
 
 def _mailboxes(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
@@ -171,6 +180,13 @@ ROUTES: Final = (
         _asks_question,
         is_yunikorns=False,
         queries=("reason", "text"),
+    ),
+    Route(
+        f"{OWN}/partition/{{partition}}/expected",
+        "when asks that wait are expected to start, each with its place in its queue",
+        _expected,
+        is_yunikorns=False,
+        queries=("application",),
     ),
     Route(
         f"{OWN}/partition/{{partition}}/applications",

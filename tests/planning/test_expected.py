@@ -1,0 +1,215 @@
+"""When asks that wait will start: the place is the planner's, and nine of ten intervals hold."""
+
+import random
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+import pytest
+
+from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.lab.scenario_documents import written
+from yunikorn_actors.lab.swarm.scripts import drawn_script
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.planning_loop import PlanningLoop
+from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.planning.expected import Expectations, Expected
+from yunikorn_actors.planning.why.explain import Line
+from yunikorn_actors.policies.registry import NO_POLICIES
+from yunikorn_actors.runtime.virtual_core import VirtualCore
+from yunikorn_actors.scenario.document import parse_scenario
+from yunikorn_actors.scenario.runner import RunOptions, run_scenario
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.tags import TAG_RUNTIME
+
+SECOND = 10**9
+RM = "rm-1"
+CONFIG = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: a, properties: {application.sort.policy: %s}}
+    - {name: b, resources: {max: {vcore: 2}}}
+"""
+
+
+# -- the place
+
+
+class Places:
+    """Compares the places with those of the planner, whenever a core is at rest."""
+
+    def __init__(self) -> None:
+        self.compared = self.left_out = 0
+        self.different: list[object] = []
+
+    def delivered(self, simulator: Simulator, _: Delivery) -> None:
+        if not simulator.is_at_rest:
+            return
+        for state, loop in _loops(simulator):
+            expectations = Expectations(NO_POLICIES)
+            for _ in expectations.refresh(state, simulator.now_ns):
+                pass
+            for leaf in loop.planner.model.tree.queues.values():
+                if any(app.awaiting_gang for app in leaf.members.values()):
+                    # Whether a gang takes part in the order before it is admitted is the planner's.
+                    self.left_out += 1
+                    continue
+                line = Line(leaf)
+                for app in leaf.members.values():
+                    for ask in app.asks.values():
+                        if not ask.ask.remaining:
+                            continue
+                        found = expectations.by_ask[app.app.id, ask.ask.spec.key]
+                        places = (line.place_of(ask), line.total), (found.position, found.waiting)
+                        self.compared += line.total > 1
+                        if places[0] != places[1]:
+                            self.different.append((leaf.queue.path, app.app.id, *places))
+
+
+def _loops(simulator: Simulator) -> Iterator[tuple[PartitionState, PlanningLoop]]:
+    context = simulator.machines[CONTEXT]
+    assert isinstance(context, Context)
+    for partition in context.partitions.values():
+        if partition.loop is not None:
+            yield partition.state, partition.loop
+    for machine in simulator.machines.values():
+        if isinstance(machine, Scheduler):
+            yield machine.replica, machine.loop
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+@pytest.mark.parametrize(
+    "numbers",
+    [range(3), pytest.param(range(3, 300), marks=(pytest.mark.slow, pytest.mark.timeout(900)))],
+    ids=["few", "many"],
+)
+def test_the_place_is_that_of_the_planner(numbers: range, topology: TopologyName) -> None:
+    places = Places()
+    for number in numbers:
+        scenario = parse_scenario(written(drawn_script(number)), "drawn.yaml")
+        run_scenario(scenario, RunOptions(topology=topology, checkers=lambda: (places,)))
+        assert (number, []) == (number, places.different[:3])
+    assert places.compared > 50
+
+
+# -- the interval
+
+
+class Jobs(si.ResourceManagerCallback):
+    """Jobs of a random load: each is an application that is removed after its run time."""
+
+    def __init__(self, *, seed: int, policy: str, declares: bool) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - a load, no secret
+        self.declares = declares
+        self.core = VirtualCore(topology="fused", quiet=True, start_ns=SECOND).start()
+        self.runs: dict[str, int] = {}
+        self.ends: list[tuple[int, str]] = []
+        self.first: dict[str, Expected] = {}
+        self.judged: list[tuple[Expected, int]] = []
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG % policy)
+        self.core.register_resource_manager(request, self)
+        size = si.Resource.of({"vcore": 10_000})
+        node = si.NodeInfo(
+            node_id="n", action=si.ActionFromRM.CREATE, schedulable_resource=size
+        )  # fmt: skip
+        self.core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+        self.core.expected()
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        for new in response.new:
+            id_ = new.application_id
+            heappush(self.ends, (self.core.now_ns + self.runs[id_], id_))
+            if id_ in self.first:
+                self.judged.append((self.first.pop(id_), self.core.now_ns))
+
+    def play(self, count: int) -> None:
+        for number in range(count):
+            self._pass(self.core.now_ns + round(self.random.expovariate(1 / 105) * SECOND))
+            self.submit(f"j{number}", self.random.choice(("root.a", "root.a", "root.b")))
+        self._pass(2**62)
+
+    def _pass(self, until_ns: int) -> None:
+        while self.ends and self.ends[0][0] <= until_ns:
+            end_ns, id_ = heappop(self.ends)
+            self.core.advance_to(max(end_ns, self.core.now_ns))
+            gone = si.RemoveApplicationRequest(application_id=id_)
+            self.core.update_application(si.ApplicationRequest(rm_id=RM, remove=(gone,)))
+            self.core.run_until_idle()
+        if until_ns < 2**62:
+            self.core.advance_to(max(until_ns, self.core.now_ns))
+
+    def submit(self, id_: str, queue: str) -> None:
+        draw = self.random
+        declared_s = draw.choice((60, 600, 3600))
+        user = draw.choice(("ann", "bob", "cid"))
+        share = {"ann": 0.9, "bob": 0.3, "cid": draw.random()}[user]
+        self.runs[id_] = round(max(1, declared_s * share * draw.uniform(0.8, 1.1)) * SECOND)
+        ugi = si.UserGroupInformation(user=user)
+        new = si.AddApplicationRequest(application_id=id_, queue_name=queue, ugi=ugi)
+        ask = si.AllocationAsk(
+            application_id=id_,
+            allocation_key=id_,
+            resource_ask=si.Resource.of({"vcore": draw.choice((500, 1000, 2000))}),
+            tags={TAG_RUNTIME: str(declared_s)} if self.declares else {},
+        )
+        self.core.update_application(si.ApplicationRequest(rm_id=RM, new=(new,)))
+        self.core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+        self.core.run_until_idle()
+        for it in self.core.expected(id_):
+            self.first[id_] = it
+
+
+@pytest.mark.parametrize(
+    ("policy", "seed", "count"),
+    [
+        ("fcfs", 7, 300),
+        *(
+            pytest.param(policy, seed, 2000, marks=(pytest.mark.slow, pytest.mark.timeout(900)))
+            for policy in ("fifo", "fcfs", "easy", "sjf")
+            for seed in range(3)
+        ),
+    ],
+)
+def test_nine_of_ten_intervals_hold(policy: str, seed: int, count: int) -> None:
+    jobs = Jobs(seed=seed, policy=policy, declares=True)
+    jobs.play(count)
+    waited = [(it, start) for it, start in jobs.judged if it.latest_ns is not None]
+    held = sum((it.earliest_ns or 0) <= start <= (it.latest_ns or 0) for it, start in waited)
+    assert len(waited) > count // 4
+    assert 0.85 <= held / len(waited) <= 0.96
+
+
+def test_runs_of_the_past_stand_for_what_declares_nothing() -> None:
+    jobs = Jobs(seed=3, policy="fifo", declares=False)
+    jobs.play(40)
+    assert jobs.judged
+    assert jobs.judged[0][0].latest_ns is None
+    assert jobs.judged[-1][0].latest_ns is not None
+
+
+def test_what_never_fits_has_a_place_and_no_interval() -> None:
+    jobs = Jobs(seed=0, policy="fifo", declares=True)
+    new = si.AddApplicationRequest(
+        application_id="x", queue_name="root.b", ugi=si.UserGroupInformation(user="ann")
+    )
+    jobs.core.update_application(si.ApplicationRequest(rm_id=RM, new=(new,)))
+    size = si.Resource.of({"vcore": 3000})
+    ask = si.AllocationAsk(
+        application_id="x", allocation_key="k", resource_ask=size, tags={TAG_RUNTIME: "5"}
+    )
+    jobs.core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+    jobs.core.run_until_idle()
+    (found,) = jobs.core.expected("x")
+    assert (1, 1, None, "root.b") == (
+        found.position, found.waiting, found.latest_ns, found.queue,
+    )  # fmt: skip
+    assert () == jobs.core.expected("nobody")
+    with pytest.raises(InvalidRequest, match="partition"):
+        jobs.core.expected(partition=5)  # type: ignore[arg-type]

@@ -1,0 +1,378 @@
+"""When asks that wait will start: their place in the order of their queue, and an interval.
+
+The order is that of the planner. The interval comes from a plan ahead on all nodes taken together,
+made thrice: with run times as short, as usual and as long as those of the same user, or else of the
+same queue, were against what they had declared. How far such plans were off then widens or narrows
+the next intervals of the queue, so that nine of ten hold. It is all worked out beside the core,
+from a replica.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from math import exp
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from yunikorn_actors.planning.model.deciding import Deciders
+from yunikorn_actors.planning.model.priorities import NO_PRIORITY
+from yunikorn_actors.planning.model.views import AppView, QueueView, key_of
+from yunikorn_actors.policies.fcfs import Fcfs
+from yunikorn_actors.policies.folds import Folds, is_part_of_gang, runtime_of
+from yunikorn_actors.policies.jobs import NEVER_NS
+from yunikorn_actors.policies.profile import profile_of
+from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.gangs import awaits_admission, waits_for_gang
+from yunikorn_actors.state.limits import limits_of
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.resource import Resource, charge
+
+PLANNED_MAX: Final = 300
+"""So many asks are planned ahead; those behind them have a position and no interval."""
+RUNS_MAX: Final = 60
+"""So many runs of a user, and of a queue, are remembered."""
+RUNS_MIN: Final = 5
+"""Fewer of them say nothing."""
+SHARES: Final = (0.25, 0.5, 0.75)
+"""Which of the remembered runs are short, usual and long."""
+MISSES: Final = 0.05
+"""The share of starts that may be before an interval, and behind it."""
+STEP: Final = 0.07
+"""How much one start changes the width of the next intervals."""
+FIRST_WIDTH: Final = 3.0
+LEAST_NS: Final = 300 * 10**9
+"""A plan is never taken for more exact than that."""
+_EXACT_BITS: Final = 5
+"""Of an end so many leading bits count: a plan has hundreds of moments, not thousands."""
+_Name = tuple[str, str]
+"""Of an ask: its application and its key."""
+
+
+class Expected(Struct, frozen=True, kw_only=True):
+    """Of one ask that waits."""
+
+    application_id: str
+    key: str
+    queue: str
+    position: int
+    """Its place in the order of its queue; 1 is next."""
+    waiting: int
+    """How many asks wait in the queue."""
+    earliest_ns: int | None = None
+    likely_ns: int | None = None
+    latest_ns: int | None = None
+    """None where what it waits for has declared no run time, or it does not fit at all."""
+
+
+class _Runs:
+    """How long work ran, as a share of what it had declared; by user, by queue, and all."""
+
+    def __init__(self) -> None:
+        self._shares: dict[_Name, deque[float]] = {}
+        self._ran: dict[_Name, deque[float]] = {}
+
+    def note(self, queue: str, user: str, declared_ns: int, ran_ns: int) -> None:
+        is_declared = 0 < declared_ns < NEVER_NS
+        kept = self._shares if is_declared else self._ran
+        for name in (("user", user), ("queue", queue), ("", "")):
+            runs = kept.setdefault(name, deque(maxlen=RUNS_MAX))
+            runs.append(ran_ns / declared_ns if is_declared else ran_ns)
+
+    def expected(
+        self, queue: str, user: str, declared_ns: int, share: float, ran_ns: int = 0
+    ) -> int:
+        """Return how long it runs in all, if it has run for so long already."""
+        is_declared = declared_ns < NEVER_NS
+        kept, unit = (self._shares, declared_ns) if is_declared else (self._ran, 1)
+        names = (("user", user), ("queue", queue), ("", ""))
+        known = (kept.get(name, ()) for name in names)
+        of_one = (1.0,) if is_declared else ()
+        runs = next((tuple(it) for it in known if len(it) >= RUNS_MIN), of_one)
+        left = sorted(it for it in runs if it * unit > ran_ns)
+        if left:
+            return max(1, round(left[int(share * len(left))] * unit))
+        return max(1, ran_ns + ran_ns // 10) if runs else NEVER_NS
+
+
+class _Widths(Struct):
+    """How many times its own uncertainty a plan is off, before and behind."""
+
+    before: float = FIRST_WIDTH
+    behind: float = FIRST_WIDTH
+
+
+class _Plan(NamedTuple):
+    """The first plan for an ask, which is judged when it starts."""
+
+    queue: str
+    earliest_ns: int
+    latest_ns: int
+
+
+class _Job(NamedTuple):
+    app: Application
+    asks: tuple[Ask, ...]
+    """Several, if a gang starts as one."""
+    size: Resource
+    runtime_ns: int
+    is_strict: bool
+    """Nothing of its queue that comes behind it may start before it."""
+
+
+class Expectations:
+    """Of one partition; a follower shows it each fact before that is applied to the replica."""
+
+    def __init__(self, policies: Policies) -> None:
+        self.by_ask: dict[_Name, Expected] = {}
+        self._policies = policies
+        self._runs = _Runs()
+        self._widths: dict[str, _Widths] = {}
+        self._plans: dict[_Name, _Plan] = {}
+        self._made = (-1, 0)
+        """Of which revision the newest plans are, and when they were made."""
+        self._late: set[_Name] = set()
+        """Asks that wait longer than was planned first."""
+
+    # -- what happens
+
+    def before(self, state: PartitionState, fact: f.Fact) -> None:
+        match fact:
+            case f.AllocationReleased(given_back=None, placeholder=False):
+                app = state.applications.get(fact.application_id)
+                allocation = None if app is None else app.allocations.get(fact.uuid)
+                if app is not None and allocation is not None:
+                    declared_ns = runtime_of(app, allocation.spec)
+                    ran_ns = max(1, fact.at_ns - allocation.allocated_ns)
+                    self._runs.note(app.queue.path, app.spec.user, declared_ns, ran_ns)
+            case f.AllocationCommitted():
+                self._judge((fact.application_id, fact.key), fact.at_ns)
+            case f.AllocationsCommitted():
+                for member, key in zip(fact.members, fact.keys, strict=True):
+                    self._judge((fact.charged[member].application_id, key), fact.at_ns)
+
+    def _judge(self, name: _Name, at_ns: int) -> None:
+        """Narrow the next intervals a little, or widen them more, so that misses are rare."""
+        plan = self._plans.pop(name, None)
+        if plan is None:
+            return
+        widths = self._widths[plan.queue]
+        widths.before *= exp(STEP * ((at_ns < plan.earliest_ns) - MISSES))
+        if name not in self._late:
+            widths.behind *= exp(STEP * ((at_ns > plan.latest_ns) - MISSES))
+        self._late.discard(name)
+
+    # -- what is expected
+
+    def is_stale(self, state: PartitionState, application_id: str, since_ns: int) -> bool:
+        """Whether anything has happened since the plans were made, that long ago, or is asked."""
+        revision, made_ns = self._made
+        if revision == state.revision:
+            return False
+        app = state.applications.get(application_id)
+        asked = () if app is None else app.waiting_asks()
+        return made_ns <= since_ns or any(
+            (application_id, it.spec.key) not in self.by_ask for it in asked
+        )
+
+    def of(self, application_id: str) -> list[Expected]:
+        """Return what is expected of an application, or of all, leaf by leaf in their order."""
+        return [it for it in self.by_ask.values() if application_id in {"", it.application_id}]
+
+    def refresh(self, state: PartitionState, now_ns: int) -> Iterator[None]:
+        """Plan anew, a little at a time; the state must not change until it has ended."""
+        self._made = (state.revision, now_ns)
+        found: dict[_Name, Expected] = {}
+        jobs: list[tuple[int, _Job]] = []
+        for leaf, order in _orders(state, self._policies):
+            for place, (app, ask) in enumerate(order, 1):
+                found[app.id, ask.spec.key] = Expected(
+                    application_id=app.id, key=ask.spec.key, queue=leaf.queue.path,
+                    position=place, waiting=len(order),
+                )  # fmt: skip
+            came_ns = 0
+            for job in _jobs(leaf, order):
+                # What is tried behind another job of its queue comes no earlier than that one.
+                came_ns = max(came_ns, job.asks[0].created_ns)
+                jobs.append((came_ns, job))
+            yield
+        jobs.sort(key=itemgetter(0))
+        planned = [job for _, job in jobs[:PLANNED_MAX]]
+        starts: list[dict[_Name, int]] = [{} for _ in SHARES]
+        for share, found_starts in zip(SHARES, starts, strict=True):
+            yield from self._plan(state, planned, share, now_ns, found_starts)
+        for name, expected in found.items():
+            times = [it[name] for it in starts if name in it]
+            if len(times) == len(SHARES):
+                found[name] = self._interval(expected, times, now_ns)
+        self._forget(found, now_ns)
+        self.by_ask = found
+
+    def _plan(
+        self,
+        state: PartitionState,
+        jobs: list[_Job],
+        share: float,
+        now_ns: int,
+        planned: dict[_Name, int],
+    ) -> Iterator[None]:
+        """Give each job the earliest room that it does not take from one before it."""
+        runs = self._runs
+        running: list[tuple[Resource, int]] = []
+        for app in state.applications.values():
+            for it in app.allocations.values():
+                ran_ns, declared_ns = now_ns - it.allocated_ns, runtime_of(app, it.spec)
+                whole_ns = runs.expected(app.queue.path, app.spec.user, declared_ns, share, ran_ns)
+                running.append((_need(app, it.resource), _end(now_ns, whole_ns - ran_ns)))
+            yield
+        profile = profile_of(_free(state, jobs), now_ns, running)
+        last: dict[str, int] = {}
+        for job in jobs:
+            path, need = job.app.queue.path, _need(job.app, job.size)
+            run_ns = runs.expected(path, job.app.spec.user, job.runtime_ns, share)
+            start_ns = profile.earliest(need, run_ns, last.get(path, 0))
+            yield
+            if start_ns >= NEVER_NS:
+                continue
+            profile.take(start_ns, _end(start_ns, run_ns), need)
+            planned.update(((job.app.id, ask.spec.key), start_ns) for ask in job.asks)
+            if job.is_strict:
+                last[path] = start_ns
+
+    def _interval(self, expected: Expected, times: list[int], now_ns: int) -> Expected:
+        widths = self._widths.setdefault(expected.queue, _Widths())
+        unsure_ns = max(times) - min(times) + LEAST_NS
+        likely_ns = times[1]
+        earliest_ns = max(now_ns, likely_ns - round(widths.before * unsure_ns))
+        latest_ns = likely_ns + round(widths.behind * unsure_ns)
+        name = expected.application_id, expected.key
+        self._plans.setdefault(name, _Plan(expected.queue, earliest_ns, latest_ns))
+        return replace(expected, earliest_ns=earliest_ns, likely_ns=likely_ns, latest_ns=latest_ns)
+
+    def _forget(self, found: Mapping[_Name, Expected], now_ns: int) -> None:
+        """Drop plans of asks that are gone; one that is late is judged before its ask starts."""
+        self._plans = {name: it for name, it in self._plans.items() if name in found}
+        self._late &= self._plans.keys()
+        for name, plan in self._plans.items():
+            if now_ns > plan.latest_ns and name not in self._late:
+                self._late.add(name)
+                self._widths[plan.queue].behind *= exp(STEP * (1 - MISSES))
+
+
+# -- the order
+
+
+def _orders(
+    state: PartitionState, policies: Policies
+) -> Iterator[tuple[QueueView, list[tuple[Application, Ask]]]]:
+    """Yield leaves in which asks wait, each with these in its order."""
+    deciders = Deciders(policies, cast(Folds | None, state.folds))
+    views: dict[str, QueueView] = {}
+    by_leaf: dict[str, list[AppView]] = {}
+    for app in state.applications.values():
+        waiting = [ask for ask in app.asks.values() if ask.remaining]
+        if waiting:
+            view = AppView(app, _view(app.queue, state, deciders, views))
+            view.asks = {it.spec.key: cast(Any, _Seen(it, it.spec.resource)) for it in waiting}
+            view.priority = max(
+                (it.spec.priority for it in _open(view, waiting)), default=NO_PRIORITY
+            )
+            by_leaf.setdefault(app.queue.path, []).append(view)
+    for path, apps in by_leaf.items():
+        leaf, order = views[path], list[tuple[Application, Ask]]()
+        for view in sorted(apps, key=key_of):
+            asks = [it.ask for it in view.asks.values()]
+            ranked = sorted(asks, key=lambda ask, app=view.app: leaf.decider.order_of(app, ask))  # type: ignore[misc]
+            order += ((view.app, ask) for ask in ranked)
+        yield leaf, order
+
+
+def _open(view: AppView, waiting: list[Ask]) -> Iterator[Ask]:
+    """Yield the asks that may be tried: neither their gang nor the gate of their leaf bars them.
+
+    A gang that awaits its admission stands where the first of its placeholders would.
+    """
+    app, is_gated = view.app, view.leaf.decider.gate is not None
+    for ask in waiting:
+        is_free = not is_gated or is_part_of_gang(app, ask.spec)
+        if ask.spec.placeholder or (is_free and not waits_for_gang(app, ask.spec)):
+            yield ask
+
+
+class _Seen(NamedTuple):
+    ask: Ask
+    resource: Resource
+
+
+def _view(
+    queue: Queue, state: PartitionState, deciders: Deciders, views: dict[str, QueueView]
+) -> QueueView:
+    view = views.get(queue.path)
+    if view is None:
+        above = None if queue.parent is None else _view(queue.parent, state, deciders, views)
+        view = views[queue.path] = QueueView(queue, above, deciders)
+        view.measure(state.capacity)
+    return view
+
+
+def _jobs(leaf: QueueView, order: list[tuple[Application, Ask]]) -> Iterator[_Job]:
+    """Put together what starts as one."""
+    gate = leaf.decider.gate
+    is_strict = gate is not None and getattr(type(gate), "may_start", None) is Fcfs.may_start
+    gangs: dict[str, list[Ask]] = {}
+    for app, ask in order:
+        if awaits_admission(app) and is_part_of_gang(app, ask.spec):
+            if ask.spec.placeholder:
+                gangs.setdefault(app.id, []).append(ask)
+            continue
+        size = {kind: amount * ask.remaining for kind, amount in ask.spec.resource.items()}
+        yield _Job(app, (ask,), size, runtime_of(app, ask.spec), is_strict)
+    for app in dict.fromkeys(app for app, _ in order if app.id in gangs):
+        asks = tuple(gangs[app.id])
+        runtime_ns = max(runtime_of(app, it.spec) for it in asks)
+        yield _Job(app, asks, app.spec.placeholder_ask, runtime_ns, is_strict)
+
+
+# -- room: of the cluster by type, of queues and limits by their names and the type
+
+
+def _free(state: PartitionState, jobs: list[_Job]) -> Resource:
+    free: Resource = {}
+    for node in state.nodes.values():
+        if node.is_open:
+            charge(free, node.available)
+    for app in dict.fromkeys(job.app for job in jobs):
+        for name, most, used in _bounds(app, state):
+            free.update({f"{name} {kind}": most[kind] - used.get(kind, 0) for kind in most})
+    return free
+
+
+def _need(app: Application, size: Resource) -> Resource:
+    need = dict(size)
+    for name, most, _ in _bounds(app):
+        need.update((f"{name} {kind}", size[kind]) for kind in most if kind in size)
+    return need
+
+
+def _bounds(
+    app: Application, state: PartitionState | None = None
+) -> Iterator[tuple[str, Resource, Resource]]:
+    """Yield what bounds an application, with what is used of it."""
+    for level in app.queue.lineage[:-1]:
+        if level.spec.max is not None:
+            yield level.path, level.spec.max, level.allocated
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        if limit.max_resources is not None:
+            used = {} if state is None else state.usage_of(limit).amounts
+            yield limit.name, limit.max_resources, used
+
+
+def _end(start_ns: int, run_ns: int) -> int:
+    """Return when it ends, rounded to the exactness that such a guess has."""
+    coarse = 1 << max(0, run_ns.bit_length() - _EXACT_BITS)
+    return min(NEVER_NS, start_ns + (run_ns + coarse // 2) // coarse * coarse)
