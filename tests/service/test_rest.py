@@ -390,6 +390,21 @@ def test_why_an_ask_waits(town: Served) -> None:
     assert waiting["total"] == sum(waiting["causes"].values()) == 2
 
 
+def test_when_an_ask_is_expected_to_start(town: Served) -> None:
+    waits = [it["allocationKey"] for it in town.get(f"{P}/application/app-etl")["requests"]]
+    found = town.get("/ws/v1/x/partition/default/expected?application=app-etl")
+    assert (len(waits), waits) == (found["total"], [it["key"] for it in found["asks"]])
+    first = found["asks"][0]
+    why = town.get(f"/ws/v1/x/why?application=app-etl&key={waits[0]}&partition=default")
+    assert ("root.dev.batch", why["position"], why["waiting"]) == (
+        first["queue"], first["position"], first["waiting"],
+    )  # fmt: skip
+    assert why["expected"] == first
+    # Nothing that it waits for has said how long it runs.
+    assert first["latest_ns"] is None
+    assert 0 == town.get("/ws/v1/x/partition/default/expected?application=none")["total"]
+
+
 def test_mailboxes(town: Served) -> None:
     told = town.get("/ws/v1/x/mailboxes")
     flow = next(it for it in told["flows"] if it["message"] == "ProposeAllocations")

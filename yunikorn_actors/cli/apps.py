@@ -2,13 +2,13 @@
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from yunikorn_actors.cli.queues import queues_called
 from yunikorn_actors.cli.reach import add_partition, add_server
-from yunikorn_actors.cli.rows import Application, Units, units_of
+from yunikorn_actors.cli.rows import Application, ExpectedStarts, Units, read, units_of
 from yunikorn_actors.cli.service_calls import (
     Columns,
     Found,
@@ -22,6 +22,7 @@ from yunikorn_actors.cli.service_calls import (
 )
 from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.times import age
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.table import table
@@ -69,7 +70,7 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
     tell_found(options, found, columns, f"there are no {options.state} applications")
     if options.application and not options.json:
         for it in found:
-            tell(None, _work(it.row))
+            tell(None, _work(it.row, _expected(client, it)))
     return 0
 
 
@@ -107,11 +108,34 @@ def _cells(units: Units, app: Application) -> Iterator[tuple[str, ...]]:
     )
 
 
-def _work(app: Application) -> Iterator[str]:
+def _expected(client: Client, found: Found[Application]) -> dict[str, Expected]:
+    """Ask when what waits of it will start."""
+    if not found.row.requests:
+        return {}
+    path = found.place.own_path("expected")
+    listed = read(client.get(*path, application=found.row.id), ExpectedStarts)
+    return {it.key: it for it in listed.asks}
+
+
+def _start(expected: Expected | None) -> str:
+    if expected is None:
+        return "waits"
+    place = f"waits, place {expected.position} of {expected.waiting}"
+    if expected.earliest_ns is None or expected.latest_ns is None:
+        return place
+    now_ns = time.time_ns()
+    first, last = (age(it - now_ns) for it in (expected.earliest_ns, expected.latest_ns))
+    return f"{place}, starts in {first} to {last}"
+
+
+def _work(app: Application, expected: Mapping[str, Expected]) -> Iterator[str]:
     if app.rejected_message:
         yield printable(f"it was rejected: {app.rejected_message}")
     runs = [(it.allocation_key, readable(it.resource), it.node_id) for it in app.allocations]
-    waits = [(it.allocation_key, readable(it.resource), "waits") for it in app.requests]
+    waits = [
+        (it.allocation_key, readable(it.resource), _start(expected.get(it.allocation_key)))
+        for it in app.requests
+    ]
     if runs or waits:
         yield ""
         yield from table(WORK, sorted(runs) + sorted(waits), len(WORK), width())

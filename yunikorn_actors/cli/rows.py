@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.values.quantity import Unit, unit_of
 
 T = TypeVar("T")
@@ -82,6 +83,10 @@ class Events(Struct):
     lowest: int = field(name="LowestID")
     highest: int = field(name="HighestID")
     records: list[dict[str, Any]] | None = field(name="EventRecords", default=None)
+
+
+class ExpectedStarts(Struct):
+    asks: tuple[Expected, ...] = ()
 
 
 class Verdict(Struct):

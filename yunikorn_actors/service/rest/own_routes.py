@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from yunikorn_actors.core.expected_starts import EVERY_NS
 from yunikorn_actors.pages.html_page import Document
 from yunikorn_actors.planning.why.reasons import WaitingAnswer
 from yunikorn_actors.service.read import overview
+from yunikorn_actors.service.read.incremental_answers import Steps
 from yunikorn_actors.service.read.load_history import HOURS_MAX
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import (
@@ -89,8 +91,12 @@ def _asks(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
     return overview.asks(book_of(side, asked), msgspec.convert(asked.answer, WaitingAnswer))
 
 
-def _expected(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    found = book_of(side, asked).expectations.of(asked.query.get("application", ""))
+def _expected(side: ReadSide, asked: Asked) -> Steps[Any]:
+    book, application = book_of(side, asked), asked.query.get("application", "")
+    expectations, now_ns = book.expectations, side.now_ns
+    if expectations.is_stale(book.state, application, now_ns - EVERY_NS):
+        yield from expectations.refresh(book.state, now_ns)
+    found = expectations.of(application)
     return {"total": len(found), "asks": found[: overview.LISTED_MAX]}
 
 

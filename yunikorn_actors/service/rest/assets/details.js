@@ -47,6 +47,7 @@ function whyNodes(why, app) {
     ["application", link(why.application_id, () => go(why.application_id))],
     ...(why.queue ? [["queue", id(why.queue)]] : []),
     ...(why.position ? [["place", `${count(why.position)} of the ${count(why.waiting)} that wait in its queue`]] : []),
+    ...(why.expected?.latest_ns ? [["starts", expectedStart(why.expected, app.nowNs)]] : []),
     ["since", `${age(app.nowNs - why.since_ns)} ago`],
     ...(why.repeats > 1 ? [["waiting", `${count(why.repeats)} repeats`]] : []),
     ...(why.nodes_with_room === null ? [] : [["room now", counted(why.nodes_with_room, "node")]]),
@@ -61,6 +62,10 @@ function whyNodes(why, app) {
     nodes.push(el("h3", {}, "What else stands behind that"), list);
   }
   return nodes;
+}
+
+function expectedStart(expected, nowNs) {
+  return `in ${age(expected.earliest_ns - nowNs)} to ${age(expected.latest_ns - nowNs)}, as it looks`;
 }
 
 function placedAt(why, app) {
