@@ -121,7 +121,16 @@ def test_a_type_that_cannot_be_imported_is_found() -> None:
 
 
 CALLS = [
-    *("clock", "clock_was_moved", "event_stream", "events", "explain", "failure", "handled"),
+    *(
+        "clock",
+        "clock_was_moved",
+        "event_stream",
+        "events",
+        "expected",
+        "explain",
+        "failure",
+        "handled",
+    ),
     *("is_settled", "next_due_ns", "register_resource_manager", "resource_manager_lost"),
     *(
         "save_trace",
@@ -136,7 +145,13 @@ CALLS = [
 ]
 
 
-SERVED = {*dir(QuestionedCore), "check_sound", "is_inside"} - {*CALLS}
+SERVED = {
+    *dir(QuestionedCore),
+    "check_sound",
+    "is_inside",
+    "configure_with",
+    "register_with",
+} - {*CALLS}
 """For parts of a service and for the front, which are ours."""
 
 

@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from yunikorn_actors.front.workers import DaskClient, current_lease
     from yunikorn_actors.machines.settings import Settings
     from yunikorn_actors.messages.queries import EventsFound
+    from yunikorn_actors.planning.expected import Expected
     from yunikorn_actors.planning.why.reasons import (
         Cause,
         Gang,
@@ -162,6 +163,7 @@ __all__ = [
     "Events",
     "EventsFound",
     "EventsSaid",
+    "Expected",
     "Fault",
     "Gang",
     "InvalidRequest",
@@ -276,6 +278,7 @@ _HOMES = {
     "front.workers": ("DaskClient", "current_lease"),
     "machines.settings": ("Settings",),
     "messages.queries": ("EventsFound",),
+    "planning.expected": ("Expected",),
     "planning.why.reasons": (
         "Cause",
         "Gang",

@@ -65,6 +65,7 @@ _READING: Final = (
     "GET /ws/v1/x/why",
     "GET /ws/v1/x/partition/{partition}/waiting",
     "GET /ws/v1/x/partition/{partition}/asks",
+    "GET /ws/v1/x/partition/{partition}/expected",
     "GET /ws/v1/x/partition/{partition}/applications",
     "GET /ws/v1/x/partition/{partition}/history",
     "GET /ws/v1/x/partition/{partition}/nodes",
