@@ -58,16 +58,24 @@ class Expected(Struct, frozen=True, kw_only=True):
     """Of one ask that waits."""
 
     application_id: str
+    """Id of the application."""
     key: str
+    """Key of the ask."""
     queue: str
+    """Path of its queue."""
     position: int
     """Its place in the order of its queue; 1 is next."""
     waiting: int
     """How many asks wait in the queue."""
     earliest_ns: int | None = None
+    """Nine of ten start between this time and the latest; all three are None if nothing is known.
+
+    That is so where it is not known how long what it waits for runs, and where it never fits.
+    """
     likely_ns: int | None = None
+    """When it starts if run times are as usual."""
     latest_ns: int | None = None
-    """None where what it waits for has declared no run time, or it does not fit at all."""
+    """The end of the interval."""
 
 
 class _Runs:
