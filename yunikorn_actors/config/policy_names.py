@@ -21,7 +21,7 @@ class PolicyNames(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ("best-fit",)
     """For `nodesortpolicy`."""
     is_closed: bool = False
-    """Another name is a fault and no warning: whoever gives policies means one of them."""
+    """Another name is a fault and no warning: where policies are given, one of them is meant."""
 
     def of_property(self, key: str) -> tuple[str, ...]:
         return self.applications if key.startswith("application") else self.queues

@@ -142,7 +142,7 @@ def _node_sort_faults(partition: PartitionSite) -> Iterator[Fault]:
 
 
 def _policy_faults(partition: PartitionSite) -> Iterator[Fault]:
-    """Whoever gives policies means one of them: another name is more than a warning."""
+    """Where policies are given, one of them is meant: another name is more than a warning."""
     for site in partition.root.walk() if partition.names.is_closed else ():
         for entry in (*site.written.properties, *site.written.childtemplate.properties):
             if entry.key in POLICY_OF:

@@ -73,7 +73,7 @@ def _registration(it: ManagerDescribed) -> RMRegistration:
 
 
 class Snapshots:
-    """Hears how everything stands, and is told nothing after that."""
+    """Keeps the first description of each manager and partition, and nothing that follows."""
 
     def __init__(self) -> None:
         self.managers: dict[str, ManagerDescribed] = {}
@@ -87,7 +87,7 @@ class Snapshots:
 
     @classmethod
     def of(cls, core: Gateway) -> "Snapshots":
-        """Follow a core until it has said how it stands."""
+        """Follow a core until all of its partitions have been described."""
         taken = cls()
         address = core.follow(taken)
         try:

@@ -9,7 +9,7 @@ from yunikorn_actors.what_if.answer import Answer, Course, Difference, Ended, Pl
 from yunikorn_actors.what_if.least_change import LeastChange
 
 LINES_MAX: Final = 50
-"""So many lines of one kind are shown; how many more there are is said."""
+"""Lines of one kind that are shown; behind them stands how many more there are."""
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _T = TypeVar("_T")

@@ -181,7 +181,7 @@ class _Cluster:
     # -- parts
 
     def _began(self, key: AskKey, at_ns: int) -> None:
-        # Who its owner is may be said later than this.
+        # Its owner may come later than this.
         self.lives.began(key, key, at_ns, self._owners.setdefault(key[0], {}))
 
     def _is_here(self, partition: str) -> bool:

@@ -144,7 +144,7 @@ class Tried(NamedTuple):
     changes: int
     """How many changes there had been: after as many nothing new is found."""
     again_ns: int
-    """When a budget or a cooldown that refused somebody ends."""
+    """When a budget or a cooldown ends that refused a victim."""
 
 
 class AskView(Struct, eq=False):

@@ -85,7 +85,7 @@ class Search:
         self.is_blocked = False
         """Another ask has a node, or promised room, that it may yet give up or use."""
         self.again_ns = NEVER_NS
-        """When a budget or a cooldown ends that refused somebody."""
+        """When a budget or a cooldown ends that refused a victim."""
         self._seen = 0
         self._claimant: Claimant
         self._spec = spec
