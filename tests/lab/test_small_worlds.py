@@ -271,6 +271,23 @@ steps:
   - ask: {app: app-2, key: high, resource: {vcore: 1}, priority: 5}
   - create_node: {id: n1, capacity: {vcore: 1}}
 """, _some(AllocationCommitted)),
+    "a daemon may run where nothing else may": Small("""\
+name: a gate, and an ask for a node that is drained
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues: [{name: b, properties: {application.sort.policy: easy}}]
+steps:
+  - create_node: {id: n1, capacity: {vcore: 1}}
+  - drain_node: n1
+  - add_app: {id: app-2, queue: root.b}
+  - ask: {app: app-2, key: other, resource: {vcore: 1}}
+  - ask: {app: app-2, key: daemon, resource: {vcore: 1}, required_node: n1,
+      tags: {yunikorn-actors/runtime: '5'}}
+""", _some(AllocationCommitted)),
 }  # fmt: skip
 
 

@@ -314,6 +314,7 @@ class World:
             self.simulator.put((TIMER, key[0]), envelope)
         elif name in self.simulator.cancelled:
             address, envelope = self.simulator.cancelled[name]
+            self.simulator.in_vain.append(envelope.message)
             self.simulator.put((TIMER, address), envelope)
         else:
             return False
@@ -476,6 +477,8 @@ class LabSimulator(Simulator):
         """The names of the messages under way that the schedule watches."""
         self.cancelled: dict[str, tuple[str, Envelope]] = {}
         """Timers that were cancelled or armed anew, with their addresses."""
+        self.in_vain: list[Message] = []
+        """What was sent of them all the same, as a timer does that is cancelled too late."""
         self.failing: dict[str, bool] = {}
         """Messages at which a machine fails, each with whether it has changed already by then."""
         self.joining: dict[str, None] = {}

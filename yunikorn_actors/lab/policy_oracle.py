@@ -156,7 +156,7 @@ def _waiting(state: PartitionState, path: str) -> set[str]:
         for app in state.applications.values()
         if app.queue.path == path
         for key, ask in app.asks.items()
-        if ask.remaining and not ask.uuids
+        if (ask.remaining or ask.parked) and not ask.uuids
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.lab.harness import Oracle
+from yunikorn_actors.lab.harness import LabSimulator, Oracle
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
@@ -64,7 +64,8 @@ class Timers(Oracle):
         if isinstance(wishes, ExtraConfig):
             self._warning_ns = max(self._warning_ns, wishes.confirm_warning_ns)
         if delivery.mailbox == CONTEXT and delivery is simulator.last:
-            sends = (it for it in simulator.effects if isinstance(it, Send))
+            sends = [it for it in simulator.effects if isinstance(it, Send)]
+            faults.extend(_in_vain(simulator, delivery.message, sends))
             for told in (it.message for it in sends if it.to == EVENT_PUBLISHER):
                 if isinstance(told, FactsAppended):
                     faults.extend(self._armed(context, told, simulator.now_ns))
@@ -265,3 +266,13 @@ def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[st
         yield "execution"
     if app.serial in state.admitted and not app.has_placeholders:
         yield "commitment"
+
+
+def _in_vain(simulator: Simulator, message: Message, sends: Iterable[Send]) -> Iterator[str]:
+    """What was cancelled does nothing, unless the same is due by another timer."""
+    assert isinstance(simulator, LabSimulator)
+    if not any(it is message for it in simulator.in_vain):
+        return
+    told = [it.message for it in sends if isinstance(it.message, FactsAppended)]
+    for fact in (fact for it in told for fact in it.facts):
+        yield f"a timer that was cancelled has come to {type(fact).__name__}"

@@ -91,7 +91,8 @@ class Gatekeeper:
             return
         self._shut(of_leaf)
         if is_placed:
-            of_leaf.start(job)
+            if not self._is_beside_the_rest(subject):
+                of_leaf.start(job)
             if isinstance(subject, AskView) and subject.waiting:
                 of_leaf.rest = chain(((job, subject),), of_leaf.rest)
         else:
@@ -114,11 +115,19 @@ class Gatekeeper:
     def _has_room(self, of_leaf: "Pass", job: Job, subject: Subject) -> bool:
         app = subject.app if isinstance(subject, AskView) else subject
         is_aside = subject in self._model.set_aside
-        if not of_leaf.fits(job) or is_aside or self.placing.is_blocked(app):
+        fits = of_leaf.fits(job) or self._is_beside_the_rest(subject)
+        if not fits or is_aside or self.placing.is_blocked(app):
             return False
         if isinstance(subject, AskView):
             return self.placing.has_room(subject)
         return self._admitter.may_admit(app) and self._holds_gang(app)
+
+    def _is_beside_the_rest(self, subject: Subject) -> bool:
+        """Whether it requires a node that takes no other work, so that all else is no matter."""
+        if not isinstance(subject, AskView):
+            return False
+        node = self._model.nodes.views.get(subject.shape.required_node)
+        return node is not None and not node.is_open
 
     def _holds_gang(self, app: AppView) -> bool:
         """Whether the nodes have room for all placeholders now, those of one size after another."""
