@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import time
+from concurrent.futures import wait as wait_for
 from typing import Any
 
 import pytest
@@ -131,6 +132,10 @@ async def test_what_is_wrong_says_what_to_write() -> None:
         assert pool is await pool
         with pytest.raises(InvalidRequest, match="await app"):
             pool.submit(coroutine)
+        with pytest.raises(TypeError, match=r"await asyncio\.wait"):
+            wait_for([pool.submit(square, 1)])
+        with pytest.raises(InvalidRequest, match="must be a client of Dask"):
+            s.executor(user="ann", workers="tcp://here")  # type: ignore[arg-type]
         with pytest.raises(InvalidRequest, match="must be a function, not int"):
             pool.submit(3)  # type: ignore[arg-type]
         with pytest.raises(InvalidRequest, match="await pool"):
@@ -158,14 +163,21 @@ async def test_a_result_is_not_awaited_inside_fits() -> None:
                 await wait(pool.submit(square, 1))
             except WouldBlock as error:
                 blocked.append(str(error))
+        try:
+            await other.close()
+        except WouldBlock as error:
+            blocked.append(str(error))
         return True
 
     async with AsyncScheduler(QUEUES) as s, s.executor(queue="root.batch", user="ann") as pool:
         await started(s)
+        other = await s.executor(queue="root.batch", user="ann", vcore=9)
+        waits = other.submit(square, 1)
         app = await s.application("a", queue="root.batch", user="ann")
         async with await app.ask("t", vcore=1, fits=fits):
-            pass
-    assert 3 == len(blocked)
+            assert waits.cancel()
+        await other.close()
+    assert 4 == len(blocked)
 
 
 @on_a_loop

@@ -17,6 +17,7 @@ from yunikorn_actors import (
     Duplicate,
     InvalidRequest,
     LeaseLost,
+    QuantityError,
     Scheduler,
     SchedulerClosed,
     StillWaiting,
@@ -53,6 +54,10 @@ def end_all() -> None:
 
 def unpicklable() -> Any:
     return threading.Lock()
+
+
+async def coroutine() -> None:
+    """Never called."""
 
 
 def leave() -> None:
@@ -199,6 +204,17 @@ def test_what_cannot_be_is_refused(s: Scheduler) -> None:
             pool.submit(square, 1, vcore="half")
         with pytest.raises(AskRejected):
             pool.submit(square, 1, vcore=0).result(PATIENCE_S)
+        with pytest.raises(InvalidRequest, match="must be a function, not str"):
+            pool.submit("square")  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequest, match="would only make a coroutine"):
+            pool.submit(coroutine)
+        with pytest.raises(RuntimeError, match=r"shutdown\(wait=False\)"):
+            pool.submit(pool.shutdown).result(PATIENCE_S)
+        assert 4 == pool.submit(square, 2).result(PATIENCE_S), "nothing has changed"
+    with pytest.raises(QuantityError, match="lots"):
+        s.executor(queue="root.batch", user="ann", vcore="lots")
+    with pytest.raises(InvalidRequest, match="must be a client of Dask"):
+        s.executor(queue="root.batch", user="ann", workers=3)  # type: ignore[arg-type]
 
 
 def test_when_the_scheduler_is_closed_all_futures_end(tmp_path: Path) -> None:

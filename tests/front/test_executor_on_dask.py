@@ -1,14 +1,16 @@
 """Functions under leases on the workers of a Dask cluster."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from looping import on_a_loop
 from probes import wait_until
 
-from yunikorn_actors import LeaseLost, Scheduler
+from yunikorn_actors import AsyncScheduler, InvalidRequest, LeaseLost, Scheduler
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -81,3 +83,19 @@ def test_a_worker_that_goes_takes_its_functions_with_it(client: Any, tmp_path: P
             future.result(PATIENCE_S)
         (tmp_path / "a").write_text("")
         assert pool.submit(where).result(PATIENCE_S) in s.nodes
+
+
+@on_a_loop
+async def test_an_event_loop_awaits_functions_on_dask(client: Any) -> None:
+    async with AsyncScheduler() as s, s.executor(user="ann", workers=client) as pool:
+        assert {*s.nodes} == {*client.scheduler_info(n_workers=-1)["workers"]}
+        found = await asyncio.gather(*[pool.submit(where) for _ in range(8)])
+        assert {*found} <= {*s.nodes}
+        assert 1024 == await asyncio.get_running_loop().run_in_executor(pool, pow, 2, 10)
+        with pytest.raises(LookupError, match="no such"):
+            await pool.submit(fail)
+
+
+def test_what_is_of_this_computer_is_not_for_dask(client: Any) -> None:
+    with Scheduler() as s, pytest.raises(InvalidRequest, match="leave that out for Dask"):
+        s.executor("processes", user="ann", workers=client)

@@ -151,6 +151,31 @@ async def gathered(*futures: "asyncio.Future[Any]") -> None:
     await asyncio.gather(*futures)
 
 
+def test_a_condition_without_a_return_says_so() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        app.ask("t", vcore=1, fits=lambda _: None)
+        wait_until(lambda: "have it return True or False" in app.explain("t").report())
+        app.ask("no", vcore=1, fits=lambda _: 0)
+        wait_until(lambda: "fits() says that it does not fit" in app.explain("no").report())
+
+
+@on_a_loop
+async def test_an_async_condition_without_a_return_says_so() -> None:
+    async def forgot(_: str) -> None:
+        await asyncio.sleep(0)
+
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        app = await s.application("a", queue="root.batch", user="ann")
+        app.ask("t", vcore=1, fits=forgot)
+        text = ""
+        while "have it return True or False" not in text:
+            await asyncio.sleep(0.01)
+            text = (await app.explain("t")).report()
+
+
 # -- an async fits
 
 

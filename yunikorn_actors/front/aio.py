@@ -33,10 +33,10 @@ from yunikorn_actors.front.application import (
     Submission,
     add_application,
 )
-from yunikorn_actors.front.arguments import Options, Queues, read_amounts, read_queues
+from yunikorn_actors.front.arguments import Options, Queues, read_queues
 from yunikorn_actors.front.asks import AskStatus
 from yunikorn_actors.front.events import Connection, Kind
-from yunikorn_actors.front.executor import LeasedCalls, executor_name
+from yunikorn_actors.front.executor import LeasedCalls, executor_name, executor_size
 from yunikorn_actors.front.lease import Running
 from yunikorn_actors.front.node import Named, Node
 from yunikorn_actors.front.operations import Operations
@@ -222,7 +222,7 @@ class AsyncScheduler:
         queue: str = "root.default",
         user: str,
         groups: Iterable[str] = (),
-        gang: Mapping[str, Mapping[str, Any]] | None = None,
+        gang: Mapping[str, Any] | None = None,
         gang_style: Style = "Soft",
         priority: int = 0,
         may_preempt: bool = True,
@@ -285,7 +285,7 @@ class AsyncScheduler:
 
         The arguments are those of `Scheduler.executor`.
         """
-        size = read_amounts("executor", vcore, memory, resources) or {"vcore": 1}
+        size = executor_size(vcore, memory, resources)
         places = workers_of(kind, workers)
 
         async def start() -> LeasedCalls[AsyncLease]:
@@ -427,8 +427,10 @@ class _Program(AsyncResourceManagerCallback):
 
     async def predicates(self, args: si.PredicatesArgs) -> str | None:
         fits = self._fits_of(args.allocation_key)
-        if fits is not None and not await self._ask(fits, args.node_id):
-            return arguments.NO_FIT
+        if fits is not None:
+            objection = arguments.objection_to(await self._ask(fits, args.node_id))
+            if objection is not None:
+                return objection
         answer: str | None = await self._ask(self._callback.predicates, args)
         return answer
 

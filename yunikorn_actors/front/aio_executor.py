@@ -59,16 +59,10 @@ class AsyncLeasedExecutor(Executor):
     ) -> "asyncio.Future[T]":
         """Call `fn(*args, **kwargs)` when there is room; await the future of what it returns.
 
-        The arguments and what the future raises are those of `LeasedExecutor.submit`. A coroutine
-        function is for `ask`: its work is on the loop, and needs no thread.
+        The arguments and what the future raises are those of `LeasedExecutor.submit`.
         """
         if self._calls is None:
             raise RuntimeError(NOT_STARTED)
-        if asyncio.iscoroutinefunction(fn):
-            raise InvalidRequest(
-                "submit: a coroutine function runs on the loop: write "
-                "`async with await app.ask(...): await fn(...)`"
-            )
         promise: LoopPromise[T] = self._promise(CoreLoopFuture)
         size = {"vcore": vcore, "memory": memory, **(resources or {})}
         call = self._calls.submit(called(fn, *args, **kwargs), size, priority)
@@ -96,6 +90,7 @@ class AsyncLeasedExecutor(Executor):
         With `cancel_futures` those that wait for room are withdrawn.
         """
         if self._calls is not None:
+            self._calls.check_may_wait("close")
             self._calls.shut(cancel_futures=cancel_futures)
             await asyncio.shield(asyncio.wrap_future(self._calls.over))
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from contextvars import Context
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Generic, Literal, Self, TypeVar
+from typing import Any, Final, Generic, Literal, NoReturn, Self, TypeVar
 
 from yunikorn_actors.errors import SchedulerClosed
 from yunikorn_actors.front.events import AnyEvent, Subscription
@@ -127,6 +127,13 @@ class CoreLoopFuture(asyncio.Future[T]):
                 f"a future of a loop is awaited: {self._await_remedy} if it is not to wait for ever"
             )
         return super().result()
+
+    @property
+    def _condition(self) -> NoReturn:
+        raise TypeError(
+            "concurrent.futures waits for futures of threads; these are of a loop: "
+            "`await asyncio.wait([...])`, or asyncio.gather"
+        )
 
     def add_done_callback(
         self, fn: Callable[[Any], object], *, context: Context | None = None

@@ -59,7 +59,7 @@ class Submission:
     queue: str
     user: str
     groups: Iterable[str]
-    gang: Mapping[str, Mapping[str, Any]] | None
+    gang: Mapping[str, Any] | None
     treatment: Mapping[str, Any]
     """What it says of how its asks are treated."""
     gang_style: Style

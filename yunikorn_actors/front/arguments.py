@@ -265,7 +265,12 @@ GRACE_S: Final = 30.0
 PATIENT: Final = "1m"
 """The core waits that long for `fits`: a busy computer is no reason to refuse a node."""
 
-NO_FIT: Final = "fits() says that it does not fit there"
+
+def objection_to(fit: object) -> str | None:
+    """Return why a node is refused by what `fits` has returned; None if it will do."""
+    if fit is None:
+        return "fits() returned None, which is no: have it return True or False"
+    return None if fit else "fits() says that it does not fit there"
 
 
 def patient_settings() -> Settings:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
+from inspect import iscoroutinefunction
 from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
@@ -16,18 +17,28 @@ from yunikorn_actors.front.application import (
     Made,
     with_futures_of,
 )
+from yunikorn_actors.front.arguments import read_amounts
 from yunikorn_actors.front.events import AnyEvent, LeaseOver, Subscription, WantedBack
 from yunikorn_actors.front.futures import CoreFuture, Pending
 from yunikorn_actors.front.lease import BaseLease, Lease
 from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.records import Fits, nothing
 from yunikorn_actors.front.session import Session
-from yunikorn_actors.front.workers import Workers
+from yunikorn_actors.front.workers import Workers, current_lease
 
 L = TypeVar("L", bound=BaseLease)
 T = TypeVar("T")
 
 _NUMBERS: Final = count(1)
+
+
+def executor_size(
+    vcore: si.Amount | None, memory: si.Amount | None, resources: Mapping[str, si.Amount] | None
+) -> dict[str, si.Amount]:
+    """Return what a function needs, one vcore if nothing is given; refuse what is no amount."""
+    size = read_amounts("executor", vcore, memory, resources) or {"vcore": 1}
+    si.Resource.parse(size)
+    return size
 
 
 def executor_name(name: str) -> str:
@@ -168,6 +179,9 @@ class LeasedCalls(Generic[L]):
             raise
         return future
 
+    def check_may_wait(self, what: str) -> None:
+        self._operations.session.check_may_wait(what)
+
     def shut(self, *, cancel_futures: bool) -> None:
         """Take no more functions; the application is closed when the last one has ended."""
         with self._lock:
@@ -280,6 +294,12 @@ class LeasedExecutor(Executor):
 
         The application is closed when the last function has ended; `wait` waits for that.
         """
+        lease = current_lease()
+        if wait and lease is not None and lease.application == self.application.id:
+            raise RuntimeError(
+                "shutdown was called by a function of this executor, for whose end it would wait: "
+                "call shutdown(wait=False)"
+            )
         self._calls.shut(cancel_futures=cancel_futures)
         if wait:
             self._calls.over.result()
@@ -289,6 +309,11 @@ def called(fn: Callable[..., T], *args: Any, **kwargs: Any) -> Callable[[], T]: 
     """Return the call; refuse what is none before it waits for room."""
     if not callable(fn):
         raise InvalidRequest(f"submit: must be a function, not {type(fn).__name__}")
+    if iscoroutinefunction(fn):
+        raise InvalidRequest(
+            "submit: a coroutine function would only make a coroutine: its work is for an event "
+            "loop, under a lease of its own: `async with await app.ask(...): await fn(...)`"
+        )
     return partial(fn, *args, **kwargs)
 
 

@@ -66,9 +66,7 @@ _OTHER_NAMES: Final = dict.fromkeys(
 )
 
 
-def read_gang(
-    gang: Mapping[str, Mapping[str, Any]] | None, otherwise: Treatment
-) -> dict[str, Members]:
+def read_gang(gang: Mapping[str, Any] | None, otherwise: Treatment) -> dict[str, Members]:
     """Read `{"executor": {"count": 4, "vcore": 2, "priority": 10}}`."""
     if gang is not None and not isinstance(gang, Mapping):
         raise InvalidRequest(f"gang: must be a mapping from groups to sizes, not {shown(gang)}")

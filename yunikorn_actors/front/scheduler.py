@@ -18,10 +18,10 @@ from yunikorn_actors.front.application import (
     Submission,
     add_application,
 )
-from yunikorn_actors.front.arguments import Options, Queues, read_amounts, read_queues
+from yunikorn_actors.front.arguments import Options, Queues, read_queues
 from yunikorn_actors.front.asks import AskStatus
 from yunikorn_actors.front.events import Connection, Event, Events, Kind
-from yunikorn_actors.front.executor import LeasedCalls, LeasedExecutor, executor_name
+from yunikorn_actors.front.executor import LeasedCalls, LeasedExecutor, executor_name, executor_size
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
 from yunikorn_actors.front.node import Named, Node
@@ -190,7 +190,7 @@ class Scheduler:
         queue: str = "root.default",
         user: str,
         groups: Iterable[str] = (),
-        gang: Mapping[str, Mapping[str, Any]] | None = None,
+        gang: Mapping[str, Any] | None = None,
         gang_style: Style = "Soft",
         priority: int = 0,
         may_preempt: bool = True,
@@ -280,7 +280,7 @@ class Scheduler:
         - `workers`: a client of Dask, where the functions run then. Each worker of the cluster is
           added as a node, by its address, if it is none yet.
         """
-        size = read_amounts("executor", vcore, memory, resources) or {"vcore": 1}
+        size = executor_size(vcore, memory, resources)
         places = workers_of(kind, workers)
         fits: Fits | None = None
         if workers is not None:
@@ -362,12 +362,14 @@ class _ThreadCalls:
 
     def _objection(self, args: si.PredicatesArgs) -> str | None:
         fits = self._fits_of(args.allocation_key)
-        said = fits is None or fits(args.node_id)
-        if isinstance(said, Coroutine):
-            # Nobody here can await it, and as a value it would pass for a yes.
-            said.close()
+        if fits is None:
+            return None
+        fit = fits(args.node_id)
+        if isinstance(fit, Coroutine):
+            # It cannot be awaited here, and as a value it would pass for a yes.
+            fit.close()
             raise InvalidRequest(ASYNC_FITS)
-        return None if said else arguments.NO_FIT
+        return arguments.objection_to(fit)
 
     def notify(self, method: str, content: object) -> None:
         if method in self._methods:

@@ -74,8 +74,7 @@ class _Process:
         self.process.start()
         there.close()
 
-    def run(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401
-        data = pickle.dumps(call)
+    def run(self, data: bytes) -> Any:  # noqa: ANN401
         try:
             self._here.send_bytes(data)
             is_result, value = pickle.loads(self._here.recv_bytes())  # noqa: S301 - of our own process
@@ -103,6 +102,8 @@ class Processes:
         self._busy: dict[Lease, _Process] = {}
 
     def run(self, lease: Lease, call: Callable[[], Any]) -> Any:  # noqa: ANN401
+        # First: what cannot be pickled needs no process.
+        data = pickle.dumps(call)
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
@@ -112,7 +113,7 @@ class Processes:
         try:
             if lease.state != "held":
                 self.stop(lease)
-            return worker.run(call)
+            return worker.run(data)
         finally:
             with self._lock:
                 del self._busy[lease]
@@ -202,6 +203,13 @@ class Dask:
 def workers_of(kind: Kind, client: DaskClient | None) -> Workers:
     if kind not in get_args(Kind):
         raise InvalidRequest(f"executor: kind: must be 'threads' or 'processes', not {shown(kind)}")
+    if client is not None and not hasattr(client, "scheduler_info"):
+        raise InvalidRequest(
+            "executor: workers: must be a client of Dask, as distributed.Client(address), not "
+            f"{shown(client)}"
+        )
+    if client is not None and kind != "threads":
+        raise InvalidRequest(f"executor: {kind!r} are of this computer: leave that out for Dask")
     if client is not None:
         return Dask(client)
     return Processes() if kind == "processes" else Threads()
