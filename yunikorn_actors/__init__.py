@@ -76,7 +76,7 @@ if TYPE_CHECKING:
         Lease,
         Running,
     )
-    from yunikorn_actors.front.node import Node
+    from yunikorn_actors.front.nodes import Node
     from yunikorn_actors.front.scheduler import Scheduler
     from yunikorn_actors.front.workers import DaskClient, current_lease
     from yunikorn_actors.machines.settings import Settings
@@ -273,7 +273,7 @@ _HOMES = {
     ),
     "front.executor": ("LeasedExecutor",),
     "front.lease": ("Lease", "Running"),
-    "front.node": ("Node",),
+    "front.nodes": ("Node",),
     "front.scheduler": ("Scheduler",),
     "front.workers": ("DaskClient", "current_lease"),
     "machines.settings": ("Settings",),

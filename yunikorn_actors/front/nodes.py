@@ -1,17 +1,24 @@
-"""The nodes of a front, and what ran on them before."""
+"""The nodes of a front, with what ran on them before, and as a program looks at one."""
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreError, Duplicate, NodeRejected, UnknownName, anew
+from yunikorn_actors.errors import (
+    CoreError,
+    Duplicate,
+    InvalidRequest,
+    NodeRejected,
+    UnknownName,
+    anew,
+)
 from yunikorn_actors.front.applications import Applications
-from yunikorn_actors.front.arguments import shown
+from yunikorn_actors.front.arguments import check_arguments, read_amounts, shown
 from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.events import NodeChanged
 from yunikorn_actors.front.lease import BaseLease, Running
@@ -20,8 +27,10 @@ from yunikorn_actors.front.records import ApplicationRecord, AskRecord, Promise,
 from yunikorn_actors.front.rules import rule_of
 from yunikorn_actors.front.session import Session
 from yunikorn_actors.values.devices import written
+from yunikorn_actors.values.quantity import compared
 
 L = TypeVar("L", bound=BaseLease)
+T = TypeVar("T")
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -284,6 +293,135 @@ class Nodes(Generic[L]):
         """Return the node that this answer is about, unless it was removed meanwhile."""
         node = self._new.answered(node_id)
         return node if node is not None and self._by_id.get(node_id) is node else None
+
+
+class Node(Generic[L]):
+    """A node of a scheduler: `s.nodes["node-1"]`. What it says is of the moment of the look.
+
+    Amounts are in base units: thousandths of a cpu, bytes. Once it is removed, or was rejected,
+    each look raises `UnknownName`.
+    """
+
+    def __init__(self, session: Session[L], nodes: Nodes[L], node_id: str) -> None:
+        """Made by `nodes` of a scheduler."""
+        self.id: Final = node_id
+        self._session = session
+        self._nodes = nodes
+
+    def _look(self) -> Look:
+        with self._session.lock:
+            return self._nodes.look_at(self.id)
+
+    @property
+    def capacity(self) -> dict[str, int]:
+        """How large it is."""
+        return self._look().capacity
+
+    @property
+    def used(self) -> dict[str, int]:
+        """How much of that leases have, and what is kept there for members of gangs."""
+        return self._look().used
+
+    @property
+    def free(self) -> dict[str, int]:
+        """How much is left; less than nothing if it became smaller than what is used."""
+        look = self._look()
+        return {kind: size - look.used.get(kind, 0) for kind, size in look.capacity.items()}
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """As it was added with them."""
+        return self._look().attributes
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing new is placed there."""
+        return self._look().is_drained
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when it is without work, as `time.monotonic()` tells; None while there is some."""
+        return self._look().idle_since
+
+    @property
+    def leases(self) -> list[L]:
+        """What runs there."""
+        with self._session.lock:
+            return self._nodes.leases_on(self.id)
+
+    def resize(
+        self,
+        *,
+        vcore: si.Amount | None = None,
+        memory: si.Amount | None = None,
+        resources: Mapping[str, si.Amount] | None = None,
+    ) -> None:
+        """Give it another size, in the units of `add_node`; types that are not named stay.
+
+        What runs there goes on, also on a node that is smaller now.
+        """
+        amounts = read_amounts("resize", vcore, memory, resources)
+        if not amounts:
+            raise InvalidRequest("resize: say how large it is: vcore=, memory=, or resources=")
+        size = si.Resource.parse(amounts)
+        info = si.NodeInfo(
+            node_id=self.id, action=si.ActionFromRM.UPDATE, schedulable_resource=size
+        )
+        check_arguments("resize", si.NodeRequest(rm_id=self._session.options.rm_id, nodes=(info,)))
+        with self._session:
+            self._nodes.resize(self.id, size)
+
+    def drain(self) -> None:
+        """Place nothing new there; what runs there goes on."""
+        with self._session:
+            self._nodes.change(self.id, si.ActionFromRM.DRAIN_NODE, "draining")
+
+    def resume(self) -> None:
+        """Place work there again."""
+        with self._session:
+            self._nodes.change(self.id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+
+    def remove(self) -> None:
+        """Take it away; the leases there are lost."""
+        with self._session:
+            self._nodes.remove(self.id)
+
+    def __repr__(self) -> str:
+        try:
+            look = self._look()
+        except UnknownName:
+            return f"<Node {self.id}: removed>"
+        used, size = compared(
+            {kind: look.used.get(kind, 0) for kind in look.capacity}, look.capacity
+        )
+        return f"<Node {self.id}: {used} of {size}{', drained' if look.is_drained else ''}>"
+
+
+class Named(Mapping[str, T]):
+    """What a scheduler has by name, at each look."""
+
+    def __init__(self, what: str, names: Callable[[], list[str]], make: Callable[[str], T]) -> None:
+        self._what = what
+        self._names = names
+        self._make = make
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self:
+            some = ", ".join(sorted(self._names())[:5]) or "none"
+            raise UnknownName(f"there is no {self._what} {shown(name)} (there: {some})")
+        return self._make(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self._what}s: {', '.join(self)}>"
 
 
 def existing_allocation(partition: str, item: Running) -> si.Allocation:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import structs
 
@@ -34,7 +34,7 @@ from yunikorn_actors.errors import (
     anew,
 )
 from yunikorn_actors.front.applications import Applications
-from yunikorn_actors.front.arguments import Options, check_arguments, read_amounts
+from yunikorn_actors.front.arguments import Options, check_arguments
 from yunikorn_actors.front.asks import Asks, AskStatus, EndedAsks, LeaseMaker, status
 from yunikorn_actors.front.callback import FrontCallback, SlowFits
 from yunikorn_actors.front.deadlines import Deadlines, Due
@@ -46,7 +46,7 @@ from yunikorn_actors.front.events import (
 )
 from yunikorn_actors.front.futures import CallbackThreads
 from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.nodes import Look, Nodes, existing_allocation
+from yunikorn_actors.front.nodes import Node, Nodes, existing_allocation
 from yunikorn_actors.front.outbox import Ending, Item, Outbox
 from yunikorn_actors.front.records import (
     ApplicationRecord,
@@ -307,41 +307,8 @@ class Operations(Generic[L]):
         with self.session:
             self._nodes.add(info, running, accepted)
 
-    def change_node(
-        self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
-    ) -> None:
-        with self.session:
-            self._nodes.change(node_id, action, state)
-
-    def remove_node(self, node_id: str) -> None:
-        with self.session:
-            self._nodes.remove(node_id)
-
-    def resize_node(
-        self,
-        node_id: str,
-        vcore: si.Amount | None,
-        memory: si.Amount | None,
-        resources: Mapping[str, si.Amount] | None,
-    ) -> None:
-        written = read_amounts("resize", vcore, memory, resources)
-        if not written:
-            raise InvalidRequest("resize: say how large it is: vcore=, memory=, or resources=")
-        size = si.Resource.parse(written)
-        info = si.NodeInfo(
-            node_id=node_id, action=si.ActionFromRM.UPDATE, schedulable_resource=size
-        )
-        check_arguments("resize", si.NodeRequest(rm_id=self.options.rm_id, nodes=(info,)))
-        with self.session:
-            self._nodes.resize(node_id, size)
-
-    def look_at(self, node_id: str) -> Look:
-        with self.session.lock:
-            return self._nodes.look_at(node_id)
-
-    def leases_on(self, node_id: str) -> list[L]:
-        with self.session.lock:
-            return self._nodes.leases_on(node_id)
+    def node(self, node_id: str) -> Node[L]:
+        return Node(self.session, self._nodes, node_id)
 
     def node_ids(self) -> list[str]:
         with self.session.lock:

@@ -24,7 +24,7 @@ from yunikorn_actors.front.events import Connection, Event, Events, Kind
 from yunikorn_actors.front.executor import LeasedCalls, LeasedExecutor, executor_name, executor_size
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
-from yunikorn_actors.front.node import Named, Node
+from yunikorn_actors.front.nodes import Named, Node
 from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.records import ApplicationRecord, Fits
 from yunikorn_actors.front.session import undone
@@ -161,25 +161,25 @@ class Scheduler:
         size = arguments.NodeSize(vcore, memory, resources, gpus, gpu_model)
         info = arguments.node(self._options, node_id, size, attributes)
         self._operations.add_node(info, arguments.read_running("add_node", running), accepted)
-        with undone(partial(self._operations.remove_node, node_id)):
+        with undone(self._operations.node(node_id).remove):
             return self._operations.session.wait(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
-        self._operations.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
+        self._operations.node(node_id).drain()
 
     def resume(self, node_id: str) -> None:
         """Place work on a drained node again."""
-        self._operations.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+        self._operations.node(node_id).resume()
 
     def remove_node(self, node_id: str) -> None:
         """Take a node away; the leases there are lost."""
-        self._operations.remove_node(node_id)
+        self._operations.node(node_id).remove()
 
     @property
     def nodes(self) -> Mapping[str, Node[Lease]]:
         """The nodes by id, those that drain included."""
-        return Named("node", self._operations.node_ids, partial(Node, self._operations))
+        return Named("node", self._operations.node_ids, self._operations.node)
 
     # -- applications
 
