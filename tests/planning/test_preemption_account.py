@@ -5,7 +5,7 @@ from confirming import confirming_lab, policy
 from support import Lab
 
 from yunikorn_actors.planning.why.explain import explain
-from yunikorn_actors.planning.why.reasons import Preempting
+from yunikorn_actors.planning.why.reasons import Preempting, PreemptionCost, Why
 
 CONFIG = (
     "partitions: [{name: default, preemption: {enabled: SWITCH}, queues: "
@@ -60,3 +60,123 @@ def test_when_it_is_tried_and_what_came_of_it() -> None:
     lab.ask("high", app="poor", priority=1, preemption_policy=policy())
     lab.advance(6)
     assert ("r1",) == account(lab, "poor", "high").victims
+
+
+# -- who goes, or would, and what stands against the others
+
+
+def told(lab: Lab, app: str, key: str) -> Why:
+    why = lab.simulator.explain(app, key)
+    assert isinstance(why, Why)
+    return why
+
+
+MANY = (
+    "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["
+    "{name: rich, properties: {preemption.delay: 1h, preemption.cooldown: 1m, "
+    "preemption.grace: 30s}}, "
+    "{name: safe, resources: {guaranteed: {vcore: 9m}}}, "
+    "{name: shut, properties: {preemption.policy: disabled}}, "
+    "{name: poor, properties: {preemption.delay: 5m}, resources: {guaranteed: {vcore: 1m}}}]}]}]"
+)
+
+
+def many() -> Lab:
+    lab = confirming_lab(MANY, at_once=False)
+    lab.nodes(n1=7)
+    for name in ("rich", "safe", "shut", "poor"):
+        lab.submit(name, queue=f"root.{name}")
+    lab.settle()
+    lab.ask("old", "older", app="rich")
+    lab.ask("first", app="rich", priority=9)
+    lab.ask("s", app="safe")
+    lab.ask("t", app="shut")
+    lab.settle()
+    lab.advance(100)
+    lab.ask("new", "newer", app="rich")
+    lab.settle()
+    lab.advance(1)
+    return lab
+
+
+def test_who_would_go_long_before_the_time_has_come() -> None:
+    lab = many()
+    lab.ask("k", app="poor", preemption_policy=policy())
+    lab.settle()
+    lab.advance(1)
+    revision = lab.state.revision
+    found = told(lab, "poor", "k").preempting
+    assert found is not None
+    assert ["older"] == [it.key for it in found.goes]
+    (gone,) = found.goes
+    assert ("root.rich", "n1", 102, {"vcore": 1}) == (
+        gone.queue, gone.node_id, gone.ran_s, gone.resource
+    )  # fmt: skip
+    assert PreemptionCost(allocations=1, lost={"vcore": 102}) == found.cost
+    assert {
+        "not needed": 1,
+        "more important": 1,
+        "in the cooldown of its queue": 2,
+        "needed for a guarantee of its queue": 1,
+        "out of its reach: fenced off, or of a queue that gives nothing": 1,
+    } == found.against
+    assert not lab.planner.preemptor.in_flight
+    lab.settle()
+    assert revision == lab.state.revision, "a question changes nothing"
+    assert "would go: older of rich on n1, it has run for 102 s; it goes by itself" in (
+        told(lab, "poor", "k").report()
+    )
+
+
+def test_a_victim_says_for_whom_it_goes() -> None:
+    lab = many()
+    lab.ask("k", app="poor", preemption_policy=policy())
+    lab.advance(301)
+    lab.settle()
+    (victim,) = (
+        it.spec.key for it in lab.state.applications["rich"].allocations.values() if it.beneficiary
+    )
+    why = told(lab, "rich", victim)
+    assert why.preempting is not None
+    assert (
+        "it is preempted for k of poor in root.poor, by the rule of the guarantee" in why.report()
+    )
+    assert "; it has 29.0 s to end" in why.preempting.text
+    its = why.preempting
+    assert ("guarantee", "root.poor", "poor", "k") == (
+        its.rule, its.for_queue, its.for_application_id, its.for_key
+    )  # fmt: skip
+    assert [victim] == [it.key for it in why.preempting.goes]
+    its = told(lab, "poor", "k").preempting
+    assert its is not None
+    assert (victim,) == its.victims
+    assert [victim] == [it.key for it in its.goes]
+
+
+@pytest.mark.parametrize("unit", ["application", "allocation"])
+def test_what_a_gang_would_cost(unit: str) -> None:
+    text = MANY.replace("preemption.delay: 1h, preemption.cooldown: 1m", f"preemption.unit: {unit}")
+    lab = confirming_lab(text, at_once=False)
+    lab.nodes(n1=3)
+    for name in ("rich", "poor"):
+        lab.submit(name, queue=f"root.{name}")
+    lab.settle()
+    lab.ask("a", "b", "c", app="rich")
+    lab.settle()
+    lab.ask("k", app="poor", preemption_policy=policy())
+    lab.advance(10)
+    found = told(lab, "poor", "k").preempting
+    assert found is not None
+    assert found.cost is not None
+    whole = unit == "application"
+    assert (3 if whole else 1, int(whole)) == (found.cost.allocations, found.cost.applications)
+
+
+def test_nobody_would_go_where_something_forbids_it() -> None:
+    lab = full()
+    lab.ask("k", app="bare", preemption_policy=policy())
+    lab.settle()
+    found = told(lab, "bare", "k").preempting
+    assert found is not None
+    assert () == found.goes
+    assert found.cost is None

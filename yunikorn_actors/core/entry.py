@@ -541,6 +541,7 @@ class Gateway(ABC):
                 reply_to=reply_to,
                 waiting=waiting,
                 in_units=True,
+                with_victims=bool(key),
             ),
             self._name("explain"),
         )

@@ -2,6 +2,7 @@
 
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.preemption.attempts import with_victims
 from yunikorn_actors.planning.why.explain import FULL, IN_BASE_UNITS, Found, explain, explain_all
 from yunikorn_actors.planning.why.reasons import EXPLAINED_MAX
 from yunikorn_actors.planning.why.waiting_counts import count_waiting
@@ -42,4 +43,6 @@ def _found(planner: Planner, message: ExplainRequested, now_ns: int) -> Found:
     if not message.application_id:
         return explain_all(planner, EXPLAINED_MAX, now_ns, words)
     why = explain(planner, message.application_id, message.key, now_ns, words)
+    if why is not None and message.with_victims:
+        why = with_victims(planner, why, now_ns)
     return Found([], 0, {}) if why is None else Found([why], 1, {why.obstacle.cause.value: 1})

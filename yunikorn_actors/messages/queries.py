@@ -52,6 +52,8 @@ class ExplainRequested(Message, frozen=True, kw_only=True):
     """Count the asks of the partition that wait, a part at a time, instead of explaining each."""
     in_units: bool = False
     """Texts of the answer have amounts in units for people, not in base units."""
+    with_victims: bool = False
+    """Of one ask: say who is or would be preempted for it, and what stands against others."""
 
 
 class Explanation(Message, frozen=True, kw_only=True):

@@ -1,12 +1,21 @@
 """Whether victims may be preempted for a waiting ask: what was tried, and what comes next."""
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preemption.preemptor_ask import earmarks_of
+from yunikorn_actors.planning.preemption.against import against, cost, goes
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.manners import Manners
+from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, earmarks_of
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS
 from yunikorn_actors.planning.preemption.victim_rules import bounds_of
-from yunikorn_actors.planning.why.reasons import Preempting
+from yunikorn_actors.planning.why.reasons import Preempting, Why, seconds
+from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 
 
@@ -39,10 +48,14 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
     return Preempting(text="no victims have been looked for yet", next_ns=due_ns)
 
 
-def _going_for(planner: Planner, ask: AskView) -> tuple[str, ...]:
+def _whom(ask: AskView) -> Beneficiary:
     spec, queue = ask.ask.spec, ask.app.leaf.queue.path
     rule = PreemptionRule.REQUIRED_NODE if spec.required_node else PreemptionRule.GUARANTEE
-    whom = Beneficiary(rule=rule, queue=queue, application_id=spec.application_id, key=spec.key)
+    return Beneficiary(rule=rule, queue=queue, application_id=spec.application_id, key=spec.key)
+
+
+def _going_for(planner: Planner, ask: AskView) -> tuple[str, ...]:
+    whom = _whom(ask)
     if not any(planner.state.root.preempting.values()):
         return ()
     return tuple(
@@ -51,6 +64,78 @@ def _going_for(planner: Planner, ask: AskView) -> tuple[str, ...]:
         for item in node.allocations.values()
         if item.beneficiary == whom
     )
+
+
+# -- who goes, or would
+
+
+def with_victims(planner: Planner, why: Why, now_ns: int) -> Why:
+    """Add who goes for an ask that waits, or would; of a victim, for whom it goes."""
+    app = planner.model.app_of(why.application_id)
+    ask = app.asks.get(why.key)
+    if why.preempting is not None and ask is not None:
+        return replace(why, preempting=_with_goes(planner, ask, why.preempting, now_ns))
+    record = app.app.asks[why.key]
+    victims = [it for it in map(app.app.allocations.get, record.uuids) if it and it.beneficiary]
+    if not victims:
+        return why
+    return replace(why, preempting=_of_victim(planner, app.app, victims[0], now_ns))
+
+
+def _with_goes(planner: Planner, ask: AskView, its: Preempting, now_ns: int) -> Preempting:
+    """Search as if the time had come, and keep nothing of it."""
+    state, spec = planner.state, ask.ask.spec
+    going: tuple[Allocation, ...] = tuple(
+        it for node in state.nodes.values() for it in node.allocations.values()
+        if its.victims and it.beneficiary == _whom(ask)
+    )  # fmt: skip
+    if not going:
+        if _objection(planner, ask) is not None:
+            return its
+        going = planner.preemptor.would_go(ask, now_ns)
+    its = replace(its, goes=goes(state, going, now_ns), cost=cost(state, going, now_ns))
+    if spec.required_node:
+        return its
+    return replace(its, against=_against(planner, ask.app.app, spec, going, now_ns))
+
+
+def _against(
+    planner: Planner,
+    app: Application,
+    spec: AskSpec,
+    going: Iterable[Allocation],
+    now_ns: int,
+) -> dict[str, int]:
+    manners = Manners(planner.state, now_ns)
+    claimant = Claimant(planner.state, ExpectedUsage(), manners, app.queue, spec)
+    return against(planner.state, claimant, manners, [it.uuid for it in going])
+
+
+def _of_victim(planner: Planner, app: Application, victim: Allocation, now_ns: int) -> Preempting:
+    whom, state = victim.beneficiary, planner.state
+    assert whom is not None
+    with_it = [it for it in app.allocations.values() if it.beneficiary == whom]
+    text = f"it is preempted for the quota of {whom.queue}"
+    if whom.rule is not PreemptionRule.QUOTA:
+        ask = f"{whom.key} of {whom.application_id} in {whom.queue}"
+        text = f"it is preempted for {ask}, by the rule of the {whom.rule.value}"
+    left_ns = victim.asked_back_ns + app.queue.properties.preemption_grace_ns - now_ns
+    if left_ns > 0:
+        text += f"; it has {seconds(left_ns)} to end"
+    its = Preempting(
+        text=text,
+        goes=goes(state, with_it, now_ns),
+        cost=cost(state, with_it, now_ns),
+        rule=whom.rule.value,
+        for_queue=whom.queue,
+        for_application_id=whom.application_id,
+        for_key=whom.key,
+    )
+    asking = state.applications.get(whom.application_id)
+    ask_of = None if asking is None else asking.asks.get(whom.key)
+    if asking is None or ask_of is None or whom.rule is not PreemptionRule.GUARANTEE:
+        return its
+    return replace(its, against=_against(planner, asking, ask_of.spec, with_it, now_ns))
 
 
 def _objection(planner: Planner, ask: AskView) -> str | None:

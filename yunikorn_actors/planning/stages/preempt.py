@@ -35,6 +35,8 @@ from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
 from yunikorn_actors.values.resource import Resource, charge
 
+WOULD_GO_MAX = 16
+"""For so many repeats of one ask it is said who would go."""
 ATTEMPTS_MAX = 256
 """In one plan; what is left over is tried in the next."""
 
@@ -224,6 +226,41 @@ class Preemptor:
             gang=proposal_id if gang is None else gang,
         )
 
+    # -- what would be decided
+
+    def would_go(self, ask: AskView, now_ns: int) -> tuple[Allocation, ...]:
+        """Return who would go for an ask if its time had come; nothing is put in flight."""
+        scene = self._scene(now_ns)
+        spec, searches = ask.ask.spec, Searches(scene)
+        if spec.required_node:
+            return self._would_go_on(ask, spec.required_node)
+        if ask.is_placeholder and ask.app.app.spec.is_gang:
+            has_claim = self._has_claim_for_all(ask.app, scene)
+            found = self._find_all(self._placeholders_of(ask.app), searches) if has_claim else None
+            return tuple(it for _, solution in found or () for it in solution.victims)
+        going: list[Allocation] = []
+        search, repeats = searches.of(ask.shape, ask), self._repeats_left(ask)
+        for _ in range(min(repeats, WOULD_GO_MAX)):
+            solution = search.next(ask.app, spec, lambda: repeats)
+            if solution is None:
+                break
+            going += solution.victims
+        return tuple(going)
+
+    def _would_go_on(self, ask: AskView, node_id: str) -> tuple[Allocation, ...]:
+        node = self._model.nodes.views.get(node_id)
+        if node is None or is_barred(ask.shape, node_id):
+            return ()
+        return victims_on(self._model.state, node.node, ask.ask.spec, self._free_on(node)) or ()
+
+    def _free_on(self, node: NodeView) -> Resource:
+        """Return what is free on a node when all that moves away is gone."""
+        free = dict(with_parts(node.free, node.parts))
+        for swap in self._model.flights.swaps.values():
+            if swap.is_leaving and swap.placeholder.node_id == node.id:
+                charge(free, freed(swap.placeholder))
+        return free
+
     # -- asks that can run on one node alone
 
     def _for_required_nodes(self, now_ns: int) -> Iterator[Preempt]:
@@ -247,10 +284,7 @@ class Preemptor:
             return
         if is_barred(ask.shape, node.id):
             return
-        free = dict(with_parts(node.free, node.parts))
-        for swap in self._model.flights.swaps.values():
-            if swap.is_leaving and swap.placeholder.node_id == node.id:
-                charge(free, freed(swap.placeholder))
+        free = self._free_on(node)
         victims = victims_on(self._model.state, node.node, ask.ask.spec, free)
         if victims is None:
             # Context records that there is no victim, but not again within the pause.

@@ -180,8 +180,40 @@ class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.text}; {self.remedy}" if self.remedy else self.text
 
 
+class PreemptionVictim(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An allocation that is preempted, or would be."""
+
+    key: str
+    """Key of its ask."""
+    application_id: str
+    """Its application."""
+    queue: str
+    """Path of its queue."""
+    node_id: str
+    """Where it runs."""
+    unit: str
+    """Why it goes in this way: by itself, or as a part of what."""
+    priority: int = 0
+    """As the ask's."""
+    ran_s: int = 0
+    """For how many seconds it has run."""
+    resource: Resource = field(default_factory=dict)
+    """How much it uses."""
+
+
+class PreemptionCost(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is lost when they go."""
+
+    allocations: int
+    """How many of them there are."""
+    applications: int = 0
+    """How many applications go whole."""
+    lost: Resource = field(default_factory=dict)
+    """What they have used so far: amounts times seconds."""
+
+
 class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether victims are preempted for the ask."""
+    """Whether victims are preempted for the ask, or it is preempted itself."""
 
     text: str
     """In words: what is preempted for it, or why nothing is."""
@@ -191,6 +223,23 @@ class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When the last search found no victims; 0 if none has failed."""
     next_ns: int = 0
     """When the next search may begin; 0 if it does not wait for a time."""
+    goes: tuple[PreemptionVictim, ...] = ()
+    """Who goes for it, or would if the search were made now.
+
+    Of a victim: it, and what goes with it.
+    """
+    cost: PreemptionCost | None = None
+    """What is lost with them."""
+    against: dict[str, int] = field(default_factory=dict)
+    """What stands against others as victims, and how many of those there are."""
+    rule: str = ""
+    """Of a victim: by which rule it goes; else empty."""
+    for_queue: str = ""
+    """Path of the queue for which it goes."""
+    for_application_id: str = ""
+    """Id of the application for which it goes; empty for a quota."""
+    for_key: str = ""
+    """Key of the ask for which it goes; empty for a quota."""
 
 
 class Why(Struct, frozen=True, kw_only=True):
@@ -209,7 +258,7 @@ class Why(Struct, frozen=True, kw_only=True):
     obstacle: Obstacle
     """What the planner meets first."""
     preempting: Preempting | None = None
-    """None if no repeat of it waits for room."""
+    """None if no repeat of it waits for room, and none is preempted."""
     behind: tuple[Obstacle, ...] = ()
     """What else refuses it, in the order of the planner."""
     queue: str = ""
@@ -377,6 +426,7 @@ def _lines(why: Why) -> Iterator[str]:
         if obstacle.remedy:
             yield f"     {obstacle.remedy}"
     if not why.position:
+        yield from _preemption(why)
         return
     if why.nodes_with_room is not None:
         yield f"  nodes with room for it now: {why.nodes_with_room}"
@@ -385,10 +435,25 @@ def _lines(why: Why) -> Iterator[str]:
     if why.placed:
         nodes = ", ".join(f"{count} on {node}" for node, count in why.placed.items())
         yield f"  placed already: {nodes}"
-    if why.preempting is not None:
-        wait_ns = why.preempting.next_ns - why.at_ns
-        more = f" (the next search may begin in {seconds(wait_ns)})" if wait_ns > 0 else ""
-        yield f"  preemption: {why.preempting.text}{more}"
+    yield from _preemption(why)
+
+
+def _preemption(why: Why) -> Iterator[str]:
+    its = why.preempting
+    if its is None:
+        return
+    wait_ns = its.next_ns - why.at_ns
+    more = f" (the next search may begin in {seconds(wait_ns)})" if wait_ns > 0 else ""
+    yield f"  preemption: {its.text}{more}"
+    goes = "goes" if its.victims or its.rule else "would go"
+    for it in its.goes:
+        ran = f"it has run for {it.ran_s} s"
+        yield f"    {goes}: {it.key} of {it.application_id} on {it.node_id}, {ran}; {it.unit}"
+    if its.cost is not None and its.goes:
+        gangs = f", {its.cost.applications} whole applications" if its.cost.applications else ""
+        yield f"    cost: {its.cost.allocations} allocations{gangs}"
+    for reason, count in its.against.items():
+        yield f"    against {count} others: {reason}"
 
 
 def _head(why: Why) -> str:

@@ -56,7 +56,7 @@ function whyNodes(why, app) {
   ])];
   const [first, ...behind] = [why.obstacle, ...why.behind];
   nodes.push(el("h3", {}, why.repeats > 0 ? "Why it waits" : "What became of it"), ...obstacleNodes(first));
-  if (why.preempting) nodes.push(el("p", {}, sentence(why.preempting.text)));
+  if (why.preempting) nodes.push(...preemptingNodes(why.preempting, app));
   if (behind.length) {
     const list = el("ol", {}, ...behind.map((it) => el("li", {}, ...obstacleNodes(it))));
     nodes.push(el("h3", {}, "What else stands behind that"), list);
@@ -66,6 +66,18 @@ function whyNodes(why, app) {
 
 function expectedStart(expected, nowNs) {
   return `in ${age(expected.earliest_ns - nowNs)} to ${age(expected.latest_ns - nowNs)}, as it looks`;
+}
+
+function preemptingNodes(its, app) {
+  const goes = its.goes ?? [], against = Object.entries(its.against ?? {});
+  const nodes = [el("p", {}, sentence(its.text))];
+  const verb = (its.victims ?? []).length || its.rule ? "goes" : "would go";
+  const items = goes.slice(0, ITEMS_MAX).map((it) => el("li", {},
+    `${verb}: `, id(it.key), " of ", link(it.application_id, () => app.select("application", {name: it.application_id})),
+    ` on ${it.node_id}, after ${count(it.ran_s ?? 0)} s; ${it.unit}`));
+  if (goes.length > ITEMS_MAX) items.push(el("li", {}, `and ${count(goes.length - ITEMS_MAX)} more`));
+  items.push(...against.map(([reason, n]) => el("li", {}, `against ${count(n)} others: ${reason}`)));
+  return items.length ? [...nodes, el("ul", {}, ...items)] : nodes;
 }
 
 function placedAt(why, app) {

@@ -1,0 +1,127 @@
+"""What stands against each allocation as a victim of an ask, and what those that go would lose."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from yunikorn_actors.planning.preemption.manners import Manners
+from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim, victims_of
+from yunikorn_actors.planning.preemption.victim_units import Part, Units
+from yunikorn_actors.planning.why.reasons import PreemptionCost, PreemptionVictim
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.resource import Resource, match_any
+
+LOOKED_AT_MAX: Final = 10_000
+"""So many allocations are looked at, those of the first nodes."""
+_NS_PER_S: Final = 1_000_000_000
+
+PARTS: Final = {
+    Part.OF_BROKEN: "of a gang that is not whole",
+    Part.SURPLUS: "its gang is whole without it",
+    Part.ALONE: "it goes by itself",
+    Part.OF_WHOLE: "it goes with its whole application",
+}
+
+
+def goes(
+    state: PartitionState, victims: Iterable[Allocation], now_ns: int
+) -> tuple[PreemptionVictim, ...]:
+    return tuple(
+        PreemptionVictim(
+            key=it.spec.key,
+            application_id=it.spec.application_id,
+            queue=victim.leaf.path,
+            node_id=it.node_id,
+            unit=PARTS[victim.part],
+            priority=it.spec.priority,
+            ran_s=_ran_s(it, now_ns),
+            resource=it.resource,
+        )
+        for victim in victims_of(state, tuple(victims))
+        for it in victim.allocations
+    )
+
+
+def cost(state: PartitionState, victims: Iterable[Allocation], now_ns: int) -> PreemptionCost:
+    units: list[Victim] = victims_of(state, tuple(victims))
+    lost: Resource = {}
+    for victim in units:
+        for it in victim.allocations:
+            for kind, quantity in it.resource.items():
+                lost[kind] = lost.get(kind, 0) + quantity * _ran_s(it, now_ns)
+    return PreemptionCost(
+        allocations=sum(len(victim.allocations) for victim in units),
+        applications=sum(victim.is_whole for victim in units),
+        lost=lost,
+    )
+
+
+def _ran_s(allocation: Allocation, now_ns: int) -> int:
+    return max(0, now_ns - allocation.allocated_ns) // _NS_PER_S
+
+
+def against(
+    state: PartitionState, claimant: Claimant, manners: Manners, going: Iterable[str]
+) -> dict[str, int]:
+    """Count by what stands against them those that stay, as things are before anybody goes."""
+    judge, named = _Judge(state, claimant, manners), frozenset(going)
+    counts: Counter[str] = Counter()
+    for app, allocation in islice(_all(state), LOOKED_AT_MAX):
+        if allocation.uuid not in named:
+            counts[judge.objection(app, allocation)] += 1
+    return dict(sorted(counts.items()))
+
+
+def _all(state: PartitionState) -> Iterator[tuple[Application, Allocation]]:
+    for node in state.nodes.values():
+        for allocation in node.allocations.values():
+            yield state.applications[allocation.spec.application_id], allocation
+
+
+class _Judge:
+    def __init__(self, state: PartitionState, claimant: Claimant, manners: Manners) -> None:
+        self._state = state
+        self._claimant = claimant
+        self._manners = manners
+        self._units = Units()
+
+    def objection(self, app: Application, allocation: Allocation) -> str:
+        return self._of_rules(app, allocation) or self._of_unit(app, allocation) or "not needed"
+
+    def _of_rules(self, app: Application, allocation: Allocation) -> str:
+        claimant, leaf = self._claimant, app.queue
+        if not allocation.may_be_released:
+            return "on its way out already"
+        if allocation.spec.required_node:
+            return "bound to its node"
+        if leaf is claimant.leaf:
+            return "of the same queue"
+        if leaf.path not in claimant.reach:
+            return "out of its reach: fenced off, or of a queue that gives nothing"
+        if not match_any(allocation.resource, claimant.wanted):
+            return "of no use to it"
+        limit = claimant.reach[leaf.path]
+        if limit is not None and allocation.spec.priority > limit:
+            return "more important"
+        if not self._manners.are_cooled(leaf, (allocation,)):
+            return "in the cooldown of its queue"
+        return ""
+
+    def _of_unit(self, app: Application, allocation: Allocation) -> str:
+        state, claimant = self._state, self._claimant
+        victim = Victim(state, (allocation,), self._units.part_of(app, allocation))
+        if victim.part is Part.OF_WHOLE:
+            whole = self._units.whole(app)
+            if not whole:
+                return "of an application that goes whole, and a part of it cannot go now"
+            victim = Victim(state, whole, Part.OF_WHOLE)
+            if not claimant.may_be_victim(victim):
+                return "of an application that goes whole, and a part of it may not go"
+        if not self._manners.may_lose(victim.leaf, len(victim.allocations)):
+            return "over the budget of its queue"
+        if not claimant.may_take(victim):
+            return "needed for a guarantee of its queue"
+        return ""
