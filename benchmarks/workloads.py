@@ -7,6 +7,7 @@ nothing is prepared before the clock starts but the cluster and its applications
 import time
 from abc import abstractmethod
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import cycle, islice
@@ -23,6 +24,8 @@ from yunikorn_actors import si
 
 ASK = {"vcore": 500, "memory": 1 << 30, "pods": 1}
 RUNNING = si.Resource.of(ASK)
+GPU_SHARE = {"vcore": 2_000, "memory": 1 << 30, "pods": 1}
+"""What belongs to one of the eight devices of a node."""
 FRAGMENT = {"vcore": 5_000, "memory": 16 << 30, "pods": 1}
 FRAGMENTS_TO_A_NODE = 3
 ANSWER_S = 1.0
@@ -272,6 +275,52 @@ class Takeover(Workload, frozen=True, kw_only=True):
         )
 
 
+class Return(Workload, frozen=True, kw_only=True):
+    """A full house of hard gangs, and a queue that takes half of it back, with gangs as well.
+
+    The clock starts with the placeholders of the second leaf. A gang goes whole, and one that
+    claims has room for all of it or nobody goes.
+    """
+
+    gangs: int
+    """In the first leaf; they fill all nodes."""
+    claiming: int
+    members: int
+
+    def drive(self, load: Load) -> Outcome:
+        ids = self.cluster.application_ids()
+        running, claiming = ids[0::2][: self.gangs], ids[1::2][: self.claiming]
+        for kind in ("placeholder", "member"):
+            self._ask(load, running, kind)
+            load.receive_all()
+            load.settle()
+        load.forget_taken_back()
+        load.begin()
+        self._ask(load, claiming, "placeholder", preemption_policy=PREEMPTS)
+        load.receive_all()
+        timing = load.timing()
+        load.settle()
+        gone = Counter(it.application_id for it in load.held if it.uuid in load.taken_back)
+        broken = sum(count < self.members for count in gone.values())
+        rate = gone.total() / timing.wall_s
+        load.forget_taken_back()
+        return Outcome(
+            timing=timing,
+            added={
+                "preemptions_per_s": rate,
+                "gangs_gone": float(len(gone)),
+                "gangs_broken": float(broken),
+            },
+        )
+
+    def _ask(self, load: Load, ids: list[str], kind: str, **shared: Any) -> None:  # noqa: ANN401
+        for id_ in ids:
+            keys = [f"{id_}-{kind}-{number}" for number in range(self.members)]
+            shared |= {"task_group_name": "rank", "placeholder": kind == "placeholder"}
+            load.submit(id_, keys, GPU_SHARE, **shared)
+            load.receive_ready()
+
+
 class Recovery(Workload, frozen=True, kw_only=True):
     """After a restart: all that runs is reported under its old UUIDs, one quarter after the other.
 
@@ -363,6 +412,18 @@ WORKLOADS: dict[str, Workload] = {
     ),
     "W11": Takeover(
         cluster=Cluster(nodes=10, leaves=2, applications=10, entitled_part=2), asks=160
+    ),
+    "W15": Return(
+        cluster=Cluster(
+            nodes=200,
+            leaves=2,
+            applications=400,
+            entitled_part=2,
+            placeholder_ask={name: 8 * n for name, n in GPU_SHARE.items()},
+        ),
+        gangs=200,
+        claiming=100,
+        members=8,
     ),
     "W12": Recovery(cluster=replace(_LARGEST, comes_later=True), running=100_000),
     "W12-alone": Recovery(cluster=_LARGEST, running=100_000),

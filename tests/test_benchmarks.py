@@ -46,6 +46,7 @@ TINY: dict[str, dict[str, int]] = {
     "W8": {"rounds": 12},
     "W10": {"asks": 3},
     "W11": {"asks": 3},
+    "W15": {"gangs": 3, "claiming": 1, "members": 8},
     "W12": {"running": 15},
     "W12-alone": {"running": 15},
     "W13": {"asks_each": 3},
@@ -74,6 +75,7 @@ ADDED_KEYS = {
     "W11": {"preemptions_per_s", "served_in_1s"},
     "W12": {f"quarter_{number}_cpu_s" for number in range(1, 5)},
     "W12-alone": {f"quarter_{number}_cpu_s" for number in range(1, 5)},
+    "W15": {"preemptions_per_s", "gangs_gone", "gangs_broken"},
     "W14": {"urgent_p50_ms", "urgent_p99_ms"},
     "W14-priority": {"urgent_p50_ms", "urgent_p99_ms"},
 } | {name: {"answered_share"} for name in ("W7a", "W7b", "W7c")}
@@ -94,6 +96,7 @@ ANNOUNCED = {
     "W12": 15,
     "W12-alone": 15,
     "W13": 15,
+    "W15": 8,
     "W14": 15,
     "W14-priority": 15,
     "W9": 15,

@@ -35,6 +35,8 @@ from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
 from yunikorn_actors.values.resource import Resource, charge
 
+GANGS_MAX = 8
+"""So many gangs claim room in one plan: each looks at all that may go anew."""
 WOULD_GO_MAX = 16
 """For so many repeats of one ask it is said who would go."""
 ATTEMPTS_MAX = 256
@@ -438,6 +440,9 @@ class Preemptor:
         if self.one_at_a_time and self._has_claim_for_all(app, searches.scene):
             # A resource manager that is asked first answers for one ask at a time.
             yield from self._try(ask, lane, searches, now_ns)
+            return
+        if len(searches.gangs) >= GANGS_MAX:
+            self._attempts = ATTEMPTS_MAX
             return
         searches.gangs[app.app.serial] = None
         if self._has_claim_for_all(app, searches.scene):
