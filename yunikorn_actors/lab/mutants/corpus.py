@@ -4,7 +4,7 @@ M01 to M24 are bugs of schedulers that are widely known. Those from M100 on are 
 that reviews miss; those from M200 on were planted when all notices were recorded, worlds were drawn
 and coverage was measured. Those from M300 on are of a set whose author had not read the
 laboratory: they had not been seen, and each stands for a class that is judged since. Those from
-M401 on are about devices.
+M401 on are about devices, those from M501 on about the manners and the units of preemption.
 """
 
 from typing import Final, NamedTuple
@@ -22,6 +22,7 @@ from yunikorn_actors.lab.mutants.managers_mixed_up import MANAGERS
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED
 from yunikorn_actors.lab.mutants.nodes import NODES
 from yunikorn_actors.lab.mutants.plans import PLANS
+from yunikorn_actors.lab.mutants.preemption import PREEMPTION
 from yunikorn_actors.lab.mutants.quota_boundaries import QUOTAS
 from yunikorn_actors.lab.mutants.read_side import READ_SIDE
 from yunikorn_actors.lab.mutants.wrong_notices import NOTICES
@@ -42,6 +43,7 @@ _BY_KIND: Final = (
     *READ_SIDE,
     *CLUSTER,
     *DEVICES,
+    *PREEMPTION,
 )
 CORPUS: Final = tuple(
     sorted((*_BY_PART, *_BY_KIND), key=lambda mutant: (len(mutant.id), mutant.id))

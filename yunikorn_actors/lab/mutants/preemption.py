@@ -1,0 +1,83 @@
+"""Defects of preemption: budgets, cooldowns, units, and the order of what hurts gangs."""
+
+from yunikorn_actors.config import PreemptionBudget
+from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
+from yunikorn_actors.planning.preemption import manners, victim_units
+from yunikorn_actors.planning.preemption.manners import Manners
+from yunikorn_actors.planning.stages import preempt
+from yunikorn_actors.state.queues import Queue
+
+PREEMPTION = (
+    Mutant(
+        id="M501",
+        kind=Kind.GUARANTEE,
+        source="a step left out",
+        wrong="What a budget has spent is forgotten at each victim.",
+        where=Queue.note_preempted,
+        old="self.preempted.get(at_ns, 0) + 1",
+        new="0",
+    ),
+    Mutant(
+        id="M502",
+        kind=Kind.GUARANTEE,
+        source="a condition left out",
+        wrong="A cooldown is over after a quarter of its time.",
+        where=manners.cooled_ns,
+        old="allocation.allocated_ns + leaf.properties.preemption_cooldown_ns",
+        new="allocation.allocated_ns + leaf.properties.preemption_cooldown_ns // 4",
+    ),
+    Mutant(
+        id="M503",
+        kind=Kind.GUARANTEE,
+        source="one amount for another",
+        wrong="The victims of one decision are not counted together in a budget.",
+        where=Manners.take,
+        old="self._going.get(leaf.path, 0) + count",
+        new="self._going.get(leaf.path, 0) * count",
+    ),
+    Mutant(
+        id="M504",
+        kind=Kind.GUARANTEE,
+        source="a rounding",
+        wrong="A share of a few allocations is none, so nobody may ever go.",
+        where=PreemptionBudget.of,
+        old="-(-running * self.most // PERCENT_MAX)",
+        new="running * self.most // PERCENT_MAX",
+    ),
+    Mutant(
+        id="M505",
+        kind=Kind.TIMERS,
+        source="a step left out",
+        wrong="When a budget or a cooldown ends, nobody looks again.",
+        where=preempt._again_ns,
+        old="return max(tried.at_ns + PAUSE_NS, tried.again_ns)",
+        new="return NEVER_NS",
+    ),
+    Mutant(
+        id="M506",
+        kind=Kind.GANG,
+        source="a condition left out",
+        wrong="A unit that a queue sets by hand binds no work but that of hard gangs.",
+        where=victim_units.goes_as_one,
+        old="return unit is PreemptionUnit.APPLICATION",
+        new="return unit is PreemptionUnit.APPLICATION and app.spec.is_hard",
+    ),
+    Mutant(
+        id="M507",
+        kind=Kind.GANG,
+        source="one answer for two questions",
+        wrong="A gang that has lost a member counts as whole, so it goes as one and last.",
+        where=victim_units._parts_of,
+        old="    if not is_whole(app, staying):\n",
+        new="    if not staying:\n",
+    ),
+    Mutant(
+        id="M508",
+        kind=Kind.GANG,
+        source="a comparison turned around",
+        wrong="Members of a whole gang go one by one where nothing is beyond what it needs.",
+        where=victim_units._parts_of,
+        old="if all(size.get(kind, 0) <= beyond.get(kind, 0) for kind in needed):",
+        new="if all(size.get(kind, 0) >= beyond.get(kind, 0) for kind in needed):",
+    ),
+)
