@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from yunikorn_actors.front.asks import AskStatus
     from yunikorn_actors.front.events import (
         ApplicationChanged,
+        ApplicationWantedBack,
         Connection,
         ConnectionChanged,
         Event,
@@ -127,6 +128,7 @@ __all__ = [
     "AllocationSaid",
     "Application",
     "ApplicationChanged",
+    "ApplicationWantedBack",
     "ApplicationEnded",
     "ApplicationRejected",
     "ApplicationSaid",
@@ -265,6 +267,7 @@ _HOMES = {
     "front.asks": ("AskStatus",),
     "front.events": (
         "ApplicationChanged",
+        "ApplicationWantedBack",
         "Connection",
         "ConnectionChanged",
         "Event",

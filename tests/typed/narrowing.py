@@ -9,6 +9,7 @@ from yunikorn_actors import (
     Application,
     ApplicationChanged,
     ApplicationSaid,
+    ApplicationWantedBack,
     AsyncApplication,
     AsyncEvent,
     AsyncLease,
@@ -85,6 +86,9 @@ def events(event: Event) -> str:
     if event.kind == "wanted_back" or event.kind == "lease_over":  # noqa: PLR1714 - narrows
         assert_type(event, WantedBack[Lease] | LeaseOver[Lease])
         return event.lease.key
+    if event.kind == "application_wanted_back":
+        assert_type(event, ApplicationWantedBack[Lease])
+        return event.leases[0].key
     if event.kind == "application":
         assert_type(event, ApplicationChanged)
         return event.application
@@ -101,7 +105,7 @@ def events_by_class(event: Event) -> str:
             return lease.key
         case NotPlaced(key=key):
             return key
-        case ApplicationChanged(application=name):
+        case ApplicationChanged(application=name) | ApplicationWantedBack(application=name):
             return name
         case NodeChanged(node_id=name):
             return name

@@ -5,7 +5,7 @@ the nodes are back. The program that comes back asks for the same again, and may
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from yunikorn_actors.errors import (
     anew,
 )
 from yunikorn_actors.front.asks import Asks
-from yunikorn_actors.front.events import ApplicationChanged
+from yunikorn_actors.front.events import ApplicationChanged, ApplicationWantedBack
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.records import ApplicationRecord, AskRecord, AskStage, Unanswered
 from yunikorn_actors.front.session import Session
@@ -28,6 +28,7 @@ from yunikorn_actors.front.session import Session
 L = TypeVar("L", bound=BaseLease)
 
 
+_PREEMPTED: Final = si.TerminationType.PREEMPTED_BY_SCHEDULER
 ENDINGS: Final = ("Completed", "Failed", "Rejected", "Expired")
 """States in which an application takes no more asks."""
 
@@ -179,13 +180,28 @@ class Applications(Generic[L]):
         if record.app.is_known and (new := self._early.take(record.app.id, record.core_key)):
             self._asks.placed(record, new)
 
-    def asked_back(self, release: si.AllocationRelease) -> None:
-        """The core wants room back; what the program never asked for is given back at once."""
+    def asked_back(self, releases: Sequence[si.AllocationRelease]) -> None:
+        """The core wants room back; who loses several leases of an application hears it once."""
+        preempted: dict[str, list[L]] = {}
+        for release in releases:
+            lease = self._asked_back(release)
+            if lease is not None and release.termination_type is _PREEMPTED:
+                preempted.setdefault(release.application_id, []).append(lease)
+        for leases in preempted.values():
+            if len(leases) > 1:
+                event = ApplicationWantedBack(
+                    application=leases[0].application, leases=tuple(leases)
+                )
+                self._session.readers.notify(event)
+
+    def _asked_back(self, release: si.AllocationRelease) -> L | None:
+        """What the program never asked for is given back at once."""
         application_id, key = release.application_id, release.allocation_key
         if record := self.find_ask(application_id, key):
-            self._asks.asked_back(record, release)
-        elif self._early.take(application_id, key):
+            return self._asks.asked_back(record, release)
+        if self._early.take(application_id, key):
             self._session.outbox.put(release)
+        return None
 
     def changed(self, update: si.UpdatedApplication) -> None:
         app = self._by_id.get(update.application_id)

@@ -274,6 +274,7 @@ class Asks(Generic[L]):
         record.lease = LeaseRef(lease)
         if record.stage is AskStage.WANTED:
             lease.state, lease.reason = "wanted back", record.reason
+            lease._due_s = record.due_s
             lease._want_back()
         return lease
 
@@ -342,10 +343,13 @@ class Asks(Generic[L]):
             text = f"the core withdrew ask {record.key!r} of {record.app.id!r}: {why}"
             self.refuse(record, AskWithdrawn(text), "withdrawn")
 
-    def asked_back(self, record: AskRecord[L], release: si.AllocationRelease) -> None:
-        """The core wants the room of one that was placed; a lease has some time to go."""
+    def asked_back(self, record: AskRecord[L], release: si.AllocationRelease) -> L | None:
+        """The core wants the room of one that was placed; a lease has some time to go.
+
+        Return the lease, if there is one and it was not wanted back before.
+        """
         if record.stage is AskStage.WAITS or record.uuid not in {"", release.uuid}:
-            return
+            return None
         record.uuid = release.uuid
         reason = release.message or release.termination_type.name
         if release.termination_type is si.TerminationType.STOPPED_BY_RM:
@@ -361,15 +365,19 @@ class Asks(Generic[L]):
             record.stage, record.wanted = AskStage.WANTED, release.termination_type
             record.reason = lease.reason = reason
             lease.state = "wanted back"
+            grace_s = release.grace_ms / 1000 or self._session.options.grace
+            record.due_s = lease._due_s = time.monotonic() + grace_s
             self._session.readers.notify(WantedBack(lease=lease))
             lease._want_back()
-            late = partial(self._session.unless_closed, partial(self._grace_over, record))
-            self._session.outbox.later(self._session.options.grace, late)
+            over = partial(self._grace_over, record, grace_s)
+            self._session.outbox.later(grace_s, partial(self._session.unless_closed, over))
+            return lease
+        return None
 
-    def _grace_over(self, record: AskRecord[L]) -> None:
+    def _grace_over(self, record: AskRecord[L], grace_s: float) -> None:
         if record.stage is AskStage.WANTED:
             self._give_back(record)
-            late = f"it was not released within {self._session.options.grace:g} s"
+            late = f"it was not released within {grace_s:g} s"
             self._close_lease(record, "lost", f"{record.reason}; {late}")
 
     # -- it is over

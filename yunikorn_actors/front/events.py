@@ -81,6 +81,21 @@ class WantedBack(Generic[L]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ApplicationWantedBack(Generic[L]):
+    """Several leases of an application are preempted at once, such as all of its gang.
+
+    One event for all of them; each has its `WantedBack` before it as well.
+    """
+
+    application: str
+    """Id of the application."""
+    leases: tuple[L, ...]
+    """All of its leases that are to be given back now."""
+    kind: Literal["application_wanted_back"] = "application_wanted_back"
+    """Its kind, to compare with."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LeaseOver(Generic[L]):
     """A lease was released or lost: `lease.state` says which, and `lease.reason` why."""
 
@@ -129,13 +144,21 @@ class ConnectionChanged:
 
 
 Kind = Literal[
-    "placed", "not_placed", "wanted_back", "lease_over", "application", "node", "connection"
+    "placed",
+    "not_placed",
+    "wanted_back",
+    "application_wanted_back",
+    "lease_over",
+    "application",
+    "node",
+    "connection",
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 AnyEvent = (
     Placed[L]
     | NotPlaced
     | WantedBack[L]
+    | ApplicationWantedBack[L]
     | LeaseOver[L]
     | ApplicationChanged
     | NodeChanged

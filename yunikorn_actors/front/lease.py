@@ -1,6 +1,7 @@
 """What an ask got: room on a node, until it is released, lost, or wanted back for too long."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -52,6 +53,7 @@ class BaseLease:
         """`held`, `wanted back`, `released` by the program, or `lost` to it."""
         self.reason = ""
         """Why the lease is wanted back, or why it is lost."""
+        self._due_s = 0.0
         self._release = release
 
     @property
@@ -78,6 +80,17 @@ class BaseLease:
     def devices(self) -> tuple[int, ...]:
         """The numbers of the devices that it has on its node, from 0; empty if it has none."""
         return tuple(self.running.devices)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it may still be held; None unless it is wanted back.
+
+        A queue with `preemption.grace` says so of what is preempted; else the grace time of the
+        scheduler counts.
+        """
+        if self.state != "wanted back":
+            return None
+        return max(0.0, self._due_s - time.monotonic())
 
     @property
     def lost(self) -> bool:

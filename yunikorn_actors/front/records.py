@@ -94,6 +94,8 @@ class AskRecord(Generic[L]):
     """As what the lease is given back."""
     reason: str = ""
     """Why it is wanted back."""
+    due_s: float = 0.0
+    """When it is lost, if it is wanted back: of the monotonic clock."""
     lease: "LeaseRef[L] | None" = None
     """Of one that is placed, until it is over."""
     deadline_s: float = 0.0
