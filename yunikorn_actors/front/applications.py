@@ -181,27 +181,23 @@ class Applications(Generic[L]):
             self._asks.placed(record, new)
 
     def asked_back(self, releases: Sequence[si.AllocationRelease]) -> None:
-        """The core wants room back; who loses several leases of an application hears it once."""
+        """The core wants room back; what the program never asked for is given back at once.
+
+        Who loses several leases of an application at once hears it once.
+        """
         preempted: dict[str, list[L]] = {}
         for release in releases:
-            lease = self._asked_back(release)
-            if lease is not None and release.termination_type is _PREEMPTED:
-                preempted.setdefault(release.application_id, []).append(lease)
-        for leases in preempted.values():
+            application_id, key = release.application_id, release.allocation_key
+            if record := self.find_ask(application_id, key):
+                lease = self._asks.asked_back(record, release)
+                if lease is not None and release.termination_type is _PREEMPTED:
+                    preempted.setdefault(application_id, []).append(lease)
+            elif self._early.take(application_id, key):
+                self._session.outbox.put(release)
+        for name, leases in preempted.items():
             if len(leases) > 1:
-                event = ApplicationWantedBack(
-                    application=leases[0].application, leases=tuple(leases)
-                )
+                event = ApplicationWantedBack(application=name, leases=tuple(leases))
                 self._session.readers.notify(event)
-
-    def _asked_back(self, release: si.AllocationRelease) -> L | None:
-        """What the program never asked for is given back at once."""
-        application_id, key = release.application_id, release.allocation_key
-        if record := self.find_ask(application_id, key):
-            return self._asks.asked_back(record, release)
-        if self._early.take(application_id, key):
-            self._session.outbox.put(release)
-        return None
 
     def changed(self, update: si.UpdatedApplication) -> None:
         app = self._by_id.get(update.application_id)

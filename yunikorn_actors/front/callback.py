@@ -151,7 +151,8 @@ class FrontCallback(StandIn, Generic[L]):
             for gone in response.released_asks:
                 if record := find(gone.application_id, gone.allocation_key):
                     asks.taken_back(record, in_words(gone.message) or gone.termination_type.name)
-            self._applications.asked_back(response.released)
+            if response.released:
+                self._applications.asked_back(response.released)
             for new in response.new:
                 # One that was withdrawn meanwhile the core takes back by itself.
                 self._applications.placed(new)
