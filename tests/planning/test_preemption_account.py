@@ -180,3 +180,23 @@ def test_nobody_would_go_where_something_forbids_it() -> None:
     assert found is not None
     assert () == found.goes
     assert found.cost is None
+
+
+def test_a_cooldown_says_when_it_ends() -> None:
+    text = MANY.replace("preemption.delay: 5m", "preemption.delay: 1s")
+    lab = confirming_lab(text, at_once=False)
+    lab.nodes(n1=1)
+    for name in ("rich", "poor"):
+        lab.submit(name, queue=f"root.{name}")
+    lab.settle()
+    lab.ask("r", app="rich")
+    lab.settle()
+    began_ns = lab.simulator.now_ns
+    lab.ask("k", app="poor", preemption_policy=policy())
+    lab.advance(5)
+    found = told(lab, "poor", "k").preempting
+    assert found is not None
+    assert found.text.endswith("or when a budget or a cooldown of those that run ends")
+    assert began_ns + 60 * SECOND == found.next_ns
+    lab.advance(56)
+    assert ("r",) == account(lab, "poor", "k").victims

@@ -13,6 +13,7 @@ from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, earmarks_of
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS
 from yunikorn_actors.planning.preemption.victim_rules import bounds_of
+from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.planning.why.reasons import Preempting, Why, seconds
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
@@ -36,11 +37,13 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
         text = f"its resource manager refuses {nodes}, whatever is preempted there"
         return Preempting(text=text, next_ns=denial.due_ns)
     if ask.tried is not None:
-        tried_ns = ask.tried.at_ns
+        tried = ask.tried
+        ends = tried.again_ns < NEVER_NS
+        until = ", or when a budget or a cooldown of those that run ends" if ends else ""
         return Preempting(
-            text="no victims were found for it; the search is repeated after a change",
-            tried_ns=tried_ns,
-            next_ns=tried_ns + PAUSE_NS,
+            text=f"no victims were found for it; the search is repeated after a change{until}",
+            tried_ns=tried.at_ns,
+            next_ns=max(tried.at_ns + PAUSE_NS, tried.again_ns if ends else 0),
         )
     if ask.shape.required_node:
         return Preempting(text="victims are looked for whenever its node changes")
