@@ -59,6 +59,8 @@ class Job(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     """The models of node that will do; any if there is none."""
     priority: int = 0
+    may_preempt: bool = True
+    preemptible: bool = True
     waited_s: float | None = None
     """How long it waited where the log was written."""
 

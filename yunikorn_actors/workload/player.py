@@ -57,7 +57,6 @@ LATE_S: Final = 60.0
 LOST_S: Final = 600.0
 NEVER_FITS: Final = "never fits"
 NODES_AT_ONCE: Final = 500
-_PREEMPTION: Final = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
 _TO_CONFIRM: Final = frozenset(
     {
         si.TerminationType.TIMEOUT,
@@ -346,7 +345,9 @@ class _Player(si.ResourceManagerCallback):
             task_group_name="tasks" if is_gang else "",
             placeholder=is_placeholder,
             tags=words,
-            preemption_policy=_PREEMPTION,
+            preemption_policy=si.PreemptionPolicy(
+                allow_preempt_self=job.preemptible, allow_preempt_other=job.may_preempt
+            ),
         )
 
     # -- what the core says

@@ -74,6 +74,8 @@ class _Recorded:
                 fields = {
                     "size": dict(spec.resource),
                     "priority": spec.priority,
+                    "preemptible": spec.allow_preempt_self,
+                    "may_preempt": spec.allow_preempt_other,
                     "declared_s": float(spec.tags.get(tags.TAG_RUNTIME, 0) or 0),
                     "models": tuple(it for it in spec.gpu_model.split("|") if it),
                 }
