@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from yunikorn_actors import si
 from yunikorn_actors.cli import main
 from yunikorn_actors.cli.times import age, moment
 from yunikorn_actors.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.values.quantity import parse_quantity, quantity
 
 SOUND = """\
@@ -422,3 +424,74 @@ def test_differences_from_a_missing_one(tmp_path: Path, capsys: pytest.CaptureFi
     Path(command[-1]).unlink()
     assert 2 == main(command)
     assert "new.yaml: cannot be read: No such file" in capsys.readouterr().err
+
+
+LESS = """\
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: web, resources: {max: {vcore: 4}}}
+"""
+
+
+def _state(tmp_path: Path) -> Path:
+    """Dump a core in which two asks of four wait for room in their queue."""
+    with VirtualCore() as core:
+        request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=LESS)
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+        node = si.NodeInfo(
+            node_id="n1",
+            action=si.ActionFromRM.CREATE,
+            schedulable_resource=si.Resource.of({"vcore": 16_000}),
+        )
+        core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(node,)))
+        user = si.UserGroupInformation(user="ann")
+        new = si.AddApplicationRequest(application_id="site", queue_name="root.web", ugi=user)
+        core.update_application(si.ApplicationRequest(rm_id="rm-1", new=(new,)))
+        size = si.Resource.of({"vcore": 2_000})
+        asks = tuple(
+            si.AllocationAsk(application_id="site", allocation_key=key, resource_ask=size)
+            for key in "abcd"
+        )
+        core.update_allocation(si.AllocationRequest(rm_id="rm-1", asks=asks))
+        core.run_until_idle()
+        file = tmp_path / "state.json"
+        file.write_text(json.dumps(core.state_dump()))
+    return file
+
+
+def test_who_fares_otherwise_in_a_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    less, more = tmp_path / "less.yaml", tmp_path / "more.yaml"
+    less.write_text(LESS)
+    more.write_text(LESS.replace("vcore: 4", "vcore: 6"))
+    state = str(_state(tmp_path))
+    assert 1 == main(["config", "diff", str(less), str(more), "--dump", state])
+    lines = capsys.readouterr().out.splitlines()
+    assert "    max vcore: 4 -> 6" in lines
+    where = lines.index("fares otherwise:")
+    assert ["  site/c: starts never, with them at once on n1", "assumed:"] == lines[
+        where + 1 : where + 3
+    ]
+    assert 1 == main(["config", "diff", str(less), str(more), "--dump", state, "--json"])
+    row = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert ("site", "c", "starts") == (row["application"], row["key"], row["what"])
+    assert 0 == main(["config", "diff", str(less), str(less), "--dump", state])
+    assert "nothing fares otherwise" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"), [("[", "not JSON"), ("3", "no state dump"), (None, "No such file")]
+)
+def test_a_state_that_is_none(
+    text: str | None, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, state = tmp_path / "a.yaml", tmp_path / "state.json"
+    config.write_text(LESS)
+    if text is not None:
+        state.write_text(text)
+    assert 2 == main(["config", "diff", str(config), str(config), "--dump", str(state)])
+    out, err = capsys.readouterr()
+    assert (out, complaint in err) == ("", True), err

@@ -2,14 +2,26 @@
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from yunikorn_actors import si
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
+from yunikorn_actors.cli.reach import add_server
+from yunikorn_actors.cli.service_calls import OWN, asking
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
+from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.recording.printable import printable
+
+if TYPE_CHECKING:
+    from yunikorn_actors.service.rest.client import Client
+    from yunikorn_actors.what_if.answer import Answer
 
 DIFFERENT: Final = 1
 MISUNDERSTOOD: Final = 2
@@ -24,26 +36,87 @@ class Mistake(Exception):  # noqa: N818 - it names what is the matter
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", help="a configuration; - reads standard input")
     parser.add_argument("new", metavar="NEW", help="the one that is to take its place")
-    parser.add_argument("--json", action="store_true", help="print one JSON object on a line")
+    parser.add_argument(
+        "--dump", metavar="FILE",
+        help="try both on this state dump, of ours or of the Go core: which asks fare otherwise",
+    )  # fmt: skip
+    parser.add_argument(
+        "--until", type=float, metavar="SECONDS",
+        help="try them so far ahead; without it until nothing happens any more",
+    )  # fmt: skip
+    add_server(parser)
+    parser.set_defaults(server=None)
 
 
 def run(options: argparse.Namespace) -> int:
     try:
-        old, new = config_of(options.old), config_of(options.new)
-    except Mistake as mistake:
+        texts = _text_of(options.old), _text_of(options.new)
+        old, new = _config_of(options.old, texts[0]), _config_of(options.new, texts[1])
+        answer = None if options.dump is None else _on_dump(options, *texts)
+    except (Mistake, InvalidRequest) as mistake:
         complain(str(mistake))
         return MISUNDERSTOOD
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}")
+        return MISUNDERSTOOD
     changes = tuple(config_changes(old, new))
-    tell(changes if options.json else None, map(printable, lines_of(changes)))
-    return DIFFERENT if changes else 0
+    if options.server is not None:
+        return asking(options, partial(_on_service, changes))
+    return _tell(options, changes, answer)
 
 
-def config_of(file: str) -> SchedulerConfig:
+def _tell(
+    options: argparse.Namespace, changes: Sequence[ConfigChange], answer: "Answer | None"
+) -> int:
+    differences = () if answer is None else answer.differences
+    lines = [*lines_of(changes)]
+    if answer is not None:
+        from yunikorn_actors.what_if.text import differing_lines  # noqa: PLC0415 - as below
+
+        lines += differing_lines(answer)
+    tell((*changes, *differences) if options.json else None, map(printable, lines))
+    return DIFFERENT if changes or differences else 0
+
+
+def _on_dump(options: argparse.Namespace, old: str, new: str) -> "Answer":
+    """Load each into a copy of the state, and compare what becomes of it."""
+    # A comparison of two files alone needs no simulator.
+    from yunikorn_actors.cli.simulate import read_dump  # noqa: PLC0415
+    from yunikorn_actors.what_if.answer import differences_of  # noqa: PLC0415
+    from yunikorn_actors.what_if.dumps import state_from_dump  # noqa: PLC0415
+    from yunikorn_actors.what_if.simulate import simulate  # noqa: PLC0415
+
+    state = state_from_dump(read_dump(options.dump), topology="proposing")
+    request = si.UpdateConfigurationRequest(config=new)
+    answer = simulate(state, request, until=options.until, compare=False)
+    request = si.UpdateConfigurationRequest(config=old)
+    without = simulate(state, request, until=answer.course.until_s, compare=False).course
+    return replace(answer, without=without, differences=differences_of(answer.course, without))
+
+
+def _on_service(
+    changes: Sequence[ConfigChange], options: argparse.Namespace, client: "Client"
+) -> int:
+    """Have the service try it; there it is compared with what is in force."""
+    from yunikorn_actors.cli.simulate import config_step  # noqa: PLC0415 - as above
+    from yunikorn_actors.what_if.answer import Answer  # noqa: PLC0415
+
+    question = {"steps": [config_step(options.new)], "until": options.until}
+    found = client.post(*OWN, "simulate", body=msgspec.json.encode(question))
+    return _tell(options, changes, msgspec.convert(found["answer"], Answer))
+
+
+def _text_of(file: str) -> str:
+    try:
+        return read_text(file)
+    except Unreadable as error:
+        raise Mistake(f"{name_of(file)}: {error}") from None
+
+
+def _config_of(file: str, text: str) -> SchedulerConfig:
     name = name_of(file)
     try:
-        return parse_config(read_text(file))
-    except Unreadable as error:
-        raise Mistake(f"{name}: {error}") from None
+        return parse_config(text)
     except ConfigError as error:
         raise Mistake("\n".join(line_of(name, it) for it in error.faults)) from None
 

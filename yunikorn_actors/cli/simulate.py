@@ -107,7 +107,7 @@ def _at_service(options: argparse.Namespace, client: Client) -> int:
 
 def _state(options: argparse.Namespace) -> CoreState | None:
     if options.dump is not None:
-        return state_from_dump(_read(options.dump), topology=options.topology)
+        return state_from_dump(read_dump(options.dump), topology=options.topology)
     if options.journal is not None:
         return state_from_journal(options.journal, topology=options.topology)
     if options.at is None:
@@ -116,7 +116,7 @@ def _state(options: argparse.Namespace) -> CoreState | None:
         return state_from_trace(trace, moment_of(options.at))
 
 
-def _read(name: str) -> dict[str, Any]:
+def read_dump(name: str) -> dict[str, Any]:
     try:
         if name == "-":
             found = json.loads(sys.stdin.read(DUMP_MAX))
@@ -132,13 +132,13 @@ def _read(name: str) -> dict[str, Any]:
 
 def _steps(options: argparse.Namespace) -> list[tuple[str, str]]:
     """Return the texts of all changes, each with the name of where it stands."""
-    texts = [] if options.config is None else [(options.config, _as_step(options.config))]
+    texts = [] if options.config is None else [(options.config, config_step(options.config))]
     if options.file is not None:
         texts.append((name_of(options.file), read_text(options.file)))
     return texts + [("--change", f"[{it}]" if "\n" not in it else it) for it in options.change]
 
 
-def _as_step(name: str) -> str:
+def config_step(name: str) -> str:
     return "- config:\n" + "".join(f"    {line}\n" for line in read_text(name).splitlines())
 
 

@@ -18,9 +18,7 @@ _T = TypeVar("_T")
 def lines_of(answer: Answer) -> Iterator[str]:
     """Yield the answer, line by line."""
     course = answer.course
-    names = ", ".join(f"{name} revision {it}" for name, it in answer.revisions.items())
-    moment = datetime.fromtimestamp(answer.at_ns // 10**9, UTC).isoformat()
-    yield f"as of {names or 'an empty core'} ({moment}), {duration(course.until_s)} ahead"
+    yield _head(answer)
     yield from _section("starts", course.placed, _placed)
     yield from _section("waits", _last(course), _wait)
     yield from _section("ended by the core", course.ended, _ended)
@@ -34,6 +32,23 @@ def lines_of(answer: Answer) -> Iterator[str]:
         yield "cut short: the bound on what one answer may cost was reached"
     yield from _section("assumed", answer.assumptions, str)
     yield from _section("not known from this state", answer.lacks, str)
+
+
+def differing_lines(answer: Answer) -> Iterator[str]:
+    """Yield what fares otherwise, and what that rests on."""
+    yield _head(answer)
+    if not answer.differences:
+        yield "nothing fares otherwise"
+    yield from _section("fares otherwise", answer.differences, _difference)
+    yield from _section("assumed", answer.assumptions, str)
+    yield from _section("not known from this state", answer.lacks, str)
+
+
+def _head(answer: Answer) -> str:
+    names = ", ".join(f"{name} revision {it}" for name, it in answer.revisions.items())
+    moment = datetime.fromtimestamp(answer.at_ns // 10**9, UTC).isoformat()
+    ahead = duration(answer.course.until_s)
+    return f"as of {names or 'an empty core'} ({moment}), {ahead} ahead"
 
 
 def _section(head: str, found: Iterable[_T], line: Callable[[_T], str]) -> Iterator[str]:
