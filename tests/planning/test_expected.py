@@ -169,7 +169,7 @@ class Jobs(si.ResourceManagerCallback):
 @pytest.mark.parametrize(
     ("policy", "seed", "count"),
     [
-        ("fcfs", 7, 300),
+        ("fcfs", 7, 120),
         *(
             pytest.param(policy, seed, 2000, marks=(pytest.mark.slow, pytest.mark.timeout(900)))
             for policy in ("fifo", "fcfs", "easy", "sjf")
@@ -182,7 +182,7 @@ def test_nine_of_ten_intervals_hold(policy: str, seed: int, count: int) -> None:
     jobs.play(count)
     waited = [(it, start) for it, start in jobs.judged if it.latest_ns is not None]
     held = sum((it.earliest_ns or 0) <= start <= (it.latest_ns or 0) for it, start in waited)
-    assert len(waited) > count // 4
+    assert len(waited) > count // 5
     assert 0.85 <= held / len(waited) <= 0.96
 
 

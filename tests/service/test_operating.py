@@ -157,7 +157,20 @@ def test_applications_and_the_work_of_one(say: Say) -> None:
     assert [] == say("apps", "--state", "completed").out
     one = say("apps", "etl-1").out
     assert ["key     resource             node", 5] == [one[3], len(one[4:])]
-    assert ["waits", "waits"] == [line.split()[-1] for line in one[-2:]]
+    # Nothing that they wait for has said how long it runs.
+    places = ["waits, place 1 of 2", "waits, place 2 of 2"]
+    assert places == [line[line.index("waits") :].rstrip() for line in one[-2:]]
+
+
+def test_a_configuration_is_tried_on_a_service(say: Say, tmp_path: Path) -> None:
+    files = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    for file, most in zip(files, ("6", "8"), strict=True):
+        file.write_text(QUEUES.replace("max: {vcore: 6}", f"max: {{vcore: {most}}}"))
+    said = say("config", "diff", *map(str, files))
+    assert (1, []) == (said.status, said.err)
+    assert "    max vcore: 6 -> 8" in said.out
+    starts = said.out[said.out.index("fares otherwise:") + 1]
+    assert starts.startswith("  etl-1/task-3: starts never, with them at once on node-")
 
 
 def test_an_application_without_work_is_there_all_the_same(say: Say) -> None:
