@@ -16,7 +16,7 @@ from yunikorn_actors.machines.machine import InvariantViolation, Send
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.rm_calls import CallPredicates
-from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations
+from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, RunCycle
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.policies.conservative import Conservative
 from yunikorn_actors.policies.fair_decay import FairDecay
@@ -64,6 +64,9 @@ class ShippedPolicies(Oracle):
         life = (partition.name, partition.epoch)
         before, self._revisions[life] = self._revisions.get(life), state.revision
         knows_all = isinstance(message, ProposeAllocations) and message.as_of == before
+        if isinstance(message, RunCycle):
+            # Planned and carried out in one, on the truth.
+            knows_all = message.partition == partition.name and partition.loop is not None
         if not knows_all or self._is_refused or len(partition.schedulers) > 1:
             return
         for effect in simulator.effects:

@@ -27,8 +27,6 @@ DEVICES = (
         where=of_nodes.are_free,
         old="and hold(free, devices, amount)",
         new="and bool(devices)",
-        held_by="tests/races/test_devices.py::test_a_report_takes_the_device_that_was_decided_for_an_ask",
-        unseen="A report has to take a device while a decision for it is on its way.",
     ),
     Mutant(
         id="M403",
@@ -46,8 +44,6 @@ DEVICES = (
         where=gang_changes.let_out,
         old="    if incoming.devices:\n",
         new="    if False:\n",
-        held_by="tests/races/test_devices.py::test_a_swap_that_is_called_off_gives_the_devices_back",
-        unseen="A member has to move to devices of another node, and to be called off.",
     ),
     Mutant(
         id="M405",
@@ -66,8 +62,6 @@ DEVICES = (
         where=device_room.targets,
         old="if amount <= 0 or not parts or pick(parts, amount) is not None:",
         new="if True:",
-        held_by="tests/races/test_devices.py::test_victims_make_room_on_one_device",
-        unseen="Victims that free no device have to be the first choice; Context refuses them.",
     ),
     Mutant(
         id="M407",

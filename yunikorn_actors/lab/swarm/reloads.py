@@ -69,13 +69,14 @@ def with_back_off(draw: Draw, config: Config) -> Config:
     return changed
 
 
-def with_policies(draw: Draw, config: Config, names: PolicyNames) -> Config:
-    """Have policies decide in some leaves, and which node comes first."""
-    changed = copy.deepcopy(config)
+def with_policies(draw: Draw, config: Config, names: PolicyNames, *, is_one: bool) -> Config:
+    """Have policies decide in some leaves, or one of them in all, and which node comes first."""
+    changed, usual = copy.deepcopy(config), draw.one_of(names.applications)
     for _, queue in paths_below(changed["queues"][0]):
-        if not queue.get("queues") and not draw.once_in(3):
+        if not queue.get("queues") and (is_one or not draw.once_in(3)):
             own = queue.setdefault("properties", {})
-            own["application.sort.policy"] = draw.one_of(names.applications)
+            other = draw.one_of(names.applications)
+            own["application.sort.policy"] = other if draw.once_in(4) and not is_one else usual
     if draw.once_in(3):
         changed["nodesortpolicy"] = {"type": draw.one_of(names.nodes)}
     return changed

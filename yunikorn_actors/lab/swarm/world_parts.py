@@ -88,11 +88,15 @@ PARTS: Final[dict[str, float]] = {
     **{f"{FAULT}{name}": 0.3 if name in {"propose", "query"} else OFTEN for name in faults.FAULTS},
     "devices": 0.2,
     "policies": 0.2,
+    "one-gate": 0.12,
     RESTART: 0.12,
 }
 """Each with the share of the runs that have it."""
-_LATER: Final = ("devices", "policies", f"{FAULT}query")
+_LATER: Final = ("devices", "policies", "one-gate", f"{FAULT}query")
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
+
+
+_OTHER_SCENES: Final = {"one-gang", "one-contest", "one-rush", "one-reservation"}
 
 
 class NoPart(CoreError, ValueError):  # noqa: N818 - it names what is missing
@@ -116,7 +120,7 @@ ALL: Final = Wanted()
 UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
-    "late-placeholders", "back-off", "devices", "policies",
+    "late-placeholders", "back-off", "devices", "policies", "one-gate",
     *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire", "restart")),
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
@@ -194,8 +198,11 @@ def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
 
 def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
     """Draw those of the parts that need no others."""
-    drawn = {name for name in _LATER if draw.chance(PARTS[name])}
-    return parts if wanted.only else parts | (drawn - {*wanted.without})
+    drawn = {name for name in _LATER if draw.chance(PARTS[name])} - {*wanted.without}
+    if "one-gate" in drawn:
+        parts -= _OTHER_SCENES
+        drawn.add("policies")
+    return parts if wanted.only else parts | drawn
 
 
 def with_restart(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:

@@ -102,6 +102,7 @@ _SCENES: Final = {
     "one-contest": CONTEST,
     "one-rush": "limits",
     "one-reservation": "limits",
+    "one-gate": "limits",
 }
 """The parts of which a world has nothing but one, each with what its queues are for."""
 _OF_SCENES: Final = {
@@ -109,6 +110,7 @@ _OF_SCENES: Final = {
     "one-contest": frozenset({"guarantees", "waits"}),
     "one-rush": frozenset({"quotas", "limits"}),
     "one-reservation": frozenset({"reservations", "waits"}),
+    "one-gate": frozenset({"policies", "releases", "waits"}),
 }
 """What else belongs to it."""
 _ALIKE: Final = 0.7
@@ -413,7 +415,8 @@ class PartitionWriter(Writer):
         if "back-off" in parts:
             drawn = tuple(with_back_off(draw, config) for config in drawn)
         if "policies" in parts:
-            drawn = tuple(with_policies(draw, config, SHIPPED_NAMES) for config in drawn)
+            is_one = manager.world.scene == "one-gate"
+            drawn = tuple(with_policies(draw, it, SHIPPED_NAMES, is_one=is_one) for it in drawn)
         if "devices" in parts:
             self.sizes, self.capacities = device_words.SIZES, device_words.NODES
         if "placement-rules" in parts:
@@ -667,6 +670,7 @@ class PartitionWriter(Writer):
             "one-contest": (self.claim_and_wait,) * 4,
             "one-gang": (self.late_node, self.late_node),
             "one-reservation": (self.large, self.large, self.wait_until_due),
+            "one-gate": (self.large, self.wait, self.wait),
             "timeouts": (self.come_again,),
         }
 
@@ -1059,12 +1063,14 @@ _BEGINNINGS: Final[dict[str, Callable[[PartitionWriter], None]]] = {
     "one-contest": PartitionWriter.contestants,
     "one-rush": PartitionWriter.runners,
     "one-reservation": PartitionWriter.full_nodes,
+    "one-gate": PartitionWriter.full_nodes,
 }
 _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-gang": PartitionWriter.moves_of_one_gang,
     "one-contest": PartitionWriter.moves_of_contest,
     "one-rush": PartitionWriter.moves_of_rush,
     "one-reservation": PartitionWriter.moves_of_reservation,
+    "one-gate": PartitionWriter.moves_of_reservation,
 }
 assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
 
