@@ -72,7 +72,8 @@ def test_a_configuration_that_is_refused(text: str, line: int, path: str, words:
 def test_every_node_order_is_named_where_one_is_refused() -> None:
     text = "partitions:\n- queues: []\n  nodesortpolicy: {type: best}\n"
     with pytest.raises(
-        ConfigError, match="use fair or binpacking or least-fragmentation or best-fit, in lower"
+        ConfigError,
+        match="use fair or binpacking or least-fragmentation or best-fit or fgd, in lower",
     ):
         parse_config(text)
     for name in NODE_ORDERS:

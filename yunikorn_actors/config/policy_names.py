@@ -18,7 +18,7 @@ class PolicyNames(Struct, frozen=True, kw_only=True):
     """For `application.sort.policy`."""
     queues: tuple[str, ...] = ()
     """For `queue.sort.policy`."""
-    nodes: tuple[str, ...] = ("best-fit",)
+    nodes: tuple[str, ...] = ("best-fit", "fgd")
     """For `nodesortpolicy`."""
     is_closed: bool = False
     """Another name is a fault and no warning: where policies are given, one of them is meant."""

@@ -4,16 +4,21 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import islice
 
-from yunikorn_actors.policies.jobs import NEVER_NS
+from yunikorn_actors.policies.jobs import NEVER_NS, Job
 from yunikorn_actors.values.resource import Resource
 
 
 class Profile:
     """A step function of time; what it is given may be taken back."""
 
-    def __init__(self, free: Resource, from_ns: int) -> None:
+    def __init__(
+        self, free: Resource, from_ns: int, taken: Iterable[tuple[Resource, int]] = ()
+    ) -> None:
+        """Begin with what is free then but for these sizes, each until its end."""
         self._times = [from_ns]
         self._free = [dict(free)]
+        for size, end_ns in taken:
+            self.take(from_ns, end_ns, size)
 
     def take(self, start_ns: int, end_ns: int, size: Resource, sign: int = 1) -> None:
         """Take so much in between; the sign -1 gives it back."""
@@ -21,6 +26,16 @@ class Profile:
         for free in self._free[first:last]:
             for kind, quantity in size.items():
                 free[kind] = free.get(kind, 0) - sign * quantity
+
+    def book(self, job: Job, start_ns: int, sign: int = 1) -> None:
+        """Take what the job takes if it starts then; the sign -1 gives it back."""
+        self.take(start_ns, job.end_ns(start_ns), job.total, sign)
+
+    def reserve(self, job: Job, latest_ns: int = NEVER_NS) -> int:
+        """Book the first moment at which the job fits for its run time, or the latest."""
+        start_ns = min(latest_ns, self.earliest(job.total, job.runtime_ns))
+        self.book(job, start_ns)
+        return start_ns
 
     def _step(self, at_ns: int) -> int:
         """Return the place of the step that begins there; there is one from now on."""

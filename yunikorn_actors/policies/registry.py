@@ -13,12 +13,13 @@ from msgspec import Struct
 
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.policies import places
+from yunikorn_actors.policies.best_fit import BestFit
 from yunikorn_actors.policies.conservative import Conservative
 from yunikorn_actors.policies.dominant_share import DominantShare
 from yunikorn_actors.policies.easy import Easy
 from yunikorn_actors.policies.fair_decay import FairDecay
 from yunikorn_actors.policies.fcfs import Fcfs
-from yunikorn_actors.policies.fgd import BestFit
+from yunikorn_actors.policies.fgd import Fgd
 from yunikorn_actors.policies.guard import tried
 from yunikorn_actors.policies.largest_first import LargestFirst
 from yunikorn_actors.policies.sjf import Sjf
@@ -35,6 +36,7 @@ SHIPPED: Final[dict[str, Policy]] = {
     "fair-decay": FairDecay,
     "dominant-share": DominantShare,
     "best-fit": BestFit,
+    "fgd": Fgd,
 }
 GROUP: Final = "yunikorn_actors.policies"
 """The entry points of installed packages."""

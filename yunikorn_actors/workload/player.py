@@ -23,7 +23,8 @@ from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.policies.fgd import Fgd, Kind, typical
+from yunikorn_actors.policies.fgd import Fgd
+from yunikorn_actors.policies.fragments import Kind, typical
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.values import tags
