@@ -291,6 +291,9 @@ class OwnRuns(NodeRuns):
         self._wanted = read_only(dict(shape.wanted))
         self._own = score
 
+    def _measure(self, view: NodeView) -> None:
+        """Do nothing: the policy looks at the node itself."""
+
     def entry_of(self, view: NodeView) -> Entry:
         return (self._own(SeenNode(view.node, view.free, view.parts), self._wanted), view.id, view)
 
@@ -307,6 +310,8 @@ class NodeIndex:
         self._others: dict[NodeOrder | Wanted, _OtherOrder] = {}
         self._stray: dict[NodeView, None] = {}
         """Nodes whose free amounts changed since they found their place."""
+        self._unsorted: dict[NodeView, None] = {}
+        """Nodes of which the orders of a policy know it, and ours does not: nobody has asked."""
         self.changed: dict[NodeView, None] = {}
         """Nodes whose amounts or place changed since the last list of all was made."""
         self.has_devices = False
@@ -317,6 +322,7 @@ class NodeIndex:
         self.runs = NodeRuns(order, weights)
         self._others.clear()
         self._stray.clear()
+        self._unsorted.clear()
         for view in [view for view in self.views.values() if view.entry is not None]:
             # Its entry is one of the former order, where nobody looks any more.
             view.entry = None
@@ -336,6 +342,7 @@ class NodeIndex:
     def discard(self, view: NodeView) -> None:
         del self.views[view.id]
         self._stray.pop(view, None)
+        self._unsorted.pop(view, None)
         self.runs.forget(view)
         self._note_change(view)
         del self.changed[view]
@@ -343,6 +350,7 @@ class NodeIndex:
     def refresh(self, view: NodeView, free: Resource) -> None:
         """The node itself changed: size, attributes, or whether it takes work."""
         self._stray.pop(view, None)
+        self._unsorted.pop(view, None)
         view.free = free
         view.reported = reported_devices_of(view.node)
         self.has_devices = self.has_devices or view.reported != NO_DEVICES
@@ -372,11 +380,21 @@ class NodeIndex:
 
     def tidy(self) -> None:
         """Let each node whose free amounts changed find its place; every search begins with it."""
+        if self._unsorted:
+            self._stray.update(self._unsorted)
+            self._unsorted.clear()
         for view in self._stray:
             if view.entry is not None:
                 self.runs.move(view)
         for other in self._others.values():
             other.behind.update(self._stray)
+        self._stray.clear()
+
+    def _pass_on(self) -> None:
+        """As `tidy`, where a policy has the order of the nodes, and ours is seldom asked for."""
+        for other in self._others.values():
+            other.behind.update(self._stray)
+        self._unsorted.update(self._stray)
         self._stray.clear()
 
     def _note_change(self, view: NodeView) -> None:
@@ -392,10 +410,12 @@ class NodeIndex:
         if shape.required_node:
             required = self.views.get(shape.required_node)
             return required if required is not None and required.serves(shape) else None
-        self.tidy()
         if order is None and self.own is not None:
-            found = next(self._in_own(shape, self.own).serving(shape), None)
+            own = self._in_own(shape, self.own)
+            is_alone = shape.denial is not None or (shape.devices and self._by_device(shape))
+            found = next(own.serving(shape), None) if is_alone else own.first_fit(shape)
             return None if found is None else self.views[found.id]
+        self.tidy()
         if order is None or order is self.runs.order:
             if shape.denial is None and not (shape.devices and self._by_device(shape)):
                 return self.runs.first_fit(shape)
@@ -445,7 +465,7 @@ class NodeIndex:
         By its amounts: a shape goes with the last ask of it, and the next one of that size would
         have every node scored again.
         """
-        self.tidy()
+        self._pass_on()
         other = self._others.pop(shape.wanted, None)
         if other is None:
             other = _OtherOrder(OwnRuns(shape, score), self.views.values())
