@@ -1,4 +1,4 @@
-"""What policies in Python cost: W2 with an order of applications and a node score of a program's own.
+"""What policies in Python cost: W2 with an application order and a node score of a program's own.
 
 `python -m benchmarks.policies W2 --rounds 5` makes each run in a process of its own, one with what
 is built in and one with both policies in turn, and prints medians of the processor time. Both sort
