@@ -60,6 +60,8 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One for all files of a folder."""
     number: int = 0
     """The number in the name of the file."""
+    policies: dict[str, str] = {}
+    """Of entries: the digests of the policies that could decide beside those of the package."""
 
     @property
     def is_chained(self) -> bool:
@@ -78,7 +80,12 @@ class Begun(Struct, frozen=True, kw_only=True):
 
 
 def header_of(
-    kind: str, number: int, journal_id: str, after: Place | None, state: str = ""
+    kind: str,
+    number: int,
+    journal_id: str,
+    after: Place | None,
+    state: str = "",
+    policies: dict[str, str] | None = None,
 ) -> bytes:
     package = {"name": "yunikorn-actors", "version": VERSION}
     header = Header(
@@ -89,6 +96,7 @@ def header_of(
         state=state,
         journal_id=journal_id,
         number=number,
+        policies=policies or {},
     )
     return framed(encode(header))
 

@@ -63,12 +63,14 @@ class Entries:
         changes = self._known != self._context.changes
         changes = changes or any(type(it) in _REGISTRATIONS for it in taken)
         self._known = self._context.changes
+        tallies = self._tallies()
         return Entry(
             at_ns=now_ns,
             requests=tuple(requests),
             issued=tuple(issued),
             registered=self._context.registered if changes else None,
-            tallies=self._tallies(),
+            tallies=tallies,
+            folds=self._context.folds() if tallies else {},
         )
 
     def _tallies(self) -> dict[str, Tally]:

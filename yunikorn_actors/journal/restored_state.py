@@ -18,6 +18,7 @@ from yunikorn_actors.messages.codec import MESSAGE_TYPES, encode, state_digest
 from yunikorn_actors.messages.restart import CoreRestored, Registered
 from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed
+from yunikorn_actors.policies.folds import Folds, UnreadPolicies, policy_name
 from yunikorn_actors.state.changes import apply
 from yunikorn_actors.state.changes.applications import forget
 from yunikorn_actors.state.dump import snapshot
@@ -81,6 +82,8 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who is registered, after a message that may have changed that."""
     tallies: dict[str, Tally] = {}
     """What there is in each partition after this, noted now and then."""
+    folds: dict[str, dict[str, Any]] = {}
+    """What policies keep in each partition, noted beside it where any does."""
     follows: int | None = None
     """The checksum of the record before it in the file."""
     ended: bool = False
@@ -93,6 +96,7 @@ class StoredEntry(Struct, frozen=True, kw_only=True):
     issued: tuple[tuple[str, msgspec.Raw], ...] = ()
     registered: Registered | None = None
     tallies: dict[str, Tally] = {}
+    folds: dict[str, dict[str, Any]] = {}
     follows: int | None = None
     ended: bool = False
 
@@ -159,6 +163,7 @@ class Truth:
             raise WrongReplay(f"it cannot be done again ({error!r})") from error
         for name, noted in entry.tallies.items():
             self._compare(name, noted)
+            self._folds(name, noted.epoch).note(entry.folds.get(name, {}))
 
     def _compare_revision(self, message: Message) -> None:
         if not isinstance(message, FactsAppended):
@@ -184,7 +189,23 @@ class Truth:
                 pass
 
     def _state(self, name: str, epoch: int) -> PartitionState:
-        return self.states.setdefault((name, epoch), PartitionState(name))
+        state = self.states.get((name, epoch))
+        if state is None:
+            # Who reads a journal has no policies: what a fold gets after it was noted is kept, and
+            # observed by the core that goes on.
+            state = self.states[name, epoch] = PartitionState(name, Folds(UnreadPolicies()))
+        return state
+
+    def _folds(self, name: str, epoch: int) -> Folds:
+        folds = self._state(name, epoch).folds
+        assert isinstance(folds, Folds)
+        return folds
+
+    def policies(self) -> set[str]:
+        """Return which names of policies stand in it."""
+        states = self.states.values()
+        orders = (it.config.node_sort.policy for it in states if it.config is not None)
+        return {*orders, *(policy_name(queue) for it in states for queue in it.queues.values())}
 
     def forget(self, bytes_max: int) -> None:
         """Forget the oldest of the applications that have ended, beyond so many bytes."""
@@ -201,9 +222,14 @@ class Truth:
             {
                 "registered": self.registered,
                 "partitions": {name: snapshot(it) for (name, _), it in self.states.items()},
+                **({"folds": folds} if (folds := self._images_of_folds()) else {}),
                 "records": self.publisher.ring.next_id,
             }
         )
+
+    def _images_of_folds(self) -> dict[str, Any]:
+        images = {name: self._folds(name, epoch).image() for name, epoch in self.states}
+        return {name: image for name, image in images.items() if image}
 
     def told(self) -> CoreRestored:
         """Give all of it, for a core to go on with."""

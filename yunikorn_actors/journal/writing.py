@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.errors import JournalError
 from yunikorn_actors.journal.compaction_process import Folding
-from yunikorn_actors.journal.file_sequence import row_of
+from yunikorn_actors.journal.file_sequence import Row, row_of
 from yunikorn_actors.journal.folder import Folder, write_all
 from yunikorn_actors.journal.frames import check_of, framed
 from yunikorn_actors.journal.headers import (
@@ -28,13 +28,15 @@ from yunikorn_actors.journal.headers import (
     EARLY,
     ENTRIES,
     Place,
+    first_header,
     header_of,
 )
 from yunikorn_actors.journal.restore import read
-from yunikorn_actors.journal.restored_state import APPLICATION_BYTES_MAX, Entry
+from yunikorn_actors.journal.restored_state import APPLICATION_BYTES_MAX, Entry, Truth
 from yunikorn_actors.journal.snapshots import write_part
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.recording.logs import logger
 
 SYNC_S: Final = 0.05
@@ -50,8 +52,12 @@ _REMEDIES: Final = {
 
 
 class Journal:
-    def __init__(self, path: str | Path) -> None:
-        """Take the folder, and read what is there; it is made if it is missing."""
+    def __init__(self, path: str | Path, policies: Policies = NO_POLICIES) -> None:
+        """Take the folder, and read what is there; it is made if it is missing.
+
+        Raises MissingPolicy where what is there was decided by one that is not among `policies`.
+        """
+        self._policies = policies
         self.failure: OSError | None = None
         self.restored: CoreRestored | None = None
         """What to go on with; None if this is the first core."""
@@ -95,6 +101,7 @@ class Journal:
                 f"the journal {folder.path} cannot be read: {error.strerror}: let user "
                 f"{os.geteuid()} list and read it (chown, chmod), or name another folder"
             ) from error
+        self._compare_policies(row, made.truth)
         # Nothing was changed up to here: what cannot be read stays as it is.
         folder.drop_parts()
         self._id = row.journal_id or os.urandom(16).hex()
@@ -103,7 +110,7 @@ class Journal:
         self._current = self.number
         self._file = folder.create(EARLY, self.number)
         try:
-            self._write(header_of(ENTRIES, self.number, self._id, made.place))
+            self._write(self._header(self.number, made.place))
             os.fsync(self._file)
             if made.place is not None:
                 made.truth.forget(APPLICATION_BYTES_MAX)
@@ -118,6 +125,17 @@ class Journal:
         folder.settle(self.number, self._id)
         # The snapshot that was read is good. The new one was not read back yet.
         folder.drop_before(row.snapshot)
+
+    def _header(self, number: int, after: Place | None) -> bytes:
+        return header_of(ENTRIES, number, self._id, after, policies=self._policies.digests)
+
+    def _compare_policies(self, row: Row, truth: Truth) -> None:
+        """Compare with those of the last core; one that no queue names any more is not missed."""
+        last = first_header(row.links[-1].path) if row.links else None
+        recorded = {} if last is None else last.policies
+        named = truth.policies() if recorded else set()
+        used = {name: digest for name, digest in recorded.items() if name in named}
+        self._policies.compare(used, f"journal {self._folder.path}")
 
     def append(self, entry: Entry) -> None:
         """Write a record; it survives this process as soon as this returns."""
@@ -239,7 +257,7 @@ class Journal:
             place = Place(number=self._current, bytes=end, check=check)
             self._file, self._end = created, 0
             try:
-                self._write(header_of(ENTRIES, number, self._id, place))
+                self._write(self._header(number, place))
             except OSError:
                 self._file, self._end, self._check = former, end, check
                 os.close(created)

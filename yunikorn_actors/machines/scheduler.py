@@ -49,8 +49,10 @@ class Scheduler:
         return HANDLERS[type(message)](self, message)
 
     def canonical_state(self) -> dict[str, Any]:
+        folds = None if self.replica.folds is None else self.replica.folds.image()
         return {
             "replica": snapshot(self.replica),
+            **({"folds": folds} if folds else {}),
             "in_flight": self.planner.unresolved,
             "asking": self.loop.canonical_predicate_gate(),
             "rejections": dict(sorted(self.rejections.items())),

@@ -1,9 +1,10 @@
 """What policies keep of their own, and the facts as they see them."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
-from msgspec import convert, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.policies.guard import tried
@@ -28,6 +29,23 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import TAG_RUNTIME
+
+
+class Unread(Struct):
+    """A fold in the hands of who cannot ask its policy: what it kept, and what came since then."""
+
+    kept: Any = None
+    since: list[tuple[Change, int]] = []
+
+    def observe(self, fact: Change, now_ns: int) -> None:
+        self.since.append((fact, now_ns))
+
+
+class UnreadPolicies(Policies):
+    """Whatever a name stands for may be a fold."""
+
+    def make(self, name: str) -> Unread:  # noqa: ARG002 - whatever it is
+        return Unread()
 
 
 class Folds:
@@ -93,23 +111,58 @@ class Folds:
         return self.policies.takes_gangs(policy)
 
     def image(self) -> dict[str, Any]:
-        return {
-            path: [self._names[path], to_builtins(fold)] for path, fold in self.by_queue.items()
-        }
+        """Give what each keeps; one whose fields cannot be written begins anew from this."""
+        image: dict[str, Any] = {}
+        for path, fold in self.by_queue.items():
+            kept, _ = tried("writing what it keeps", partial(_image_of, fold))
+            if kept is not None:
+                image[path] = [self._names[path], *kept]
+        return image
 
     def restore(self, state: PartitionState, image: dict[str, Any] | None) -> None:
-        self.by_queue.clear()
-        self._names.clear()
+        for table in (self.by_queue, self._names, self.failed):
+            table.clear()
         now_ns = max((app.submitted_ns for app in state.applications.values()), default=0)
         for queue in state.queues.values():
-            name, kept = (image or {}).get(queue.path, ("", None))
-            if kept is not None and name == policy_name(queue):
-                fold = self.policies.make(name)
-                if isinstance(fold, Fold):
-                    self._names[queue.path] = name
-                    self.by_queue[queue.path] = convert(kept, type(fold))
+            name, *kept = (image or {}).get(queue.path, ("",))
+            if kept and name == policy_name(queue):
+                self._restore(queue.path, name, *kept)
             else:
                 self._look_at(state, queue, now_ns)
+
+    def _restore(self, path: str, name: str, kept: Any, since: Any = ()) -> None:  # noqa: ANN401
+        fold, fault = tried("making it", lambda: self.policies.make(name))
+        if isinstance(fold, Unread):
+            fold.kept, fold.since = kept, _changes(since)
+        elif isinstance(fold, Fold) and kept is not None:
+            fold, fault = tried("restoring what it kept", partial(convert, kept, type(fold)))
+        if fault:
+            self._names[path], self.failed[path] = name, (name, fault)
+        if fault or not isinstance(fold, Fold):
+            return
+        self._names[path], self.by_queue[path] = name, fold
+        for change, at_ns in () if isinstance(fold, Unread) else _changes(since):
+            if path in self.by_queue:
+                self._tell(path, fold, change, at_ns)
+
+    def note(self, image: dict[str, Any]) -> None:
+        """Take what policies keep as another wrote it just now, where these only follow facts."""
+        for path in [*self.by_queue]:
+            name, *kept = image.get(path, ("",))
+            if kept and name == self._names[path]:
+                self._restore(path, name, *kept)
+            else:
+                del self.by_queue[path]
+
+
+def _image_of(fold: Fold) -> list[Any]:
+    if isinstance(fold, Unread):
+        return [fold.kept, to_builtins(fold.since)] if fold.since else [fold.kept]
+    return [to_builtins(fold)]
+
+
+def _changes(since: Any) -> list[tuple[Change, int]]:  # noqa: ANN401 - plain values
+    return convert(since, list[tuple[Change, int]])
 
 
 def policy_name(queue: Queue) -> str:

@@ -79,31 +79,31 @@ class Hold(Struct, frozen=True):
     """When the gate may say yes though nothing has happened; 0 if time alone changes nothing."""
 
 
-class Sized(Struct, frozen=True):
+class Sized(Struct, frozen=True, tag=True):
     """The cluster has another size now."""
 
     capacity: Resource
 
 
-class Arrived(Struct, frozen=True):
+class Arrived(Struct, frozen=True, tag=True):
     """A job waits from now on."""
 
     job: Job
 
 
-class Left(Struct, frozen=True):
+class Left(Struct, frozen=True, tag=True):
     """A job waits no more, and has not started."""
 
     job: Job
 
 
-class Started(Struct, frozen=True):
+class Started(Struct, frozen=True, tag=True):
     """A job runs: its ask has a place for the first time, or its gang was admitted."""
 
     job: Job
 
 
-class Ended(Struct, frozen=True):
+class Ended(Struct, frozen=True, tag=True):
     """Nothing of a job that ran is left."""
 
     job: Job

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
 
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.policies import places
@@ -180,6 +180,13 @@ def _check(name: str, policy: Policy) -> None:
             f"policy {name!r} has observe: make it a dataclass or a Struct, whose typed fields are "
             "what it keeps"
         )
+    if isinstance(made, places.Fold):
+        _, fault = tried("keeping it", lambda: convert(to_builtins(made), type(made)))
+        if fault:
+            raise InvalidPolicy(
+                f"policy {name!r} has observe, and what it keeps cannot be written down: {fault}: "
+                "give its fields types of plain values"
+            )
 
 
 NO_POLICIES: Final = Policies()

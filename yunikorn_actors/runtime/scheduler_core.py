@@ -222,7 +222,7 @@ class SchedulerCore(Gateway):
 
     def _start_threads(self) -> None:
         if self._journal_path is not None:
-            self._journal = Journal(self._journal_path)
+            self._journal = Journal(self._journal_path, self.topology.policies)
             # No other core has had this number, so no UUID comes again, whatever was lost.
             self.topology.instance += f"-{self._journal.number}"
         if self._trace is not None:

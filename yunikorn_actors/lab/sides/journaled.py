@@ -80,7 +80,7 @@ class Journaled(Oracle):
             tallies = {
                 name: tally_of(it.state, it.epoch) for name, it in context.partitions.items()
             }
-            entry = replace(entry, tallies=tallies)
+            entry = replace(entry, tallies=tallies, folds=context.folds())
         record = framed(encode(replace(entry, follows=self._check)))
         self._check = check_of(record)
         self._data += record

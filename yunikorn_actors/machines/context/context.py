@@ -160,7 +160,14 @@ class Context(Joining):
             yield from self._take_allocations(job.work, message)
         yield from self._partitions.conclude(job)
 
+    def folds(self) -> dict[str, Any]:
+        """Return what policies keep, by the names of the partitions where any does."""
+        states = {name: it.state.folds for name, it in sorted(self.partitions.items())}
+        images = {name: it.image() for name, it in states.items() if it is not None}
+        return {name: image for name, image in images.items() if image}
+
     def canonical_state(self) -> dict[str, Any]:
+        folds = self.folds()
         failed_policies = self._partitions.failed_policies()
         return {
             "managers": {
@@ -183,6 +190,7 @@ class Context(Joining):
             "refused_node_actions": self._partitions.refused_node_actions,
             "failed_machines": self._partitions.failures.canonical(),
             **({"failed_policies": failed_policies} if failed_policies else {}),
+            **({"folds": folds} if folds else {}),
             "failed_nodes": [
                 f"{id_} of {rm_id}" for rm_id, id_ in sorted(self._partitions.failed_nodes)
             ],
