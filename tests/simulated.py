@@ -32,9 +32,10 @@ from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.steps import request_of
 from yunikorn_actors.values.tags import TAG_RUNTIME
-from yunikorn_actors.what_if import Answer, Change, CoreState, Course, simulate
-from yunikorn_actors.what_if.core_state import state_of
+from yunikorn_actors.what_if import Answer, Change, Course
+from yunikorn_actors.what_if.core_state import CoreState, state_of
 from yunikorn_actors.what_if.run import Manager, Run
+from yunikorn_actors.what_if.simulate import simulate
 
 UNLIKE = ("predicates", "back-off")
 """What is assumed, and not known: a resource manager of these worlds refuses nodes, and the

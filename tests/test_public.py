@@ -12,11 +12,13 @@ import pytest
 from probes import PATIENCE_S
 
 import yunikorn_actors
-from yunikorn_actors import AsyncSchedulerCore, SchedulerCore, si
+from yunikorn_actors import AsyncSchedulerCore, SchedulerCore, si, what_if
 from yunikorn_actors.service.served import QuestionedCore
 
-FRONTS = (yunikorn_actors, si)
-PUBLIC = {name: getattr(front, name) for front in FRONTS for name in front.__all__}
+FRONTS = (yunikorn_actors, si, what_if)
+PUBLIC = {
+    f"{front.__name__}.{name}": getattr(front, name) for front in FRONTS for name in front.__all__
+}
 CLASSES = {name: it for name, it in PUBLIC.items() if isinstance(it, type)}
 MADE_BY_THE_CORE = ("AsyncEventStream", "EventStream", "LeasedExecutor", "Responses")
 """Nobody else makes them, so what they are made of is nobody else's either."""
@@ -134,6 +136,7 @@ CALLS = [
     *("is_settled", "next_due_ns", "register_resource_manager", "resource_manager_lost"),
     *(
         "save_trace",
+        "simulate",
         "start",
         "state_dump",
         "stop",

@@ -12,9 +12,9 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.simulated import state_from_trace
 from yunikorn_actors.trace.wanted import moment_of
-from yunikorn_actors.what_if import simulate
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.journals import state_from_journal
+from yunikorn_actors.what_if.simulate import simulate
 
 both = pytest.mark.parametrize("topology", TOPOLOGIES)
 

@@ -258,9 +258,9 @@ class Gateway(ABC):
                 "subclass it and override what you care about"
             )
         self.check_running()
-        return self.register_with(request, callback, self._brought(request.config))
+        return self._register_with(request, callback, self._brought(request.config))
 
-    def register_with(
+    def _register_with(
         self,
         request: si.RegisterResourceManagerRequest,
         callback: si.ResourceManagerCallback,
@@ -331,9 +331,9 @@ class Gateway(ABC):
             self.administer(request.config)
             return
         self._registration(request.rm_id, si.UpdateConfigurationRequest.__name__)
-        self.configure_with(request, self._brought(request.config))
+        self._configure_with(request, self._brought(request.config))
 
-    def configure_with(
+    def _configure_with(
         self, request: si.UpdateConfigurationRequest, config: SchedulerConfig | None
     ) -> None:
         """Reload a resource manager under a configuration that was read already."""

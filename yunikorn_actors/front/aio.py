@@ -56,6 +56,8 @@ from yunikorn_actors.runtime.async_callback import (
     overrides,
 )
 from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S, STOP_TIMEOUT_S
+from yunikorn_actors.what_if.answer import Answer
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 
 T = TypeVar("T")
 E = TypeVar("E")
@@ -329,6 +331,17 @@ class AsyncScheduler:
         """Return what waits, added up by cause, queue and size, as `Scheduler` does."""
         self._check_may_wait("waiting")
         return await self.core.waiting(partition=self._options.full_partition)
+
+    async def simulate(
+        self,
+        *changes: Change | Request | Reconfigure,
+        until: float | None = None,
+        compare: bool = True,
+    ) -> Answer:
+        """Say what would happen from here with these changes, as `Scheduler` does."""
+        self._check_may_wait("simulate")
+        core = arguments.simulating(self.core, AsyncSchedulerCore)
+        return await core.simulate(*changes, until=until, compare=compare)
 
     async def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""

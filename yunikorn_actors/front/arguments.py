@@ -320,3 +320,13 @@ def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:
                 "is one, and Running(**item) makes one of what was kept as JSON"
             )
     return items
+
+
+def simulating(core: object, kind: type[T]) -> T:
+    """Return the core if it is in this process; raise InvalidRequest with the remedy if not."""
+    if not isinstance(core, kind):
+        raise InvalidRequest(
+            "simulate: the core is in another process: ask its service, with `yunikorn-actors "
+            "simulate --server ADDR` or POST /ws/v1/x/simulate"
+        )
+    return core

@@ -18,7 +18,7 @@ from yunikorn_actors.front.application import (
     Submission,
     add_application,
 )
-from yunikorn_actors.front.arguments import Options, Queues, read_queues
+from yunikorn_actors.front.arguments import Options, Queues, read_queues, simulating
 from yunikorn_actors.front.asks import AskStatus
 from yunikorn_actors.front.events import Connection, Event, Events, Kind
 from yunikorn_actors.front.executor import LeasedCalls, LeasedExecutor, executor_name, executor_size
@@ -35,6 +35,8 @@ from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.runtime.arguments import read_timeout
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
+from yunikorn_actors.what_if.answer import Answer
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 
 
 class Scheduler:
@@ -326,6 +328,16 @@ class Scheduler:
         """
         self._operations.session.check()
         return self.core.waiting(partition=self._options.full_partition)
+
+    def simulate(
+        self,
+        *changes: Change | Request | Reconfigure,
+        until: float | None = None,
+        compare: bool = True,
+    ) -> Answer:
+        """Say what would happen from here with these changes, as `SchedulerCore.simulate` does."""
+        self._operations.session.check()
+        return simulating(self.core, SchedulerCore).simulate(*changes, until=until, compare=compare)
 
     def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""

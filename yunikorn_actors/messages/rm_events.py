@@ -34,6 +34,14 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     has_preemption_predicates: bool = False
     """Whether it is asked which victims to preempt for its asks."""
 
+    def has(self, method: str) -> bool:
+        """Whether the callback is called by an optional method of this name."""
+        return {
+            "update_container_scheduling_state": self.hears_states,
+            "predicates": self.has_predicates,
+            "preemption_predicates": self.has_preemption_predicates,
+        }.get(method, False)
+
 
 # -- from the gateway to RmProxy
 

@@ -32,6 +32,9 @@ from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
 from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
 from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.values.resource import INT64_MAX
+from yunikorn_actors.what_if.answer import Answer
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
+from yunikorn_actors.what_if.run import Fits
 
 _Result = TypeVar("_Result")
 _Told = TypeVar("_Told")
@@ -238,6 +241,19 @@ class AsyncSchedulerCore(AsyncCore[SchedulerCore]):
     def save_trace(self, path: str | Path) -> None:
         """Write what the flight recorder has kept (`TraceSettings.flight_recorder_bytes`)."""
         self._core.save_trace(path)
+
+    async def simulate(
+        self,
+        *changes: Change | Request | Reconfigure,
+        until: float | None = None,
+        compare: bool = True,
+        fits: Fits | None = None,
+    ) -> Answer:
+        """Say what would happen from here with these changes; see `SchedulerCore`."""
+        return await self._call(
+            None,
+            lambda: self._core.simulate(*changes, until=until, compare=compare, fits=fits),
+        )
 
     @property
     def clock(self) -> Clock:

@@ -82,6 +82,11 @@ from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.resource import INT64_MAX
+from yunikorn_actors.what_if.answer import Answer
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
+from yunikorn_actors.what_if.followed import Snapshots, state_of_replicas
+from yunikorn_actors.what_if.run import Fits
+from yunikorn_actors.what_if.simulate import simulate
 
 REPLY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
@@ -154,6 +159,7 @@ class SchedulerCore(Gateway):
         self._journal_path = journal
         self._journal: Journal | None = None
         self._config = None if config is None else read_config(config, known)
+        self._own_policies = policies
         self._hooks = Hooks(on_failure, on_callback_error)
         self._set_up_actors(driver)
         self._health = HealthWatch(self._look)
@@ -519,6 +525,30 @@ class SchedulerCore(Gateway):
             self._hooks.failed(failure, error)
         else:
             logger.error("{}", failure, exception=error)
+
+    # -- what if
+
+    def simulate(
+        self,
+        *changes: Change | Request | Reconfigure,
+        until: float | None = None,
+        compare: bool = True,
+        fits: Fits | None = None,
+    ) -> Answer:
+        """Say what would happen from here with these changes, as `VirtualCore.simulate` does.
+
+        It is worked out on the caller's thread, in virtual time. To copy the state takes Context a
+        while where there is much of it: a service asks its read side instead.
+        """
+        taken = Snapshots.of(self)
+        state = state_of_replicas(
+            taken.managers.values(), taken.images, at_ns=self.clock.now_ns(),
+            settings=self.topology.settings, topology=self.topology.name,
+            schedulers=self.topology.schedulers,
+        )  # fmt: skip
+        return simulate(
+            state, *changes, until=until, compare=compare, fits=fits, policies=self._own_policies
+        )
 
     # -- rest, trace
 

@@ -40,7 +40,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class NotTaken:
     """The core did not take an ask, an application or a node."""
 
     what: str
@@ -77,7 +77,7 @@ class Course:
 
     placed: tuple[Placed, ...]
     ended: tuple[Ended, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[NotTaken, ...]
     waits: tuple[Wait, ...]
     """Of the asks that are asked about, all the time; of all others, at the end."""
     waiting: tuple[Waiting, ...]

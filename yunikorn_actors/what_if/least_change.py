@@ -44,7 +44,7 @@ class Option:
     """One way to have it start, verified by a simulation."""
 
     kind: str
-    """`raise`, `node`, `raise and node`, `undrain`, `release` or `wait`."""
+    """`raise`, `node`, `raise and node`, `open` (a drained node), `release` or `wait`."""
     text: str
     changes: tuple[Request | Reconfigure, ...] = ()
     """To be made before what is wanted."""
@@ -221,7 +221,7 @@ class _Search:
                     info = si.NodeInfo(node_id=id_, action=action, attributes=attributes)
                     request = si.NodeRequest(nodes=(info,))
                     if self._helps((request,)):
-                        yield Option("undrain", f"let {id_} take work again", (request,))
+                        yield Option("open", f"let {id_} take work again", (request,))
 
     # -- releases
 

@@ -28,7 +28,7 @@ from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.ids import partition_name, short_partition_name
-from yunikorn_actors.what_if.answer import Course, Ended, Placed, Refused, Wait, Waiting
+from yunikorn_actors.what_if.answer import Course, Ended, NotTaken, Placed, Wait, Waiting
 from yunikorn_actors.what_if.changes import Change, carry_out
 
 QUIET_NS: Final = HOUR
@@ -42,6 +42,8 @@ Fits = Callable[[str, str], str | None]
 _T: Final = si.TerminationType
 _CONFIRMED: Final = frozenset({_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED})
 
+_ALWAYS: Final = frozenset({"update_allocation", "update_application", "update_node"})
+
 
 class Manager(StandIn):
     """A resource manager that takes what it gets, confirms at once, and whose work ends."""
@@ -49,16 +51,10 @@ class Manager(StandIn):
     def __init__(self, rm_id: str, capabilities: Capabilities, run: "Run") -> None:
         self.rm_id = rm_id
         self._run = run
-        self._answers = {
-            "update_container_scheduling_state": capabilities.hears_states,
-            "predicates": capabilities.has_predicates,
-            "preemption_predicates": capabilities.has_preemption_predicates,
-            "send_event": False,
-            "get_state_dump": False,
-        }
+        self._capabilities = capabilities
 
     def answers(self, method: str) -> bool:
-        return self._answers.get(method, True)
+        return method in _ALWAYS or self._capabilities.has(method)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         self._run.hear(self.rm_id, response)
@@ -103,7 +99,7 @@ class Run:
         """When work ends, a number, its partition, and what."""
         self._placed: list[Placed] = []
         self._ended: list[Ended] = []
-        self._refused: list[Refused] = []
+        self._refused: list[NotTaken] = []
         self._waits: dict[tuple[str, str], Wait] = {}
         self._waits_over: list[Wait] = []
         self._waiting: list[Waiting] = []
@@ -216,7 +212,7 @@ class Run:
 
     def refuse(self, what: str, name: str, reason: str) -> None:
         """Note what the core does not take."""
-        self._refused.append(Refused(what=what, name=name, at_s=self._seconds, reason=reason))
+        self._refused.append(NotTaken(what=what, name=name, at_s=self._seconds, reason=reason))
 
     def fits(self, key: str, node: str) -> str | None:
         """Answer a predicate: as the program says, or yes."""
