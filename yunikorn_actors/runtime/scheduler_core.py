@@ -159,8 +159,7 @@ class SchedulerCore(Gateway):
         self._journal_path = journal
         self._journal: Journal | None = None
         self._config = None if config is None else read_config(config, known)
-        self._own_policies = policies
-        self._hooks = Hooks(on_failure, on_callback_error)
+        self._own_policies, self._hooks = policies, Hooks(on_failure, on_callback_error)
         self._set_up_actors(driver)
         self._health = HealthWatch(self._look)
         self._extras: dict[str, ExtraConfig] = {}
