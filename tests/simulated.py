@@ -1,18 +1,23 @@
 """Simulate, then do it: what was simulated from a drawn state is what then happens.
 
-    python -m tests.simulated --runs 1000 --seed 1
+    python -m tests.simulated --runs 1000 --seed 1 --begin copy|image|journal|replica|dump
 
 A world of the laboratory is played for a while. Then its state is copied and what comes next is
 simulated from the copy; then the very core does it, in the same virtual time. Both have to place,
-end and refuse the same, at the same times and on the same nodes, and end in the same state.
+end and refuse the same, at the same times and on the same nodes, and end in the same state. The
+state is copied, or read from a journal that the core has written, or is what a follower hears: then
+UUIDs are others. A dump says less, so what it says is compared.
 """
 
 import argparse
 import dataclasses
+import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,6 +25,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.journal import Journal, Kept
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import drawn
@@ -33,13 +39,16 @@ from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.steps import request_of
 from yunikorn_actors.values.tags import TAG_RUNTIME
 from yunikorn_actors.what_if import Answer, Change, Course
-from yunikorn_actors.what_if.core_state import CoreState, state_of
+from yunikorn_actors.what_if.core_state import Copy, CoreState, state_of
+from yunikorn_actors.what_if.dumps import state_from_dump
+from yunikorn_actors.what_if.followed import Snapshots, state_of_replicas
+from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.run import Manager, Run
 from yunikorn_actors.what_if.simulate import simulate
 
 UNLIKE = ("predicates", "back-off")
-"""What is assumed, and not known: a resource manager of these worlds refuses nodes, and the
-simulated one does not; and who rests is in no state."""
+"""What a planner remembers beside the state: refused nodes, and who rests. Worlds have it where the
+machines themselves are copied."""
 UNTIL_S = 120.0
 PARTS_OF_COURSE = ("placed", "ended", "refused", "until_s", "digest")
 
@@ -63,8 +72,8 @@ class World:
     simulator: Simulator
     changes: tuple[Change, ...]
 
-    def simulated(self, state: CoreState) -> Answer:
-        return simulate(state, *self.changes, until=UNTIL_S, compare=False)
+    def simulated(self, state: CoreState, origin: Simulator | None = None) -> Answer:
+        return simulate(state, *self.changes, until=UNTIL_S, compare=False, origin=origin)
 
     def done(self) -> Course:
         """Do it: with the very core."""
@@ -79,11 +88,17 @@ class World:
         return run.go(self.simulator.now_ns + round(UNTIL_S * SECOND))
 
 
-def world(seed: int, number: int, topology: str) -> World | None:
+def world(
+    seed: int, number: int, topology: str, journal: Path | None = None, *, is_whole: bool = True
+) -> World | None:
     """Draw a world, play a part of it, and return it with the steps that come next."""
-    case = drawn(seed, number, Wanted(without=UNLIKE)).case.on(topology)  # type: ignore[arg-type]
+    case = drawn(seed, number, Wanted(without=() if is_whole else UNLIKE)).case.on(topology)  # type: ignore[arg-type]
     draw = Draw(seed, number)
     driver = Driver(case)
+    machines = driver.core.machines
+    written = None if journal is None else Journal(journal)
+    if written is not None:
+        machines[CONTEXT] = Kept(_context(driver.core), written)
     stage = Stage(case.scenario, driver, None)
     steps = [replace(it.written, step=_with_runtime(it.step, draw)) for it in case.steps]
     cut = draw.whole(1, max(1, len(steps) - 1))
@@ -91,11 +106,77 @@ def world(seed: int, number: int, topology: str) -> World | None:
         stage.act(step)
         driver.core.settle()
         driver.core.callback_errors.clear()
-    context = driver.core.machines[CONTEXT]
-    assert isinstance(context, Context)
-    if not context.partitions:
+    if written is not None:
+        written.close()
+        kept = machines[CONTEXT]
+        assert isinstance(kept, Kept)
+        machines[CONTEXT] = kept._context
+    if not _context(driver.core).partitions:
         return None
     return World(driver.core, tuple(_changes(steps[cut:], draw, driver.core)))
+
+
+def _context(simulator: Simulator) -> Context:
+    context = simulator.machines[CONTEXT]
+    assert isinstance(context, Context)
+    return context
+
+
+def _of_journal(simulator: Simulator, folder: Path) -> CoreState:
+    topology = simulator.topology
+    state = state_from_journal(folder, topology=topology.name, settings=topology.settings)
+    return replace(state, at_ns=simulator.now_ns)
+
+
+def _of_replica(simulator: Simulator, _: Path) -> CoreState:
+    taken, topology = Snapshots.of(simulator), simulator.topology
+    return state_of_replicas(
+        taken.managers.values(), taken.images, at_ns=simulator.now_ns,
+        settings=topology.settings, topology=topology.name, schedulers=topology.schedulers,
+    )  # fmt: skip
+
+
+BEGINNINGS: dict[str, Callable[[Simulator, Path], CoreState]] = {
+    "copy": lambda simulator, _: state_of(simulator),
+    "image": lambda simulator, _: state_of(simulator),
+    "journal": _of_journal,
+    "replica": _of_replica,
+}
+
+
+def unlike_dump(simulator: Simulator) -> Iterator[str]:
+    """Yield what a state made of a dump has otherwise, of what the dump says."""
+    dump = json.loads(json.dumps(simulator.state_dump()))
+    state = state_from_dump(dump, settings=simulator.topology.settings)
+    yield from (line for line in state.lacks if "does not take" in line)
+    made = Copy(state).state_dump()["partitions"]
+    for name, part in dump["partitions"].items():
+        if told_of(made[name]) != told_of(part):
+            yield f"{name}: {told_of(made[name])} / {told_of(part)}"
+
+
+def told_of(part: dict[str, Any]) -> dict[str, Any]:
+    asks = ("key", "resource", "repeats", "priority", "placeholder", "task_group")
+    work = ("key", "node", "resource", "priority", "placeholder", "task_group")
+    return {
+        "nodes": {
+            id_: [it[name] for name in ("capacity", "allocated", "occupied", "schedulable")]
+            for id_, it in part["nodes"].items()
+        },
+        "queues": {
+            path: [it[name] for name in ("allocated", "pending", "max", "guaranteed", "properties")]
+            for path, it in part["queues"].items()
+        },
+        "applications": {
+            id_: [
+                app["queue"],
+                app["user"],
+                sorted([str([it[name] for name in asks]) for it in app["asks"]]),
+                sorted([str([it[name] for name in work]) for it in app["allocations"]]),
+            ]
+            for id_, app in part["applications"].items()
+        },
+    }
 
 
 def _with_runtime(step: w.Step, draw: Draw) -> w.Step:
@@ -145,19 +226,30 @@ def _with_groups(request: Any) -> Any:
     return replace(request, new=new)
 
 
-def differences(seed: int, number: int, topology: str) -> list[str] | None:
+REFUSED: list[str] = []
+"""Simulations that the core refuses to begin or to go on with."""
+
+
+def differences(seed: int, number: int, topology: str, begin: str = "copy") -> list[str] | None:
     """Return in what the run differs from the simulation; None where there is no such world."""
-    found = world(seed, number, topology)
-    if found is None:
-        return None
-    simulated = outcome(lambda: found.simulated(state_of(found.simulator)).course)
+    with TemporaryDirectory() as name:
+        journal = Path(name) if begin == "journal" else None
+        found = world(seed, number, topology, journal, is_whole=begin == "copy")
+        if found is None:
+            return None
+        if begin == "dump":
+            return list(unlike_dump(found.simulator))
+        state = BEGINNINGS[begin](found.simulator, Path(name))
+    origin = found.simulator if begin == "copy" else None
+    simulated = outcome(lambda: found.simulated(state, origin).course)
     done = outcome(found.done)
     if isinstance(simulated, str) or isinstance(done, str):
+        REFUSED.append(f"{seed} {number}: {simulated}")
         return [] if simulated == done else [f"{simulated!s:.300} / {done!s:.300}"]
     found_unequal = list(unequal(simulated, done))
     context = found.simulator.machines[CONTEXT]
     assert isinstance(context, Context)
-    if found_unequal and len(context.partitions) > 1:
+    if found_unequal and (begin != "copy" or len(context.partitions) > 1):
         return [] if in_any_order(simulated) == in_any_order(done) else found_unequal
     return found_unequal
 
@@ -197,11 +289,12 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--begin", choices=[*BEGINNINGS, "dump"], default="copy")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     for number in range(options.first, options.first + options.runs):
         topology = TOPOLOGIES[number % 2]
-        found = differences(options.seed, number, topology)
+        found = differences(options.seed, number, topology, options.begin)
         if found is None:
             counts["empty"] += 1
             continue
@@ -209,7 +302,7 @@ def main() -> int:
         for line in found:
             sys.stdout.write(f"{number} {topology}: {line[:900]}\n")
             sys.stdout.flush()
-    sys.stdout.write(f"{dict(counts)}\n")
+    sys.stdout.write(f"{dict(counts)}; refused: {len(REFUSED)} {REFUSED[:3]}\n")
     return 1 if counts["different"] else 0
 
 

@@ -2,11 +2,42 @@
 
 import pytest
 
-from tests.simulated import differences
+from tests import simulated
+from tests.simulated import BEGINNINGS, differences, unequal, world
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.what_if.core_state import state_of
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_what_was_simulated_happens(topology: TopologyName) -> None:
     found = {number: differences(7, number, topology) for number in range(6)}
     assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("begin", [*BEGINNINGS, "dump"])
+def test_it_does_not_matter_where_the_state_comes_from(begin: str) -> None:
+    found = {number: differences(5, number, "fused", begin) for number in range(2)}
+    assert not any(found.values()), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_many_worlds(topology: TopologyName) -> None:
+    simulated.REFUSED.clear()
+    found = {number: differences(11, number, topology) for number in range(300)}
+    assert not any(found.values()), {number: it for number, it in found.items() if it}
+    assert len(simulated.REFUSED) < 10
+
+
+def test_a_difference_is_noticed() -> None:
+    """What is simulated without the last changes is something else than what is done."""
+    different = 0
+    for number in range(8):
+        found = world(5, number, "fused")
+        if found is None or not found.changes:
+            continue
+        course = simulated.World(found.simulator, found.changes[:0]).simulated(
+            state_of(found.simulator), found.simulator
+        )
+        different += any(unequal(course.course, found.done()))
+    assert different > 2

@@ -116,7 +116,7 @@ class Follower(Protocol):
     def hear(self, message: Message) -> None: ...
 
 
-class _Registration(NamedTuple):
+class Registration(NamedTuple):
     """A registered resource manager, as the gateway knows it."""
 
     callback: str
@@ -185,7 +185,7 @@ class Gateway(ABC):
         """
         self._afterwards = _Afterwards(self._go_on)
         """Around everything that is posted: afterwards a driver handles it."""
-        self._registered: dict[str, _Registration] = {}
+        self._registered: dict[str, Registration] = {}
         self._coming: dict[str, str] = {}
         """Callbacks whose registration is not answered yet, each with its resource manager.
 
@@ -300,7 +300,7 @@ class Gateway(ABC):
                 self._resolvers.join(request.rm_id, request.policy_group, config)
                 self._leave(request.rm_id)
                 backlog = Backlog(extra.unhandled_max)
-                self._registered[request.rm_id] = _Registration(address, tells_state, backlog)
+                self._registered[request.rm_id] = Registration(address, tells_state, backlog)
                 self._set_up(request.rm_id, extra)
                 self._warn(self._complaints(request))
         return si.RegisterResourceManagerResponse()
@@ -685,6 +685,10 @@ class Gateway(ABC):
         else:
             registration.backlog.when_room(call)
 
+    def _is_registered(self, rm_id: str) -> bool:
+        """Whether its requests are taken."""
+        return rm_id in self._registered
+
     def has_room(self, rm_id: str) -> bool:
         """Whether another request of this resource manager would not wait."""
         registration = self._registered.get(rm_id)
@@ -747,7 +751,7 @@ class Gateway(ABC):
             refused = AdminConfigRefused(reason=reason[:LONGEST_REASON])
             self._post(CONTEXT, refused, self._name("configuration"))
 
-    def _registration(self, rm_id: str, what: str) -> _Registration:
+    def _registration(self, rm_id: str, what: str) -> Registration:
         self.check_running()
         registration = self._registered.get(rm_id)
         if registration is None:

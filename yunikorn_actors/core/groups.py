@@ -58,6 +58,12 @@ class UserGroups:
         self._entries: dict[str, _Entry] = {}
         self._next_sweep_ns = now_ns() + SWEEP_NS
 
+    def copy(self, now_ns: Clock) -> "UserGroups":
+        """Return another that remembers what this one does."""
+        made = UserGroups(self._resolver, self._lookup, now_ns)
+        made._entries, made._next_sweep_ns = dict(self._entries), self._next_sweep_ns
+        return made
+
     def __len__(self) -> int:
         """How many users are remembered, expired entries included."""
         return len(self._entries)
@@ -143,6 +149,15 @@ class Resolvers:
         self._brought: dict[str, str] = {}
         """Policy groups that brought a configuration, each with its resolver."""
         self._admin = ""
+
+    def copy(self, now_ns: Clock) -> "Resolvers":
+        """Return another that knows what this one knows, by another clock."""
+        made = Resolvers(self._lookups, now_ns)
+        made._members, made._brought = dict(self._members), dict(self._brought)
+        made._admin = self._admin
+        for name, users in self._users.items():
+            made._users[name] = users.copy(now_ns)
+        return made
 
     def join(self, rm_id: str, policy_group: str, config: SchedulerConfig | None) -> None:
         former = self._members.get(rm_id, policy_group)

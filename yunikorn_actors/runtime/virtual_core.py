@@ -112,7 +112,6 @@ class VirtualCore:
             topology, settings=settings or Settings(), instance=instance,
             schedulers=schedulers, policies=Policies(policies),
         )  # fmt: skip
-        self._groups, self._policies = groups, policies
         self._digest = TraceDigest() if digest else None
         self._recorder: FileRecorder | None = None
         self._trace = None if trace is None else TraceSettings(path=trace)
@@ -318,7 +317,7 @@ class VirtualCore:
             self._simulator.settle()
             return simulate(
                 state_of(self._simulator), *changes, until=until, compare=compare, fits=fits,
-                groups=self._groups, policies=self._policies,
+                origin=self._simulator,
             )  # fmt: skip
 
     # -- parts

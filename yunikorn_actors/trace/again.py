@@ -6,13 +6,12 @@ from typing import NamedTuple
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.rm_events import AskItem, RMUpdateAllocation, RMUpdateNode
+from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.trace.checkpoints import (
     Checkpoint,
     Checkpoints,
     has_room,
     newest,
-    packed,
-    unpacked,
 )
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun, Step

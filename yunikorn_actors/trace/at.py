@@ -13,9 +13,10 @@ from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.state.dump import DUMP_FORMAT
 from yunikorn_actors.trace.again import Again
-from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints, packed, unpacked
+from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints
 from yunikorn_actors.trace.fields import Change, changes
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun

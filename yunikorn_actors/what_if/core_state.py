@@ -9,11 +9,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from yunikorn_actors.core.backlog import Backlog
+from yunikorn_actors.core.entry import Registration
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Message
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Message, manager_of
 from yunikorn_actors.messages.restart import (
     CoreRestored,
     EventsRestored,
@@ -23,6 +25,7 @@ from yunikorn_actors.messages.restart import (
 )
 from yunikorn_actors.messages.scheduling import FactsMissed
 from yunikorn_actors.policies.registry import Policies, Policy
+from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.si import RegisterResourceManagerRequest, ResourceManagerCallback
 from yunikorn_actors.state.snapshot import image_of
 
@@ -110,6 +113,32 @@ class Copy(Simulator):
         context = self.machines[CONTEXT]
         assert isinstance(context, Context)
         return context
+
+    def _send(self, sender: str, to: str, message: Message) -> None:
+        if to != EVENT_PUBLISHER:
+            super()._send(sender, to, message)
+
+
+class Twin(Simulator):
+    """A simulated core once more, at rest, with all that its planners remember."""
+
+    def __init__(self, original: Simulator) -> None:
+        super().__init__(original.topology)
+        self.now_ns = original.now_ns
+        copied = {it: each for it, each in original.machines.items() if it != EVENT_PUBLISHER}
+        # Together: in the fused topology a planner and Context share the truth.
+        machines, self.timers = unpacked(packed((copied, original.timers)))
+        self.machines.update(machines)
+        self._resolvers = original._resolvers.copy(lambda: self.now_ns)
+        self._addresses = {manager_of(it): it for it in original.callbacks}
+
+    def go_on_with(self, known: KnownManager, callback: ResourceManagerCallback) -> None:
+        """Answer in the place of a resource manager."""
+        rm_id = known.registration.rm_id
+        address = self._addresses[rm_id]
+        self.callbacks[address] = callback
+        backlog = Backlog(known.registration.extra.unhandled_max)
+        self._registered[rm_id] = Registration(address, tells_state=False, backlog=backlog)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
         if to != EVENT_PUBLISHER:

@@ -300,6 +300,11 @@ class Run:
         return found is not None and found.releasing is None
 
     def _release(self, name: str, allocation: Allocation, why: int) -> None:
+        """Give it back; a resource manager that is away says nothing, and what it has stays."""
+        rm_id = self._rm_of(name)
+        if not self._simulator._is_registered(rm_id):
+            self.counts["away"] += 1
+            return
         release = si.AllocationRelease(
             partition_name=short_partition_name(name),
             application_id=allocation.spec.application_id,
@@ -308,8 +313,7 @@ class Run:
             allocation_key=allocation.spec.key,
         )
         releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
-        request = si.AllocationRequest(rm_id=self._rm_of(name), releases=releases)
-        self._simulator.update_allocation(request)
+        self._simulator.update_allocation(si.AllocationRequest(rm_id=rm_id, releases=releases))
 
     # -- what is looked at
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.what_if.answer import Answer, differences_of
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, changes_of
-from yunikorn_actors.what_if.core_state import Copy, CoreState
+from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin
 from yunikorn_actors.what_if.run import MESSAGES_MAX, Fits, Manager, Run
 
 LONGEST_S: Final = 1e9
@@ -25,6 +26,7 @@ def simulate(
     groups: Mapping[str, tuple[str, ...]] | None = None,
     policies: Mapping[str, Policy] | None = None,
     messages_max: int = MESSAGES_MAX,
+    origin: Simulator | None = None,
 ) -> Answer:
     """Say what would happen if these changes were made in this state.
 
@@ -32,6 +34,7 @@ def simulate(
     - `compare`: run it without the changes as well, and say what is different.
     - `fits`: answers predicates, with the key of an ask and a node; without it each is a yes.
     - `groups`, `policies`: what `VirtualCore` takes under these names.
+    - `origin`: the simulated core whose state it is; then its machines are copied as they are.
     - `messages_max`: so many messages one run handles at most; then it is cut short there.
     """
     if until is not None and not 0 <= until <= LONGEST_S:
@@ -39,7 +42,7 @@ def simulate(
     ordered = changes_of(changes)
 
     def ran(some: list[Change]) -> Run:
-        copy = Copy(state, groups=groups, policies=policies)
+        copy = Copy(state, groups=groups, policies=policies) if origin is None else Twin(origin)
         run = Run(
             copy, some, fits=fits, watched=_asked(some) or _waiting(state),
             messages_max=messages_max,
@@ -97,6 +100,7 @@ _WORDS: Final = {
     "overdue": "{} allocations have run longer than declared: they do not end",
     "confirmed": "{} releases under way are confirmed at once",
     "predicates": "{} predicates are answered with yes",
+    "away": "{} ends and releases of managers that are away do not come",
     "members": "{} members of complete gangs ask at once, as large as their placeholders",
 }
 
