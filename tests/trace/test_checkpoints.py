@@ -14,7 +14,7 @@ import yunikorn_actors.trace.recording
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Cause
 from yunikorn_actors.recording import packed
-from yunikorn_actors.trace import checkpoints
+from yunikorn_actors.trace import checkpoints as module
 from yunikorn_actors.trace.again import Again
 from yunikorn_actors.trace.at import states_at
 from yunikorn_actors.trace.causes import Answer, why, why_of
@@ -228,7 +228,7 @@ def test_fields_of_any_type_may_be_around(path: Path) -> None:
 
 def test_there_is_an_end_to_what_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_service(path)
-    monkeypatch.setattr(checkpoints, "BYTES_MAX", 1)
+    monkeypatch.setattr(module, "BYTES_MAX", 1)
     checkpoints = Checkpoints(EVERY)
     with TraceReader(path) as trace:
         for _ in Again(trace, checkpoints).run():
