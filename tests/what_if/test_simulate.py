@@ -124,3 +124,10 @@ def test_bad_changes_are_refused(topology: TopologyName) -> None:
         core.simulate(until=-1)
     answer = core.simulate(node("n1", 1_000))
     assert [it.what for it in answer.course.refused] == ["node"]
+
+
+@both
+def test_a_time_that_is_no_whole_number_of_nanoseconds_comes(topology: TopologyName) -> None:
+    core = busy(topology)
+    answer = core.simulate(Change(node("n3", 4_000), after_s=1.0000000004), until=2)
+    assert (answer.course.until_s, answer.course.refused) == (2.0, ())

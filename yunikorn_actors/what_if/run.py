@@ -154,7 +154,7 @@ class Run:
         """When something happens next; None if nothing does in time."""
         known = [self._ends[0][0]] if self._ends else []
         if self._changes:
-            known.append(self._begin_ns + round(self._changes[-1].after_s * SECOND))
+            known.append(self._due_ns(self._changes[-1]))
         of_core = self._simulator.timers.first_due_ns()
         if of_core is not None and (until_ns is not None or self._may_matter(of_core)):
             known.append(of_core)
@@ -184,9 +184,12 @@ class Run:
         simulator.settle()
         self._check()
 
+    def _due_ns(self, change: Change) -> int:
+        """When it is made: one answer for who waits for it and for who makes it."""
+        return self._begin_ns + round(change.after_s * SECOND)
+
     def _make_changes(self) -> None:
-        passed_s = self._seconds
-        while self._changes and self._changes[-1].after_s <= passed_s:
+        while self._changes and self._due_ns(self._changes[-1]) <= self._simulator.now_ns:
             self._latest_ns = self._simulator.now_ns
             carry_out(self._simulator, self._changes.pop().request)
 
