@@ -36,9 +36,12 @@ class Unread(Struct):
 
     kept: Any = None
     since: list[tuple[Change, int]] = []
+    is_fold: bool = True
+    """Whether its policy may keep anything: what was noted last says so."""
 
     def observe(self, fact: Change, now_ns: int) -> None:
-        self.since.append((fact, now_ns))
+        if self.is_fold:
+            self.since.append((fact, now_ns))
 
 
 class UnreadPolicies(Policies):
@@ -127,8 +130,11 @@ class Folds:
             name, *kept = (image or {}).get(queue.path, ("",))
             if kept and name == policy_name(queue):
                 self._restore(queue.path, name, *kept)
-            else:
-                self._look_at(state, queue, now_ns)
+                continue
+            self._look_at(state, queue, now_ns)
+            unread = self.by_queue.get(queue.path)
+            if isinstance(unread, Unread) and name == policy_name(queue):
+                self.by_queue[queue.path] = Unread(is_fold=False)
 
     def _restore(self, path: str, name: str, kept: Any, since: Any = ()) -> None:  # noqa: ANN401
         fold, fault = tried("making it", lambda: self.policies.make(name))
@@ -152,10 +158,12 @@ class Folds:
             if kept and name == self._names[path]:
                 self._restore(path, name, *kept)
             else:
-                del self.by_queue[path]
+                self.by_queue[path] = Unread(is_fold=False)
 
 
 def _image_of(fold: Fold) -> list[Any]:
+    if isinstance(fold, Unread) and not fold.is_fold:
+        return []
     if isinstance(fold, Unread):
         return [fold.kept, to_builtins(fold.since)] if fold.since else [fold.kept]
     return [to_builtins(fold)]

@@ -33,6 +33,7 @@ from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import SchedulingHeld
 from yunikorn_actors.state.partition import PartitionState
@@ -244,11 +245,14 @@ def of_core(made: Truth, core: Context) -> Iterator[str]:
 def _of_partition(name: str, made: PartitionState, truth: PartitionState) -> Iterator[str]:
     if are_alike(truth, made):
         return
-    theirs = image_of(truth)
-    if made.folds is None:
-        # A journal that does not keep what policies know leaves it to the next core to find out.
-        theirs.pop("folds", None)
-    found = differing(snapshot(made), snapshot(truth)) or differing(image_of(made), theirs)
+    ours, theirs = image_of(made), image_of(truth)
+    kept = ours.pop("folds", None)
+    if isinstance(truth.folds, Folds):
+        # What came behind the last note is observed by the core that goes on with it.
+        again = Folds(truth.folds.policies)
+        again.restore(made, kept)
+        ours["folds"], theirs["folds"] = again.image(), truth.folds.image()
+    found = differing(snapshot(made), snapshot(truth)) or differing(ours, theirs)
     if found:
         yield f"of {name} it has {found}"
 
