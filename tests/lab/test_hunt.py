@@ -78,7 +78,7 @@ def test_most_of_them_are_found() -> None:
 
 
 def test_drawn_worlds_are_another_place_to_look(capsys: pytest.CaptureFixture[str]) -> None:
-    hunter = SwarmHunter(seed=1, worlds=4)
+    hunter = SwarmHunter(seed=1, worlds=12)
     found = hunter.hunt(BY_ID["M103"])
     assert (SWARM, True) == (found.strategy, found.found)
     assert "node_id is" in found.violation

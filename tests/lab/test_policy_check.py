@@ -290,7 +290,7 @@ class PlainFold:
         pass
 
 
-@bad("fold", "cannot be copied")
+@bad("fold", "cannot be written down")
 @dataclass
 class KeepsALock:
     lock: Any = field(default_factory=threading.Lock)

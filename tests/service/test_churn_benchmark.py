@@ -33,7 +33,7 @@ def announcing(old: str, new: str) -> Mutant:
 WRONG = {
     "dropped": (announcing("tuple(new)", "tuple(new[1:])"), "was not notified of it"),
     "sent to another manager": (
-        announcing("message.rm_id, Call", "max(self._deliveries), Call"),
+        announcing("message.rm_id, Call", "max(self.deliveries), Call"),
         "it has not asked for that",
     ),
 }

@@ -8,7 +8,14 @@ from typing import Final
 
 from yunikorn_actors.cli.queues import queues_called
 from yunikorn_actors.cli.reach import add_partition, add_server
-from yunikorn_actors.cli.rows import Application, ExpectedStarts, Units, read, units_of
+from yunikorn_actors.cli.rows import (
+    Application,
+    ExpectedStart,
+    ExpectedStarts,
+    Units,
+    read,
+    units_of,
+)
 from yunikorn_actors.cli.service_calls import (
     Columns,
     Found,
@@ -22,7 +29,6 @@ from yunikorn_actors.cli.service_calls import (
 )
 from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.times import age
-from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.table import table
@@ -108,7 +114,7 @@ def _cells(units: Units, app: Application) -> Iterator[tuple[str, ...]]:
     )
 
 
-def _expected(client: Client, found: Found[Application]) -> dict[str, Expected]:
+def _expected(client: Client, found: Found[Application]) -> dict[str, ExpectedStart]:
     """Ask when what waits of it will start."""
     if not found.row.requests:
         return {}
@@ -117,7 +123,7 @@ def _expected(client: Client, found: Found[Application]) -> dict[str, Expected]:
     return {it.key: it for it in listed.asks}
 
 
-def _start(expected: Expected | None) -> str:
+def _start(expected: ExpectedStart | None) -> str:
     if expected is None:
         return "waits"
     place = f"waits, place {expected.position} of {expected.waiting}"
@@ -128,7 +134,7 @@ def _start(expected: Expected | None) -> str:
     return f"{place}, starts in {first} to {last}"
 
 
-def _work(app: Application, expected: Mapping[str, Expected]) -> Iterator[str]:
+def _work(app: Application, expected: Mapping[str, ExpectedStart]) -> Iterator[str]:
     if app.rejected_message:
         yield printable(f"it was rejected: {app.rejected_message}")
     runs = [(it.allocation_key, readable(it.resource), it.node_id) for it in app.allocations]

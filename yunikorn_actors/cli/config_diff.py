@@ -12,7 +12,6 @@ import msgspec
 from yunikorn_actors import si
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.reach import add_server
-from yunikorn_actors.cli.service_calls import OWN, asking
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
@@ -61,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
         return MISUNDERSTOOD
     changes = tuple(config_changes(old, new))
     if options.server is not None:
+        from yunikorn_actors.cli.service_calls import asking  # noqa: PLC0415 - as below
+
         return asking(options, partial(_on_service, changes))
     return _tell(options, changes, answer)
 
@@ -98,7 +99,8 @@ def _on_service(
     changes: Sequence[ConfigChange], options: argparse.Namespace, client: "Client"
 ) -> int:
     """Have the service try it; there it is compared with what is in force."""
-    from yunikorn_actors.cli.simulate import config_step  # noqa: PLC0415 - as above
+    from yunikorn_actors.cli.service_calls import OWN  # noqa: PLC0415 - as above
+    from yunikorn_actors.cli.simulate import config_step  # noqa: PLC0415
     from yunikorn_actors.what_if.answer import Answer  # noqa: PLC0415
 
     question = {"steps": [config_step(options.new)], "until": options.until}

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.values.quantity import Unit, unit_of
 
 T = TypeVar("T")
@@ -85,8 +84,16 @@ class Events(Struct):
     records: list[dict[str, Any]] | None = field(name="EventRecords", default=None)
 
 
+class ExpectedStart(Struct):
+    key: str
+    position: int
+    waiting: int
+    earliest_ns: int | None = None
+    latest_ns: int | None = None
+
+
 class ExpectedStarts(Struct):
-    asks: tuple[Expected, ...] = ()
+    asks: tuple[ExpectedStart, ...] = ()
 
 
 class Verdict(Struct):

@@ -270,8 +270,8 @@ def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[st
 
 def _in_vain(simulator: Simulator, message: Message, sends: Iterable[Send]) -> Iterator[str]:
     """What was cancelled does nothing, unless the same is due by another timer."""
-    assert isinstance(simulator, LabSimulator)
-    if not any(it is message for it in simulator.in_vain):
+    came_in_vain = simulator.in_vain if isinstance(simulator, LabSimulator) else ()
+    if not any(it is message for it in came_in_vain):
         return
     told = [it.message for it in sends if isinstance(it.message, FactsAppended)]
     for fact in (fact for it in told for fact in it.facts):

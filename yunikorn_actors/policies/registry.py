@@ -180,13 +180,17 @@ def _check(name: str, policy: Policy) -> None:
             f"policy {name!r} has observe: make it a dataclass or a Struct, whose typed fields are "
             "what it keeps"
         )
-    if isinstance(made, places.Fold):
-        _, fault = tried("keeping it", lambda: convert(to_builtins(made), type(made)))
-        if fault:
-            raise InvalidPolicy(
-                f"policy {name!r} has observe, and what it keeps cannot be written down: {fault}: "
-                "give its fields types of plain values"
-            )
+    if isinstance(made, places.Fold) and (fault := unwritable(made)):
+        raise InvalidPolicy(
+            f"policy {name!r} has observe, and what it keeps cannot be written down: {fault}: "
+            "give its fields types of plain values"
+        )
+
+
+def unwritable(fold: object) -> str:
+    """Say why snapshots and journals cannot keep what it keeps; the empty text if they can."""
+    _, fault = tried("keeping it", lambda: convert(to_builtins(fold), type(fold)))
+    return fault
 
 
 NO_POLICIES: Final = Policies()

@@ -10,7 +10,7 @@ from msgspec import Struct
 from yunikorn_actors.lab.policy_check.findings import Findings
 from yunikorn_actors.policies.guard import shown, tried
 from yunikorn_actors.policies.places import METHODS
-from yunikorn_actors.policies.registry import reads_of
+from yunikorn_actors.policies.registry import reads_of, unwritable
 
 _DECIDES: Final = tuple(name for name in METHODS if name not in {"devices", "observe"})
 _NEAR: Final = 0.8
@@ -74,6 +74,8 @@ def _look_at_fields(made: object, findings: Findings) -> None:
     if hasattr(made, "observe"):
         if not (is_dataclass(made) or isinstance(made, Struct)):
             findings.add("fold", "it has observe, and what it keeps has no types")
+        elif fault := unwritable(made):
+            findings.add("fold", f"what it keeps cannot be written down: {fault}", "observe")
         if hasattr(made, "score"):
             what = "it has score and observe, and a node score is given no facts"
             findings.add("type", what, "observe")
