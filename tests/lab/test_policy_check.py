@@ -533,6 +533,16 @@ def test_the_command_passes_a_good_one(tmp_path: Path) -> None:
     assert "Longest: no fault in 2 worlds\n" in done.stdout
 
 
+def test_a_method_that_the_worlds_do_not_call_is_named() -> None:
+    class Newest:
+        def victim_key(self, victim: Any, _: int) -> int:
+            return -int(victim.started_ns)
+
+    report = check_policy(Newest)
+    assert report.is_good, report.text
+    assert "Newest.victim_key: not called, as nobody preempts in these worlds\n" in report.text
+
+
 @pytest.mark.parametrize("name", ["mine", "mine:Other", "nowhere:Longest", ":", "mine:"])
 def test_what_cannot_be_found_is_a_mistake_in_the_question(name: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(TEN)
@@ -545,3 +555,27 @@ def test_the_fixture_fails_a_test_of_a_bad_one(check_policy: Any) -> None:
     with pytest.raises(AssertionError, match=r"Clock\.application_key: reaches time\.time"):
         check_policy(Clock, worlds=1)
     assert check_policy(Weighted, worlds=1).is_good
+
+
+def test_what_the_collector_calls_is_not_of_the_policy() -> None:
+    """Hypothesis measures each collection, and those come at any moment."""
+    times: list[float] = []
+
+    def measure(_phase: str, _info: dict[str, int]) -> None:
+        times.append(time.perf_counter())
+
+    class Smallest:
+        def application_key(self, app: Any) -> tuple[str, ...]:
+            # Containers, so that the collector has a reason to come.
+            return tuple(str([it]) for it in app.id)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(measure)
+    gc.set_threshold(1, 1, 1)
+    try:
+        report = check_policy(Smallest, worlds=2)
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(measure)
+    assert times, "vacuous: nothing was collected"
+    assert report.is_good, report.text

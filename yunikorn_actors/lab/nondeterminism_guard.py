@@ -221,12 +221,16 @@ def inside(*, watches_c: bool = False, is_pure: bool = False) -> Iterator[Guard]
     ]
     closed.append((random.Random, "seed", _seeded(guard, random.Random.seed)))
     before = [(home, name, vars(home).get(name, _INHERITED)) for home, name, _ in closed]
+    # A collection comes at any moment, and what libraries do at it would be blamed on the run:
+    # Hypothesis measures how long each takes.
+    callbacks, gc.callbacks[:] = [*gc.callbacks], []
     try:
         for home, name, function in closed:
             setattr(home, name, function)
         with _watching(guard) if watches_c else nullcontext():
             yield guard
     finally:
+        gc.callbacks[:] = [*callbacks, *gc.callbacks]
         for home, name, original in before:
             if original is _INHERITED:
                 delattr(home, name)
@@ -245,12 +249,17 @@ def watching_pure(guard: Guard) -> Iterator[None]:
             module, remedy = "sys", _OUTSIDE
         return _c_door(called) or (remedy and (f"{module}.{called.__name__}", remedy)) or None
 
+    # Nor is what others do as their objects are collected.
+    is_collecting = gc.isenabled()
+    gc.disable()
     guard.is_off = False
     try:
         with _watching(guard, find):
             yield
     finally:
         guard.is_off = True
+        if is_collecting:
+            gc.enable()
 
 
 def _c_door(called: Any) -> tuple[str, str] | None:  # noqa: ANN401

@@ -56,6 +56,8 @@ class Report(Struct, frozen=True):
     worlds: int
     findings: tuple[Finding, ...]
     costs: tuple[Cost, ...]
+    unasked: tuple[str, ...] = ()
+    """Methods that these worlds have no use for."""
 
     @property
     def is_good(self) -> bool:
@@ -73,6 +75,8 @@ class Report(Struct, frozen=True):
                 f"{self.policy}.{cost.method}: {cost.calls} calls, {cost.middle_us:.0f} us "
                 f"(most {cost.most_us:.0f})"
             )
+        for method in self.unasked:
+            yield f"{self.policy}.{method}: not called, as nobody preempts in these worlds"
         found = len(self.findings)
         faults = "no fault" if not found else "1 fault" if found == 1 else f"{found} faults"
         yield f"{self.policy}: {faults} in {self.worlds} worlds"
@@ -110,12 +114,12 @@ def check_policy(
         Cost(method, len(times), median(times) / 1000, max(times) / 1000)
         for method, times in watch.times_ns.items()
     )
-    for method in _PLACES if worlds >= WORLDS and not findings else ():
-        # The worlds have nobody who may take from others, so victims are never asked about.
-        is_asked = method != "victim_key"
-        if is_asked and hasattr(made, method) and method not in watch.times_ns:
+    uncalled = [it for it in _PLACES if hasattr(made, it) and it not in watch.times_ns]
+    unasked = tuple(it for it in uncalled if it == "victim_key")
+    for method in uncalled if worlds >= WORLDS and not findings else ():
+        if method not in unasked:
             findings.add("shape", f"{method} was never called", method)
-    return Report(findings.name, worlds, findings.all(), costs)
+    return Report(findings.name, worlds, findings.all(), costs, unasked)
 
 
 def _places_of(made: object) -> dict[str, str]:
