@@ -1,10 +1,13 @@
 """When an ask of a program is expected to start."""
 
 import asyncio
-from typing import Literal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
 
 import pytest
 from fronting import PATIENCE_S
+from probes import wait_until
 
 from yunikorn_actors import AsyncScheduler, InvalidRequest, Scheduler, SchedulerCore
 
@@ -50,3 +53,33 @@ def test_on_an_event_loop() -> None:
             return None
 
     assert (1, 1) == asyncio.run(play())
+
+
+def test_two_first_questions_at_once_leave_one_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Scheduler() as s:
+        s.add_node("n1", vcore=1)
+        app = s.application("app", user="ann")
+        app.ask("runs", vcore=1).result(PATIENCE_S)
+        app.ask("waits", vcore=1)
+        wait_until(s.core.is_settled)
+        both, begun, ended = threading.Barrier(2, timeout=PATIENCE_S), list[str](), list[str]()
+        follow, unfollow = s.core.follow, s.core.unfollow
+
+        def together(follower: Any) -> str:
+            both.wait()
+            begun.append(follow(follower))
+            return begun[-1]
+
+        def end(address: str) -> None:
+            ended.append(address)
+            unfollow(address)
+
+        monkeypatch.setattr(s.core, "follow", together)
+        monkeypatch.setattr(s.core, "unfollow", end)
+        with ThreadPoolExecutor(2) as pool:
+            asked = [pool.submit(s.core.expected, "app") for _ in range(2)]
+            found = [[it.key for it in one.result(PATIENCE_S)] for one in asked]
+        assert [["waits"], ["waits"]] == found
+        assert 2 == len(begun), "vacuous: they did not come at once"
+        assert 1 == len(ended)
+        assert set(ended) < set(begun)

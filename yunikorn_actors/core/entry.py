@@ -176,6 +176,8 @@ class Gateway(ABC):
         self._policies = policies
         self._now_ns = now_ns
         self._expected: ExpectedStarts | None = None
+        self._expected_lock = threading.Lock()
+        """Guards it for a moment: nothing that waits for the core is done under it."""
         self._resolvers = Resolvers(lookups, now_ns)
         self._order = threading.RLock()
         """Held while the registered managers change and while RmProxy is sent their messages.
@@ -451,9 +453,14 @@ class Gateway(ABC):
         check_names("expected", optional=tuple(names), **names)
         if self._expected is None:
             starts = ExpectedStarts(self._policies, self._now_ns)
-            self.follow(starts)
-            self._expected = starts
+            address = self.follow(starts)
             self.catch_up()
+            with self._expected_lock:
+                is_first = self._expected is None
+                self._expected = self._expected or starts
+            if not is_first:
+                # Two first calls at once: the follower of one of them serves both.
+                self.unfollow(address)
         return self._expected.of(application_id, partition)
 
     def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
