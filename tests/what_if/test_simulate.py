@@ -6,6 +6,7 @@ from support import RM
 from yunikorn_actors import InvalidRequest, VirtualCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.what_if import Change, Reconfigure
+from yunikorn_actors.what_if.text import lines_of
 
 CONFIG = """
 partitions:
@@ -131,3 +132,11 @@ def test_a_time_that_is_no_whole_number_of_nanoseconds_comes(topology: TopologyN
     core = busy(topology)
     answer = core.simulate(Change(node("n3", 4_000), after_s=1.0000000004), until=2)
     assert (answer.course.until_s, answer.course.refused) == (2.0, ())
+
+
+def test_asks_that_wait_for_the_same_are_one_line() -> None:
+    lines = [*lines_of(busy("proposing").simulate(asks("3", "4", "5"), asks("6", vcore=1_000)))]
+    waits = lines[lines.index("waits:") + 1 :]
+    assert waits[0].startswith("  app/3 to 4 (2 asks) from the beginning until 1 min 30 s: queue")
+    assert waits[1].startswith("  app/5 ")
+    assert waits[2].startswith("  app/6 ")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Final, TypeVar
 
 from yunikorn_actors.values.quantity import readable
@@ -20,7 +21,8 @@ def lines_of(answer: Answer) -> Iterator[str]:
     course = answer.course
     yield _head(answer)
     yield from _section("starts", course.placed, _placed)
-    yield from _section("waits", _last(course), _wait)
+    alike = [[*some] for _, some in groupby(_last(course), _same)]
+    yield from _section("waits", alike, _waits)
     yield from _section("ended by the core", course.ended, _ended)
     refused = [f"{it.what} {it.name} ({when(it.at_s)}): {it.reason}" for it in course.refused]
     yield from _section("not taken", refused, str)
@@ -74,9 +76,18 @@ def _placed(it: Placed) -> str:
     return f"{what}{it.application}/{it.key} on {it.node} {when(it.at_s)}{ends} ({size})"
 
 
-def _wait(it: Wait) -> str:
-    until = "to the end" if it.until_s is None else f"until {moment(it.until_s)}"
-    return f"{it.application}/{it.key} from {moment(it.from_s)} {until}: {it.text}"
+def _same(it: Wait) -> tuple[object, ...]:
+    """What asks behind each other must share to stand in one line."""
+    return it.application, it.from_s, it.until_s, it.text
+
+
+def _waits(alike: list[Wait]) -> str:
+    first = alike[0]
+    name = f"{first.application}/{first.key}"
+    if len(alike) > 1:
+        name = f"{name} to {alike[-1].key} ({len(alike)} asks)"
+    until = "to the end" if first.until_s is None else f"until {moment(first.until_s)}"
+    return f"{name} from {moment(first.from_s)} {until}: {first.text}"
 
 
 def _ended(it: Ended) -> str:
