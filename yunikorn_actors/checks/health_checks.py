@@ -205,6 +205,6 @@ CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
         _unconfirmed,
     ),
     ("Failed machines", "No part of the core has failed", _failed_machines),
-    ("Policies", "Every policy decides, and in time", _failed_policies),
+    ("Policies", "Every policy decides", _failed_policies),
     ("Trace", "What is recorded is recorded whole", _trace),
 )

@@ -107,10 +107,7 @@ class ReportWaiting(Message, frozen=True, kw_only=True):
 
 
 class ReportPolicyFailed(Message, frozen=True, kw_only=True):
-    """A policy has failed where somebody planned by it, or a call of it took too long.
-
-    How long it takes is measured outside of the machines: only the driver sends that.
-    """
+    """A policy has failed in a planner."""
 
     partition: str
     epoch: int
@@ -118,7 +115,6 @@ class ReportPolicyFailed(Message, frozen=True, kw_only=True):
     """Empty for that of the nodes."""
     policy: str
     failure: str
-    is_slow: bool = False
 
 
 class ProposalRejected(Message, frozen=True, kw_only=True):

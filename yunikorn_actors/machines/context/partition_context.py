@@ -96,8 +96,8 @@ class PartitionContext:
         self.explaining: dict[str, Explaining] = {}
         """By who waits for the answer."""
         self.rejections = Rejections(settings.rejected_max)
-        self.failed_policies: dict[tuple[str, bool], ReportPolicyFailed] = {}
-        """By queue, and whether it is slow and decides all the same."""
+        self.failed_policies: dict[str, ReportPolicyFailed] = {}
+        """By queue; that of the nodes has none."""
         self.awaited: Awaited | None = None
         """What its resource manager has to report after a restart of the core."""
         self.awaits_confirmation = False
@@ -157,13 +157,12 @@ class PartitionContext:
 
     def note_failed_policy(self, message: ReportPolicyFailed) -> bool:
         """Whether this is new, and of a policy that still decides there."""
-        key = (message.queue, message.is_slow)
-        known = self.failed_policies.get(key)
+        known = self.failed_policies.get(message.queue)
         if known is not None and known.policy == message.policy:
             return False
         if self._policy_of(message.queue) != message.policy:
             return False
-        self.failed_policies[key] = message
+        self.failed_policies[message.queue] = message
         return True
 
     def forget_failed_policies(self) -> None:

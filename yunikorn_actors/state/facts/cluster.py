@@ -55,7 +55,7 @@ class ConfigurationRefused(Base, frozen=True, kw_only=True):
 
 
 class PolicyFailed(Base, frozen=True, kw_only=True):
-    """A policy has failed and what is built in decides in its place, or it is slow; for operators.
+    """A policy has failed, and the built-in order decides in its place; for operators.
 
     Without a queue it is that of the nodes.
     """
@@ -63,15 +63,12 @@ class PolicyFailed(Base, frozen=True, kw_only=True):
     queue: str
     policy: str
     failure: str
-    is_slow: bool
-    """It decides all the same."""
     at_ns: int
 
     @property
     def text(self) -> str:
         whose = f"of queue {self.queue}" if self.queue else "of the nodes"
-        is_what = "is slow" if self.is_slow else "has failed and decides no more"
-        return f"the policy {self.policy} {whose} {is_what}: {self.failure}"
+        return f"the policy {self.policy} {whose} has failed and decides no more: {self.failure}"
 
 
 class AdministratorActed(Base, frozen=True, kw_only=True):
