@@ -25,6 +25,7 @@ CONFIG = "partitions: [{name: default, queues: [{name: root, submitacl: '*', que
 INSTANCE = "core"
 SUBMITTERS = 3
 ASKS = 40
+NEVER_RELEASED = 3
 WAIT_S = 20.0
 
 
@@ -161,7 +162,7 @@ def _submit_much(core: SchedulerCore, app: str, round_: threading.Barrier) -> No
     for number in range(ASKS):
         round_.wait(WAIT_S)
         ask(core, app, f"{app}-{number}")
-        release(core, app, f"{app}-{number - 3}")
+        release(core, app, f"{app}-{number - NEVER_RELEASED}")
 
 
 def _await(condition: Callable[[], bool]) -> None:

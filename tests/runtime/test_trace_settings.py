@@ -174,8 +174,8 @@ def test_a_flight_recorder_keeps_the_last(path: Path) -> None:
         work(core)
         core.save_trace(path)
     assert path.stat().st_size < 25_000
-    last = deliveries(path)
-    assert last[0].step > 1
+    # Steps count by mailbox, and the last mailbox may have begun late: the first of all is gone.
+    assert ("rm_proxy", 1) not in {(it.mailbox, it.step) for it in deliveries(path)}
     with pytest.raises(TraceError, match="the beginning of the run is not in it"):
         verdict(path)
 

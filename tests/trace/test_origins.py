@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from moves import Move, scripts
 from playing import Player
 from recorded_workloads import SMALL, deliveries_of, recorded
-from recordings import Tape, in_service
+from recordings import NEVER_RELEASED, SUBMITTERS, Tape, in_service
 from ways import faults
 
 from yunikorn_actors.cli import main
@@ -57,7 +57,8 @@ def test_each_item_of_a_service_begins_at_its_own_call(
     seen: Counter[str] = Counter()
     deliveries = deliveries_of(in_service(tmp_path / "run.trace", topology))
     assert [] == faults(deliveries, seen)
-    assert seen["ASK"] > 15
+    # Releases race with the asks that they name. The last asks of each submitter are not released.
+    assert seen["ASK"] >= NEVER_RELEASED * SUBMITTERS
 
 
 def test_what_a_scheduler_proposed_came_of_what_it_was_told_itself(tmp_path: Path) -> None:
