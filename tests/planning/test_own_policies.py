@@ -30,6 +30,22 @@ class LongestFirst:
         return -app.runtime_ns
 
 
+@dataclass
+class Counting:
+    """A strict order whose key reads nothing that changes, and a gate, so all are ordered often."""
+
+    asked: list[str] = field(default_factory=list)
+    passes: int = 0
+
+    def application_key(self, app: Any) -> int:
+        self.asked.append(app.id)
+        return int(app.submitted_ns)
+
+    def may_start(self, job: Any, pool: Any) -> Hold | None:
+        self.passes += 1
+        return Hold("one at a time") if pool.running else None
+
+
 class ByName:
     def ask_key(self, ask: Any) -> str:
         return str(ask.id)
@@ -321,3 +337,16 @@ def test_an_order_says_whether_its_leaf_takes_gangs(
     ((key, reason),) = it.rm.told("rejected")
     assert key == "late"
     assert "unsupported sort type" in reason
+
+
+def test_a_key_that_reads_nothing_that_changes_is_not_asked_for_in_each_pass() -> None:
+    policy = Counting()
+    it = lab(lambda: policy)
+    it.nodes(n=30)
+    for number in range(20):
+        it.submit(f"a-{number}")
+        it.request(asks=(ask(f"a-{number}", app=f"a-{number}"),))
+        it.settle()
+    # Each is held anew in every pass, beside the one that runs.
+    assert policy.passes > 100
+    assert len(policy.asked) <= 20 * 3

@@ -48,6 +48,7 @@ class Applications:
     def rekey(self, view: AppView) -> None:
         """Its age or what it runs has changed: another application may be the next to start."""
         view.submitted_ns = view.app.submitted_ns
+        view.ranked = None
         self._tree.rekey_app(view)
         if view.awaiting_gang is not None:
             self._gangs.follow(view)

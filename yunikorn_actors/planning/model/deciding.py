@@ -60,6 +60,11 @@ class Shown(Protocol):
     def seen(self) -> Any: ...  # noqa: ANN401 - what a policy may see of it
 
 
+class ShownApplication(Shown, Protocol):
+    ranked: "tuple[Decider, Key] | None"
+    """Its key, and who gave it."""
+
+
 class KeyedOrder(Struct, frozen=True, order=True):
     """`AskOrder` with the key of a policy behind the priority; no leaf has both."""
 
@@ -200,8 +205,13 @@ class Decider:
         keyed = KeyedOrder(-ask.spec.priority, key, ask.created_ns, ask.sequence)
         return cast(AskOrder, keyed)
 
-    def _application_rank(self, app: Shown) -> Key:
-        return self._checked("application_key", app.seen)
+    def _application_rank(self, app: ShownApplication) -> Key:
+        """Ask once where the key reads nothing that changes: each pass of a gate orders all."""
+        if self.reads:
+            return self._checked("application_key", app.seen)
+        if app.ranked is None or app.ranked[0] is not self:
+            app.ranked = self, self._checked("application_key", app.seen)
+        return app.ranked[1]
 
     def _queue_rank(self, queue: Shown) -> Key:
         return self._checked("queue_key", queue.seen)

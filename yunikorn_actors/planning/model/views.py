@@ -21,6 +21,7 @@ from yunikorn_actors.planning.model.seen import SeenApplication, SeenQueue
 from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.planning.model.sorted_blocks import Pile
 from yunikorn_actors.policies.jobs import Hold
+from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, Ask, AskOrder
 from yunikorn_actors.state.applications import (
     COUNTS_AS_RUNNING,
@@ -208,6 +209,7 @@ class AppView:
         "piles",
         "placing",
         "priority",
+        "ranked",
         "run_limit",
         "seen",
         "starting",
@@ -245,6 +247,8 @@ class AppView:
         self.starting = 0
         """Decisions in flight, reservations too, for an application that does not run yet."""
         self.priority = NO_PRIORITY
+        self.ranked: tuple[Decider, Key] | None = None
+        """The key that its policy gave, until it may be another."""
         self.entry: AppEntry | None = None
         """Its place in the lanes; None while nothing of it may be tried."""
         self.bars: tuple[bool, bool, tuple[str, ...]] = (False, False, ())

@@ -283,9 +283,9 @@ class Pass:
 
 def _items(leaf: QueueView) -> Iterator[Item]:
     """Yield what waits in a leaf, in its order: gangs that await admission, and single asks."""
-    for app in sorted(leaf.members.values(), key=_key_of_waiting):
-        if not app.is_schedulable:
-            continue
+    # What only runs has nothing to be ordered.
+    waiting = (app for app in leaf.members.values() if app.asks and app.is_schedulable)
+    for app in sorted(waiting, key=_key_of_waiting):
         if app.awaiting_gang is not None:
             yield job_of_gang(app.app), app
         for ask in sorted(app.asks.values(), key=order_of):
