@@ -43,7 +43,7 @@ class Counting:
 
     def may_start(self, job: Any, pool: Any) -> Hold | None:
         self.passes += 1
-        return Hold("one at a time") if pool.running else None
+        return Hold(f"{job.id} comes behind what runs") if pool.running else None
 
 
 class ByName:
