@@ -288,6 +288,40 @@ steps:
   - ask: {app: app-2, key: daemon, resource: {vcore: 1}, required_node: n1,
       tags: {yunikorn-actors/runtime: '5'}}
 """, _some(AllocationCommitted)),
+    "blocked applications and whether priority sorts": Small("""\
+name: priority counts no more in a leaf with a policy while applications wait for their place
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues:
+            - {name: b, maxapplications: 1, properties: {application.sort.policy: dominant-share}}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 3}}
+  - add_app: {id: app-1, queue: root.b}
+  - add_app: {id: app-2, queue: root.b}
+  - add_app: {id: app-3, queue: root.b}
+  - ask: {app: app-1, key: k, resource: {vcore: 1}}
+  - ask: {app: app-2, key: k2, resource: {vcore: 1}}
+  - ask: {app: app-3, key: k3, resource: {vcore: 1}}
+  - config:
+      queues:
+        partitions:
+          - name: default
+            queues:
+              - name: root
+                submitacl: '*'
+                queues:
+                  - name: b
+                    maxapplications: 1
+                    properties:
+                      application.sort.policy: dominant-share
+                      application.sort.priority: disabled
+  - remove_app: app-1
+  - remove_app: app-2
+""", _some(AllocationCommitted, 3)),
 }  # fmt: skip
 
 

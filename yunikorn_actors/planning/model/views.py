@@ -340,6 +340,7 @@ class QueueView:
         "queue",
         "redeemed",
         "seen",
+        "sorts_by_priority",
         "sorts_by_usage",
         "starting",
         "used",
@@ -382,14 +383,16 @@ class QueueView:
         """Of the applications of a leaf, of the queues below a parent."""
         self.priority = NO_PRIORITY
         """What the parent sees: the highest below, moved by the offset or kept by the fence."""
-        self.sorts_by_usage = False
+        self.sorts_by_usage = self.sorts_by_priority = False
         self.is_stateaware = False
         self.is_entitled = False
         """Something is guaranteed to it, by itself or by an ancestor."""
         self.read_properties()
 
     def read_properties(self) -> None:
+        """Read all that keys go by at one moment: keys of before do not compare with others."""
         policy = self.queue.properties.application_sort_policy
+        self.sorts_by_priority = self.queue.properties.application_sort_priority
         self.decider = self.deciders.of(self.queue)
         self.holds.clear()
         self.deciders.gated.pop(self, None)
@@ -554,8 +557,8 @@ def key_of(app: AppView, priority: int | None = None) -> tuple[object, ...]:
 
     The priority is that of what may be tried, unless another one is to count.
     """
-    leaf, submitted_ns, serial = app.leaf.queue, app.app.submitted_ns, app.app.serial
-    rank, shown = app.leaf.decider.rank(app), app.priority if priority is None else priority
-    if leaf.properties.application_sort_priority:
+    leaf, submitted_ns, serial = app.leaf, app.app.submitted_ns, app.app.serial
+    rank, shown = leaf.decider.rank(app), app.priority if priority is None else priority
+    if leaf.sorts_by_priority:
         return (-shown, rank, submitted_ns, serial)
     return (rank, -shown, submitted_ns, serial)
