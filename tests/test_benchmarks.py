@@ -457,6 +457,7 @@ def test_the_callback_passes_refusals_of_nodes_on() -> None:
         Load(core).set_up(Twice(nodes=1, leaves=1, applications=1))
 
 
+@pytest.mark.slow
 def test_imports_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == imports.main(["--pairs", "1"])
     head, *lines = capsys.readouterr().out.splitlines()

@@ -73,6 +73,7 @@ def test_two_processes_find_the_core_as_sound(small: str, two: FanOut) -> None:
 
 
 @pytest.mark.usefixtures("nodes_unchecked")
+@pytest.mark.slow
 def test_two_processes_find_the_same_violation(small: str) -> None:
     options = wanted(unchecked)
     report = alone(small, options)
@@ -83,6 +84,7 @@ def test_two_processes_find_the_same_violation(small: str) -> None:
         assert told(report) == told(together(small, options, fan_out))
 
 
+@pytest.mark.slow
 def test_two_processes_have_tried_enough_after_the_same_run(small: str, two: FanOut) -> None:
     options = wanted(runs=3000, until_covered=True)
     report = alone(small, options)
@@ -200,6 +202,7 @@ def test_the_command_says_the_same(
 
 
 @pytest.mark.usefixtures("nodes_unchecked")
+@pytest.mark.slow
 def test_the_command_fails_the_same(
     small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

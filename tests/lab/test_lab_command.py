@@ -196,6 +196,7 @@ def test_a_time_instead_of_a_number(small: str, capsys: pytest.CaptureFixture[st
     assert report["seconds"] >= 0.3
 
 
+@pytest.mark.slow
 def test_all_schedules_of_a_kind(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     wishes = ("--strategy", "delay", "--depth", "1", "--runs", "1000")
     assert 0 == lab(capsys, "run", small, *wishes)[0]

@@ -144,7 +144,7 @@ def waits_for_itself(_: Trial) -> None:
 def test_a_program_that_is_stuck_is_ended_with_its_place(
     act: Callable[[Trial], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "STUCK_S", 1.0)
+    monkeypatch.setattr(watchdog, "STUCK_S", 0.4)
     told = found(ends(act))
     first = act.__code__.co_firstlineno
     line = re.match(

@@ -204,6 +204,7 @@ def test_queues_get_plain() -> None:
 
 
 @pytest.mark.usefixtures("nodes_unchecked")
+@pytest.mark.slow
 def test_the_command(
     found: Failing,
     tmp_path: Path,

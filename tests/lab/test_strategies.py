@@ -67,7 +67,7 @@ def test_pct_keeps_its_guarantee(case: Case) -> None:
     """Two events have to come in one order: 1 in n * k runs at least, by Burckhardt et al."""
     length = play(case, case.tape()).length
     outcomes = [
-        explore(case, Pct(Draw(7, run), length, 2), Options().checkers()) for run in range(300)
+        explore(case, Pct(Draw(7, run), length, 2), Options().checkers()) for run in range(120)
     ]
     channels = {(it.sender, it.mailbox) for outcome in outcomes for it in outcome.deliveries}
     found = sum(not outcome.ok for outcome in outcomes)

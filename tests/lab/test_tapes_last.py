@@ -126,7 +126,7 @@ def replayed(runs: int, hash_seed: str, *tapes: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "files", [FILES[::4], pytest.param(FILES, marks=pytest.mark.slow)], ids=["some", "all"]
+    "files", [FILES[::12], pytest.param(FILES, marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_every_process_plays_them_alike(files: list[Path]) -> None:
     names = [file.name for file in files]

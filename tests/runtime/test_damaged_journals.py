@@ -475,8 +475,8 @@ def damaged(recorded: list[Recorded], number: int, to: Path) -> tuple[Recorded, 
 @pytest.mark.parametrize(
     "numbers",
     [
-        range(150),
-        *(pytest.param(range(n, n + 370), marks=pytest.mark.slow) for n in range(150, 2_000, 370)),
+        range(70),
+        *(pytest.param(range(n, n + 386), marks=pytest.mark.slow) for n in range(70, 2_000, 386)),
     ],
 )
 def test_a_damaged_journal_is_refused_or_makes_a_beginning(

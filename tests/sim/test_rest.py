@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import ranges
 from msgspec.structs import replace
 from support import APP, Lab, Recorder
 
@@ -66,7 +67,9 @@ STORIES: list[tuple[type, str]] = [
 stories = pytest.mark.parametrize(
     ("kind", "name"), STORIES, ids=lambda it: it if isinstance(it, str) else it.__name__
 )
-one = pytest.mark.parametrize("core", [("proposing", 1), ("fused", 1)])
+ONE = [("proposing", 1), ("fused", 1)]
+one = pytest.mark.parametrize("core", ONE)
+first = pytest.mark.parametrize("core", ranges.first(ONE, 1))
 cores = pytest.mark.parametrize("core", [("proposing", 1), ("proposing", 2), ("fused", 1)])
 Commit = Callable[[Turn, Sequence[Proposal]], Iterator[tuple[Proposal, Refusal]]]
 
@@ -201,7 +204,7 @@ def test_messages_that_only_answer_each_other_are_found(monkeypatch: pytest.Monk
         rm.lab.settle()
 
 
-@one
+@first
 def test_many_cycles_without_a_fact_are_no_loop(
     core: tuple[Any, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +216,7 @@ def test_many_cycles_without_a_fact_are_no_loop(
     assert max(cycles) > 1, "the bound that work raises was never needed"
 
 
-@one
+@first
 def test_many_asks_are_no_loop(core: tuple[Any, int], tmp_path: Path) -> None:
     """50,000 asks, 256 a cycle, of which two in five find no room."""
     text = FULL + "  - ask: {app: b, key: w, resource: {vcore: 1}, count: 50000}\n"

@@ -97,7 +97,7 @@ def test_requests_that_were_handled_before_a_checkpoint_are_known_behind_it(path
                 found.append(stimuli.of_all(step.deliveries[-1]))
         return found
 
-    records = sorted(kept(path, checkpoints))[::5]
+    records = sorted(kept(path, checkpoints))[::15]
     whole_run = stimuli_behind(0, True)
     without = 0
     for record in records:

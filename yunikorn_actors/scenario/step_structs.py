@@ -46,7 +46,7 @@ def configuration(node: Node) -> str:
     """Turn a mapping back into text; single values stay exactly as they were written."""
     if "partitions" not in {key.value for key, _ in members(node)}:
         raise ScenarioFault(line_of(node), "a configuration must hold 'partitions'")
-    written: str = yaml.serialize(node, Dumper=yaml.SafeDumper)
+    written: str = yaml.serialize(node, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
     return written
 
 
