@@ -191,9 +191,12 @@ MESSAGE_MODULES = (
     ("event_timer.py", "Within EventPublisher"),
 )
 FACT_MODULES = (
-    ("cluster", "the cluster"),
+    ("queues", "a partition and its queues"),
+    ("nodes", "nodes"),
     ("applications", "applications"),
-    ("allocations", "asks, allocations and reservations"),
+    ("asks", "asks"),
+    ("reservations", "reservations"),
+    ("allocations", "allocations"),
     ("gangs", "gangs"),
     ("preemption", "preemption"),
 )
@@ -228,7 +231,7 @@ def classes_of(path: Path) -> Iterator[Described]:
 def _fields(node: ast.ClassDef) -> tuple[Field, ...]:
     fields: list[Field] = []
     for item, following in pairwise([*node.body, None]):
-        if isinstance(item, ast.AnnAssign):
+        if isinstance(item, ast.AnnAssign) and "ClassVar" not in ast.unparse(item.annotation):
             default = "" if item.value is None else ast.unparse(item.value)
             name, type_ = ast.unparse(item.target), ast.unparse(item.annotation)
             fields.append(Field(name, type_, default, _about(following)))

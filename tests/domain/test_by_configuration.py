@@ -6,7 +6,7 @@ from yunikorn_actors.checks.configured_queues import against_the_configuration, 
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationSpec
-from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import QueueSpec
 

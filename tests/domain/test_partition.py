@@ -4,13 +4,14 @@
 themselves, and what no book shows.
 """
 
+from typing import get_args
+
 import pytest
 from support import Lab
 from written import APP, LEAF, Written
 
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import STATE_LOG_MAX, ApplicationSpec, ApplicationState
-from yunikorn_actors.state.changes import _APPLY
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue, QueueState
@@ -44,8 +45,13 @@ def _allocated(state: PartitionState) -> list[Resource]:
     return [_amounts(book) for book in books]
 
 
-def test_every_fact_has_a_row() -> None:
-    assert set(f.Fact.__args__) == set(_APPLY)
+def test_every_fact_changes_the_state_in_its_own_way() -> None:
+    assert [it for it in get_args(f.Fact) if "change" not in vars(it)] == []
+
+
+def test_the_union_names_every_fact() -> None:
+    own = {it for it in f.Base.__subclasses__() if it.__module__.startswith("yunikorn_actors.")}
+    assert set(get_args(f.Fact)) == own
 
 
 def test_one_allocation_through_all_books(written: Written) -> None:

@@ -18,7 +18,7 @@ from yunikorn_actors.state.applications import (
     ApplicationSpec,
     ApplicationState,
 )
-from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Allocate
 from yunikorn_actors.state.queues import QueueSpec, QueueState

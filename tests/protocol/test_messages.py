@@ -20,7 +20,6 @@ from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES, UnknownMessage
-from yunikorn_actors.state import changes
 from yunikorn_actors.state import facts as f
 
 MESSAGES = tuple(MESSAGE_TYPES.values())
@@ -254,7 +253,6 @@ TABLES: dict[str, tuple[Any, Mapping[type, Any]]] = {
     "context": (context.ContextInbox, context.HANDLERS),
     "scheduler": (scheduler.SchedulerInbox, scheduler.HANDLERS),
     "event_publisher": (events.EventPublisherInbox, events.HANDLERS),
-    "partition": (f.Fact, changes._APPLY),
 }
 
 
@@ -263,7 +261,7 @@ def test_inbox_and_table_agree(name: str) -> None:
     assert table_faults(*TABLES[name]) == []
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name != "partition"])
+@pytest.mark.parametrize("name", TABLES)
 def test_handlers_are_named_for_their_messages(name: str) -> None:
     assert handler_faults(TABLES[name][1]) == []
 

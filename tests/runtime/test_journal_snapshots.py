@@ -31,8 +31,7 @@ from yunikorn_actors.journal.restore import read
 from yunikorn_actors.journal.restored_state import Entry, Truth
 from yunikorn_actors.messages.scheduling import FactsMissed
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
-from yunikorn_actors.state.changes import apply
-from yunikorn_actors.state.facts import Fact, NodeAdded
+from yunikorn_actors.state.facts import Fact, NodeAdded, apply
 from yunikorn_actors.state.partition import PartitionState
 
 SHORT = 4_096

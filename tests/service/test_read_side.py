@@ -34,7 +34,7 @@ from yunikorn_actors.service.rest import yunikorn_routes as yunikorn
 from yunikorn_actors.service.rest.exchange import Asked
 from yunikorn_actors.service.rest.in_process import RestPart
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import image_of
 

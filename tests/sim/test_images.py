@@ -27,8 +27,8 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.changes import apply
 from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.limit_table import LimitTable
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState

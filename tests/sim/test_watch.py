@@ -25,7 +25,7 @@ from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import ForeignAllocation
 from yunikorn_actors.state.applications import Application, ApplicationState, Timer
-from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.termination import TerminationType

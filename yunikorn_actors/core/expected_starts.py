@@ -9,7 +9,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, 
 from yunikorn_actors.planning.expected import Expectations, Expected
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import Policies
-from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import restore
 

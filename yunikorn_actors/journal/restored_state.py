@@ -19,9 +19,8 @@ from yunikorn_actors.messages.restart import CoreRestored, Registered
 from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed
 from yunikorn_actors.policies.folds import Folds, UnreadPolicies, policy_name
-from yunikorn_actors.state.changes import apply
-from yunikorn_actors.state.changes.applications import forget
 from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import image_of, restore
 from yunikorn_actors.values.resource import Resource, pruned, saturated
@@ -214,7 +213,7 @@ class Truth:
             sizes = accumulate(len(encode(app)) for _, app in newest_first)
             for (serial, _), size in zip(newest_first, sizes, strict=True):
                 if size > bytes_max:
-                    forget(state, serial)
+                    state.forget(serial)
 
     def digest(self) -> str:
         """Of all that a core goes on with; of the records, how many there were."""

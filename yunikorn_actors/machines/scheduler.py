@@ -19,8 +19,8 @@ from yunikorn_actors.messages.base import CONTEXT, Message, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
-from yunikorn_actors.state.changes import apply
 from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Proposal
 from yunikorn_actors.state.snapshot import restore

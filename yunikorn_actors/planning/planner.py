@@ -11,7 +11,7 @@ from yunikorn_actors.planning.apply_fact import adopt, follow
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.refusals import RECORDS, Refusals
+from yunikorn_actors.planning.refusals import Refusals
 from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.planning.stages.allocate import Placer
 from yunikorn_actors.planning.stages.backoff import Backoff
@@ -310,7 +310,7 @@ class Planner:
         if self.waiting_sums.is_asked:
             self.waiting_sums.keep_up()
         # Behind the change: what was set aside is tried on the state as it is now.
-        if type(fact) not in RECORDS:
+        if not fact.is_record:
             self.gatekeeper.something_new()
             self._has_new_keys = True
             if self._refusals.has_notes:

@@ -20,31 +20,7 @@ from msgspec.structs import replace
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.stages.stage import Subject
-from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.proposals import Preempt, Proposal
-
-RECORDS: frozenset[type] = frozenset(
-    {
-        f.AdministratorActed,
-        f.ApplicationCrowded,
-        f.ApplicationForgotten,
-        f.ApplicationRejected,
-        f.ApplicationSummarized,
-        f.AskRefused,
-        f.AskReported,
-        f.AskShortageChanged,
-        f.ConfigurationRefused,
-        f.ConfirmationMissed,
-        f.MachineReplaced,
-        f.NodeActionRefused,
-        f.PlaceholderCancelled,
-        f.PolicyFailed,
-        f.PreemptionFailed,
-        f.TimerArmed,
-        f.TimerCancelled,
-    }
-)
-"""Facts on which no decision depends: they tell what was found, or what is to happen later."""
 
 
 class Refusals:

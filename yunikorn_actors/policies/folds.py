@@ -57,6 +57,8 @@ class Folds:
     They are part of the state: truth and replicas have them, and an image has what they keep.
     """
 
+    makes: Final[frozenset[type]] = frozenset({f.QueueAdded, f.QueueReconfigured, f.QueueRemoved})
+
     def __init__(self, policies: Policies) -> None:
         self.policies = policies
         self.by_queue: dict[str, Any] = {}
@@ -68,7 +70,7 @@ class Folds:
 
     def observe(self, state: PartitionState, fact: f.Fact) -> None:
         kind = type(fact)
-        if kind in _OF_QUEUES:
+        if kind in self.makes:
             self._follow_queue(state, fact)
         if self.by_queue and (read := _READERS.get(kind)) is not None:
             for change in read(state, fact):
@@ -382,7 +384,6 @@ def _all_of(state: PartitionState, now_ns: int) -> Iterator[tuple[Change, int]]:
         yield Arrived(job), now_ns
 
 
-_OF_QUEUES: Final = frozenset({f.QueueAdded, f.QueueReconfigured, f.QueueRemoved})
 _READERS: Final[dict[type, Any]] = {
     f.NodeAdded: _size,
     f.NodeResized: _size,

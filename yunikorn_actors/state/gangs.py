@@ -16,6 +16,7 @@ from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import Limit, LimitKey, limits_of
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.swap import TaskGroup
 from yunikorn_actors.values.resource import (
     Resource,
     charge,
@@ -168,3 +169,31 @@ def tightest_max(queue: Queue) -> Resource | None:
     for level in queue.lineage[:-1]:
         tightest = component_wise_min(tightest, level.spec.max)
     return tightest
+
+
+# -- what facts change
+
+
+def count_placeholders(app: Application, spec: AskSpec, placeholders: int) -> None:
+    """A task group expects so many placeholders more, or fewer (G17)."""
+    if spec.placeholder:
+        app.task_groups.setdefault(spec.task_group, TaskGroup()).count += placeholders
+
+
+def forget_gang(state: PartitionState, app: Application) -> None:
+    """Nothing more of it is to come: it has no commitment."""
+    state.admitted.pop(app.serial, None)
+
+
+def forget_complete_gang(state: PartitionState, app: Application) -> None:
+    if app.serial in state.admitted and not is_incomplete(app):
+        forget_gang(state, app)
+
+
+def dissolve_gang(state: PartitionState, app: Application) -> None:
+    """The gang has failed to come together; placeholders that come later are another gang."""
+    forget_gang(state, app)
+    app.is_admitted = False
+    app.lapsed_ns = 0
+    app.placed = {}
+    app.spared = {}

@@ -95,6 +95,21 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
         for incoming in self.incoming.values():
             self.take_devices(incoming.devices, incoming.resource)
 
+    def take_in(self, placeholder: str, incoming: Incoming) -> None:
+        """A parked ask holds room here until its placeholder elsewhere is gone."""
+        self.incoming[placeholder] = incoming
+        charge(self.allocated, incoming.resource)
+        discharge(self.available, incoming.resource)
+        if incoming.devices:
+            self.take_devices(incoming.devices, incoming.resource)
+
+    def let_out(self, placeholder: str) -> None:
+        incoming = self.incoming.pop(placeholder)
+        discharge(self.allocated, incoming.resource)
+        charge(self.available, incoming.resource)
+        if incoming.devices:
+            self.give_devices_back(incoming.devices, incoming.resource)
+
     def take_devices(self, devices: dev.Devices, resource: Resource) -> None:
         if devices and self.parts is not None:
             dev.take(self.parts, devices, dev.amount_of(resource))

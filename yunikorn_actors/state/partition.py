@@ -1,6 +1,6 @@
 """The state of one partition: what Context holds as the truth, and a scheduler as a replica.
 
-Only facts change it (`domain.changes.apply`). The dictionaries of amounts are changed in place and
+Only facts change it (`facts.apply`). The dictionaries of amounts are changed in place and
 never replaced, so an application can keep the tuple of all books that one of its allocations is
 written into.
 
@@ -8,6 +8,7 @@ Pending counts the repeats that still wait; allocated counts what is charged, pl
 (an application counts those apart).
 """
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from yunikorn_actors.config import PartitionConfig
@@ -28,6 +29,13 @@ from yunikorn_actors.values.resource import Resource
 
 class Followed(Protocol):
     """What policies keep of their own: facts alone change it, so it belongs to the state."""
+
+    @property
+    def by_queue(self) -> Mapping[str, Any]:
+        """What there is; without any only facts of the kinds that make some are observed."""
+
+    @property
+    def makes(self) -> frozenset[type]: ...
 
     def observe(self, state: "PartitionState", fact: Any) -> None:  # noqa: ANN401 - any fact
         """A fact was applied."""
@@ -100,6 +108,18 @@ class PartitionState:
         """Return the application that has this allocation, if any does."""
         id_ = self.owners.get(uuid)
         return None if id_ is None else self.applications[id_]
+
+    def remember(self, ended: FinishedApplication) -> None:
+        """Several lives of one id may be remembered; the last of them says why it is gone."""
+        self.finished[ended.serial] = ended
+        self.last_ends[ended.spec.application_id] = ended.serial
+
+    def forget(self, serial: int) -> None:
+        """The history of one that has ended expired."""
+        id_ = self.finished.pop(serial).spec.application_id
+        if self.last_ends.get(id_) == serial:
+            del self.last_ends[id_]
+        self.rejected.pop(serial, None)
 
     def queue(self, path: str) -> Queue | None:
         """Look a queue up by its path; names of queues ignore case."""

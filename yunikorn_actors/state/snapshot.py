@@ -21,9 +21,7 @@ from yunikorn_actors.state.applications import (
     StateLog,
     Timer,
 )
-from yunikorn_actors.state.changes import apply
-from yunikorn_actors.state.changes.applications import remember
-from yunikorn_actors.state.changes.gangs import take_in
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.ledger import books_of, count_holding, relink, waiting, write
 from yunikorn_actors.state.long_work import LongWork
@@ -152,7 +150,7 @@ def restore(state: PartitionState, image: Image) -> None:
         _restore_work(state, state.nodes[node["node_id"]], node)
     _restore_places(state, image)
     for ended in convert(image["finished"], list[FinishedApplication]):
-        remember(state, ended)
+        state.remember(ended)
     state.rejected = dict.fromkeys(image["rejected"])
     state.quotas = dict(image["quotas"])
     state.admitted = {state.applications[id_].serial: id_ for id_ in image["admitted"]}
@@ -229,7 +227,7 @@ def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
         discharge(node.available, allocation.resource)
         node.take_devices(allocation.devices, allocation.resource)
     for placeholder, coming in convert(image["incoming"], dict[str, Incoming]).items():
-        take_in(node, placeholder, coming)
+        node.take_in(placeholder, coming)
     for reservation in convert(image["reservations"], tuple[Reservation, ...]):
         app = state.applications[reservation.application_id]
         reserve(node, reservation)

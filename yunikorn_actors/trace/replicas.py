@@ -2,7 +2,7 @@
 
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 
 

@@ -46,7 +46,6 @@ from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.state.changes import apply
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import (
     ApplicationAdded,
@@ -54,6 +53,7 @@ from yunikorn_actors.state.facts import (
     Fact,
     QueueAdded,
     ReservationDropped,
+    apply,
     parts_of,
 )
 from yunikorn_actors.state.partition import PartitionState

@@ -31,7 +31,6 @@ from yunikorn_actors.messages.scheduling import (
     ProposeAllocations,
     RunCycle,
 )
-from yunikorn_actors.planning.refusals import RECORDS
 from yunikorn_actors.state.proposals import Proposal, Refusal
 
 
@@ -229,4 +228,4 @@ def _is_no(message: object) -> bool:
 
 
 def _has_news(message: FactsAppended) -> bool:
-    return any(type(fact) not in RECORDS for fact in message.facts)
+    return any(not fact.is_record for fact in message.facts)

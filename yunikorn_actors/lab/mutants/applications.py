@@ -3,9 +3,9 @@
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import applications, asks, lifecycle, releases
 from yunikorn_actors.planning import apply_fact as follow
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.state import ledger as books
-from yunikorn_actors.state.changes import allocations as work_changes
-from yunikorn_actors.state.changes import applications as application_changes
+from yunikorn_actors.state.facts import allocations as allocation_facts
 
 APPLICATIONS = (
     Mutant(
@@ -36,7 +36,7 @@ APPLICATIONS = (
         id="M16",
         source="YUNIKORN-3380",
         wrong="Work that ends while asks of its application wait stays charged to its user.",
-        where=work_changes._discharge,
+        where=allocation_facts._discharge,
         old="    strike(books_of(app, allocation), resource)\n",
         new=(
             "    books = books_of(app, allocation)\n"
@@ -77,9 +77,9 @@ APPLICATIONS = (
         id="M43",
         source="R-052 YUNIKORN-1919",
         wrong="An application that fails is still counted as running.",
-        where=application_changes.application_state_changed,
+        where=f.ApplicationStateChanged.change,
         old="if counted is not counts:",
-        new="if counted is not counts and fact.event.name != 'FAIL':",
+        new="if counted is not counts and self.event.name != 'FAIL':",
     ),
     Mutant(
         id="M44",
@@ -121,7 +121,7 @@ APPLICATIONS = (
         id="M48",
         source="R-126 YUNIKORN-2329",
         wrong="An ask that is sent again counts twice as waiting.",
-        where=work_changes.ask_replaced,
+        where=f.AskReplaced.change,
         old="    _wait(app, ask.spec, -ask.remaining)\n",
         new="",
     ),

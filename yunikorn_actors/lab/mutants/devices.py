@@ -4,8 +4,8 @@ from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.preemption import device_room
 from yunikorn_actors.state import devices as of_nodes
-from yunikorn_actors.state.changes import allocations as work_changes
-from yunikorn_actors.state.changes import gangs as gang_changes
+from yunikorn_actors.state.facts import allocations as allocation_facts
+from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.values import devices
 
 DEVICES = (
@@ -32,7 +32,7 @@ DEVICES = (
         id="M403",
         source="devices that are not given back",
         wrong="The devices of work that ends stay taken.",
-        where=work_changes._leave,
+        where=allocation_facts._leave,
         old="    if allocation.devices:\n",
         new="    if allocation.devices and allocation.releasing is not None:\n",
     ),
@@ -41,7 +41,7 @@ DEVICES = (
         kind=Kind.GANG,
         source="devices of a swap to another node",
         wrong="A swap that is called off keeps the devices that it held on the other node.",
-        where=gang_changes.let_out,
+        where=Node.let_out,
         old="    if incoming.devices:\n",
         new="    if False:\n",
     ),

@@ -4,9 +4,9 @@ from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import asks, endings, gangs, lifecycle, releases, timeouts
 from yunikorn_actors.machines.context import config_changes as configuration
 from yunikorn_actors.planning import apply_fact as follow
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.state import gangs as gang
-from yunikorn_actors.state.changes import allocations as work_changes
-from yunikorn_actors.state.changes import gangs as gang_changes
+from yunikorn_actors.state.facts import asks as ask_facts
 
 GANGS = (
     Mutant(
@@ -41,7 +41,7 @@ GANGS = (
         id="M11",
         source="R-005 YUNIKORN-2562",
         wrong="A placeholder that is reported after a restart is not counted in its task group.",
-        where=work_changes.allocation_recovered,
+        where=f.AllocationRecovered.change,
         old="if spec.placeholder:",
         new="if False:",
     ),
@@ -49,9 +49,9 @@ GANGS = (
         id="M12",
         source="R-007 YUNIKORN-2953",
         wrong="A placeholder that its timeout ended is counted twice.",
-        where=work_changes.allocation_released,
+        where=f.AllocationReleased.change,
         old="timed_out += 1",
-        new="timed_out += 1 + (fact.type.name == 'TIMEOUT')",
+        new="timed_out += 1 + (self.type.name == 'TIMEOUT')",
     ),
     Mutant(
         id="M13",
@@ -81,9 +81,9 @@ GANGS = (
         id="M25",
         source="R-012 YUNIKORN-1395",
         wrong="A placeholder that is lost with its node still counts as alive.",
-        where=work_changes.allocation_released,
+        where=f.AllocationReleased.change,
         old="if allocation.spec.placeholder:",
-        new="if allocation.spec.placeholder and fact.type.value:",
+        new="if allocation.spec.placeholder and self.type.value:",
     ),
     Mutant(
         id="M26",
@@ -113,7 +113,7 @@ GANGS = (
         id="M29",
         source="H-03",
         wrong="The room that a parked ask holds on another node is never given back.",
-        where=gang_changes.ask_unparked,
+        where=f.AskUnparked.change,
         old="if swap.crosses:",
         new="if False:",
     ),
@@ -145,7 +145,7 @@ GANGS = (
         id="M33",
         source="H-15 across nodes",
         wrong="What a parked ask holds on another node does not follow its new size.",
-        where=gang_changes.resize_incoming,
+        where=ask_facts.resize_incoming,
         old="swap.key == spec.key and swap.crosses",
         new="False",
     ),

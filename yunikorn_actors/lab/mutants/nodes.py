@@ -4,9 +4,9 @@ from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import asks, nodes, reservations
 from yunikorn_actors.planning import apply_fact as follow
 from yunikorn_actors.planning.stages import allocate as placing
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.state import reservations as reserving
-from yunikorn_actors.state.changes import allocations as work_changes
-from yunikorn_actors.state.changes import nodes as node_changes
+from yunikorn_actors.state.facts import nodes as node_facts
 
 NODES = (
     Mutant(
@@ -58,9 +58,9 @@ NODES = (
         id="M55",
         source="R-037 YUNIKORN-287",
         wrong="A cancelled reservation is taken off the count of the partition twice.",
-        where=work_changes.reservation_dropped,
+        where=f.ReservationDropped.change,
         old="state.reservation_count -= 1",
-        new="state.reservation_count -= 1 + (fact.reason == 'the ask is gone')",
+        new="state.reservation_count -= 1 + (self.reason == 'the ask is gone')",
     ),
     Mutant(
         id="M56",
@@ -76,7 +76,7 @@ NODES = (
         id="M57",
         source="H-20",
         wrong="Foreign work outlives its node.",
-        where=node_changes.node_removed,
+        where=f.NodeRemoved.change,
         old="        del state.foreign[key]",
         new="        pass",
         held_by="tests/races/test_r096_h20_foreign_work.py::test_h20_foreign_work_ends_with_its_node",
@@ -86,7 +86,7 @@ NODES = (
         id="M58",
         source="R-003 YUNIKORN-1712",
         wrong="The room of a resized allocation is not given back to its node.",
-        where=work_changes.allocation_resized,
+        where=f.AllocationResized.change,
         old="    charge(node.available, allocation.resource)\n",
         new="",
     ),
@@ -95,7 +95,7 @@ NODES = (
         kind=Kind.QUOTA,
         source="R-063 YUNIKORN-2796",
         wrong="A resource type that left with its last node is a maximum of zero.",
-        where=node_changes._drop_capacity,
+        where=node_facts._drop_capacity,
         old="if not state.capacity[kind]:",
         new="if False:",
     ),

@@ -13,8 +13,7 @@ from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY, Message
 from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused
-from yunikorn_actors.state.changes import apply
-from yunikorn_actors.state.facts import Fact, NodeActionRefused
+from yunikorn_actors.state.facts import Fact, NodeActionRefused, apply
 
 
 class Work:

@@ -7,7 +7,7 @@ queue of the path; all of it follows from the one fact.
 from functools import partial
 from typing import Any
 
-from yunikorn_actors.machines.events.record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
@@ -218,3 +218,15 @@ def _with_group(fact: Any, by_depth: _ByDepth, change: ChangeType) -> tuple[Buil
     if not fact.group:
         return by_depth[depth]
     return (*by_depth[depth], *_GROUP_LEVELS[change][: depth + 1])
+
+
+FIXED: Fixed = {
+    f.ForeignAllocationPut: (partial(node_alloc, ChangeType.ADD),),
+    f.ForeignAllocationRemoved: (partial(node_alloc, ChangeType.REMOVE),),
+}
+CHOSEN: Chosen = {
+    f.AllocationCommitted: of_commitment,
+    f.AllocationRecovered: of_recovery,
+    f.AllocationReleased: of_release,
+    f.AllocationResized: of_resize,
+}

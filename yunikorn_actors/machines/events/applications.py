@@ -5,7 +5,7 @@ That an application counts in a group is an event of the group.
 
 from functools import partial
 
-from yunikorn_actors.machines.events.record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import FINISHED, LEAVES_USER_COUNT, ApplicationState
@@ -128,3 +128,16 @@ def of_link(fact: f.ApplicationLinked) -> tuple[Builder, ...]:
     unlinked = (_app_unlinked,) if fact.old_group else ()
     linked = (_app_linked,) if fact.group else ()
     return (*unlinked, *linked)
+
+
+FIXED: Fixed = {
+    f.ApplicationAdded: (app_new, queue_app_added),
+    f.ApplicationRejected: (app_new, app_rejected),
+    f.ApplicationSummarized: (app_summary,),
+}
+CHOSEN: Chosen = {
+    f.ApplicationStateChanged: of_state_change,
+    f.ApplicationRemoved: of_removal,
+    f.ApplicationLinked: of_link,
+    f.ApplicationCrowded: of_run_limit,
+}

@@ -1,6 +1,6 @@
 """What the facts about asks tell: that they come and go, and why they wait."""
 
-from yunikorn_actors.machines.events.record import Builder, event_record, of_request
+from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.gates import GateKind
@@ -94,3 +94,15 @@ _ENDS: dict[GateKind, tuple[Builder, ...]] = {
 
 def of_shortage(fact: f.AskShortageChanged) -> tuple[Builder, ...]:
     return (*_ENDS[fact.old_shortage], *_BEGINS[fact.shortage])
+
+
+FIXED: Fixed = {
+    f.AskAdded: (ask_added,),
+    f.AskReplaced: (ask_added,),
+    f.AskRefused: (ask_refused,),
+    f.AskRemoved: (ask_removed,),
+}
+CHOSEN: Chosen = {
+    f.AskReported: of_report,
+    f.AskShortageChanged: of_shortage,
+}

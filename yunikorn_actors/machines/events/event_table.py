@@ -6,22 +6,18 @@ can be numbered; what they say is worked out from the fact alone.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, get_args
 
-from yunikorn_actors.machines.events import applications, nodes, preemption, queues
-from yunikorn_actors.machines.events import asks as requests
-from yunikorn_actors.machines.events.allocations import (
-    count_of_run,
-    node_alloc,
-    of_commitment,
-    of_recovery,
-    of_release,
-    of_resize,
+from yunikorn_actors.machines.events import (
+    allocations,
+    applications,
+    asks,
+    gangs,
+    nodes,
+    preemption,
+    queues,
 )
-from yunikorn_actors.machines.events.gangs import lapsed, of_swap, too_small, unconfirmed
-from yunikorn_actors.machines.events.record import Builder
-from yunikorn_actors.si import ChangeType
+from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed
 from yunikorn_actors.state import facts as f
 
 
@@ -45,55 +41,16 @@ def count_of(fact: f.Fact) -> int:
     return len(_CHOSEN[kind](fact)) if count_of is None else count_of(fact)
 
 
-_FIXED: dict[type, tuple[Builder, ...]] = {
-    f.AskAdded: (requests.ask_added,),
-    f.AskReplaced: (requests.ask_added,),
-    f.AskRefused: (requests.ask_refused,),
-    f.AskRemoved: (requests.ask_removed,),
-    f.ApplicationAdded: (applications.app_new, applications.queue_app_added),
-    f.ApplicationRejected: (applications.app_new, applications.app_rejected),
-    f.ApplicationSummarized: (applications.app_summary,),
-    f.NodeAdded: (nodes.node_added, nodes.node_schedulable),
-    f.NodeRemoved: (nodes.node_removed,),
-    f.NodeActionRefused: (nodes.node_action_refused,),
-    f.ReservationMade: (partial(nodes.reservation, ChangeType.ADD),),
-    f.ReservationDropped: (partial(nodes.reservation, ChangeType.REMOVE),),
-    f.ForeignAllocationPut: (partial(node_alloc, ChangeType.ADD),),
-    f.ForeignAllocationRemoved: (partial(node_alloc, ChangeType.REMOVE),),
-    f.ClusterResized: (queues.root_max,),
-    f.QueueStateChanged: (queues.queue_state,),
-    f.MachineReplaced: (queues.machine_replaced,),
-    f.ConfigurationRefused: (queues.configuration_refused,),
-    f.PolicyFailed: (queues.policy_failed,),
-    f.AdministratorActed: (queues.administrator_acted,),
-    f.QueueRemoved: (queues.queue_removed,),
-    f.VictimMarked: (preemption.victim,),
-    f.PreemptionFailed: (preemption.no_victim,),
-    f.GangLapsed: (lapsed,),
-    f.PlaceholderCancelled: (too_small,),
-    f.ConfirmationMissed: (unconfirmed,),
-}
-_CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
-    f.AllocationCommitted: of_commitment,
-    f.AllocationRecovered: of_recovery,
-    f.AllocationReleased: of_release,
-    f.AllocationResized: of_resize,
-    f.SwapCompleted: of_swap,
-    f.AskReported: requests.of_report,
-    f.AskShortageChanged: requests.of_shortage,
-    f.ApplicationStateChanged: applications.of_state_change,
-    f.ApplicationRemoved: applications.of_removal,
-    f.NodeResized: nodes.of_resize,
-    f.NodeScheduleChanged: nodes.of_schedule_change,
-    f.PreemptionDecided: preemption.of_decision,
-    f.SchedulingHeld: queues.of_suspension,
-    f.QueueAdded: queues.of_queue_added,
-    f.QueueReconfigured: queues.of_queue_change,
-    f.ApplicationLinked: applications.of_link,
-    f.ApplicationCrowded: applications.of_run_limit,
-}
+_FIXED: Fixed = {
+    **applications.FIXED, **asks.FIXED, **allocations.FIXED, **gangs.FIXED,
+    **nodes.FIXED, **preemption.FIXED, **queues.FIXED,
+}  # fmt: skip
+_CHOSEN: Chosen = {
+    **applications.CHOSEN, **asks.CHOSEN, **allocations.CHOSEN, **gangs.CHOSEN,
+    **nodes.CHOSEN, **preemption.CHOSEN, **queues.CHOSEN,
+}  # fmt: skip
 _RUNS: dict[type, Callable[[Any], int]] = {
-    f.AllocationsCommitted: count_of_run,
+    f.AllocationsCommitted: allocations.count_of_run,
     f.AsksAdded: lambda fact: len(fact.specs) * len(_FIXED[f.AskAdded]),
 }
 """How many records the parts have together: those are built from the parts."""

@@ -5,7 +5,7 @@ A swap that stays on its node is no event of that node: nothing about it has cha
 
 from functools import cache, partial
 
-from yunikorn_actors.machines.events.record import Builder, event_record, of_request
+from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.values.resource import Resource, describe
@@ -146,3 +146,13 @@ def _charges(
         *(partial(_user_usage, change, level) for level in levels),
         *(partial(_group_usage, change, level) for level in levels if grouped),
     )
+
+
+FIXED: Fixed = {
+    f.GangLapsed: (lapsed,),
+    f.PlaceholderCancelled: (too_small,),
+    f.ConfirmationMissed: (unconfirmed,),
+}
+CHOSEN: Chosen = {
+    f.SwapCompleted: of_swap,
+}

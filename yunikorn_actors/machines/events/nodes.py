@@ -1,6 +1,8 @@
 """Event records of the facts about nodes and their reservations."""
 
-from yunikorn_actors.machines.events.record import Builder, event_record
+from functools import partial
+
+from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record
 from yunikorn_actors.si import ActionFromRM, ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 
@@ -79,3 +81,16 @@ def reservation(change: ChangeType, fact: f.ReservationMade | f.ReservationDropp
         reference=fact.key,
         resource=fact.resource,
     )
+
+
+FIXED: Fixed = {
+    f.NodeAdded: (node_added, node_schedulable),
+    f.NodeRemoved: (node_removed,),
+    f.NodeActionRefused: (node_action_refused,),
+    f.ReservationMade: (partial(reservation, ChangeType.ADD),),
+    f.ReservationDropped: (partial(reservation, ChangeType.REMOVE),),
+}
+CHOSEN: Chosen = {
+    f.NodeResized: of_resize,
+    f.NodeScheduleChanged: of_schedule_change,
+}

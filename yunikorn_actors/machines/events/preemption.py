@@ -1,6 +1,6 @@
 """What the facts about preemption tell of victims, of asks without any, and of queues."""
 
-from yunikorn_actors.machines.events.record import Builder, event_record, of_request
+from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.beneficiary import PreemptionRule
@@ -43,3 +43,12 @@ def _quota_enforced(fact: f.PreemptionDecided) -> EventRecord:
         message=message,
         resource=fact.max,
     )
+
+
+FIXED: Fixed = {
+    f.VictimMarked: (victim,),
+    f.PreemptionFailed: (no_victim,),
+}
+CHOSEN: Chosen = {
+    f.PreemptionDecided: of_decision,
+}

@@ -3,7 +3,7 @@
 from functools import partial
 
 from yunikorn_actors.config import LimitConfig
-from yunikorn_actors.machines.events.record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.queues import QueueSpec
@@ -139,3 +139,19 @@ def of_queue_change(fact: f.QueueReconfigured) -> tuple[Builder, ...]:
     )
     found = tuple(builder for differs, builder in changed if differs)
     return (*found, *_limit_changes(old, new))
+
+
+FIXED: Fixed = {
+    f.ClusterResized: (root_max,),
+    f.QueueStateChanged: (queue_state,),
+    f.MachineReplaced: (machine_replaced,),
+    f.ConfigurationRefused: (configuration_refused,),
+    f.PolicyFailed: (policy_failed,),
+    f.AdministratorActed: (administrator_acted,),
+    f.QueueRemoved: (queue_removed,),
+}
+CHOSEN: Chosen = {
+    f.SchedulingHeld: of_suspension,
+    f.QueueAdded: of_queue_added,
+    f.QueueReconfigured: of_queue_change,
+}

@@ -11,6 +11,10 @@ MESSAGE_MAX = 1024
 """In bytes, as it is written; a longer one ends with three dots."""
 
 Builder = Callable[[Any], EventRecord]
+Fixed = dict[type, tuple[Builder, ...]]
+"""By fact the records that it always has, in their order."""
+Chosen = dict[type, Callable[[Any], tuple[Builder, ...]]]
+"""By fact what chooses the records of this one."""
 
 
 def event_record(

@@ -10,7 +10,7 @@ from yunikorn_actors.service.read.incidents import Troubles
 from yunikorn_actors.service.read.projection import Notes
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import COUNTS_AS_RUNNING
-from yunikorn_actors.state.changes import apply
+from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import restore
 from yunikorn_actors.values.ids import short_partition_name

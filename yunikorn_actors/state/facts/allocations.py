@@ -1,107 +1,67 @@
-"""What is true of asks, allocations and reservations."""
+"""What is true of allocations: their coming and going, their size, and swaps."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from msgspec import Struct
 
-from yunikorn_actors.state.allocations import AskSpec, WaitingState
-from yunikorn_actors.state.facts.fact import Base
-from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.allocations import (
+    Allocation,
+    Ask,
+    AskSpec,
+    WaitingState,
+)
+from yunikorn_actors.state.applications import (
+    COUNTS_BY_HOLDING,
+    Application,
+)
+from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.facts.fact import (
+    Base,
+    Names,
+    Touch,
+    a_place,
+    an_application,
+    its_place,
+)
+from yunikorn_actors.state.gangs import (
+    count_placeholders,
+    forget_complete_gang,
+)
+from yunikorn_actors.state.ledger import (
+    books_of,
+    count_holding,
+    strike,
+    write,
+)
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import (
+    leaving_books,
+    secure_freed_room,
+)
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.resource import Resource, charge, discharge, sub
 
-
-class AskAdded(Base, frozen=True, kw_only=True):
-    spec: AskSpec
-    created_ns: int
-    sequence: int
-    at_ns: int
-
-
-class AsksAdded(Base, frozen=True, kw_only=True):
-    """A run: asks of one application that came one right after the other, of one size."""
-
-    application_id: str
-    specs: tuple[AskSpec, ...]
-    first_sequence: int
-    """Of the first; each has the next one."""
-    at_ns: int
-
-    @property
-    def count(self) -> int:
-        return len(self.specs)
-
-    def created_ns(self, spec: AskSpec) -> int:
-        return self.at_ns if spec.created_ns is None else spec.created_ns
-
-    def parts(self) -> Iterator[AskAdded]:
-        """Say it one by one."""
-        for sequence, spec in enumerate(self.specs, self.first_sequence):
-            yield AskAdded(
-                spec=spec,
-                created_ns=self.created_ns(spec),
-                sequence=sequence,
-                at_ns=self.at_ns,
-            )
-
-
-class AskReplaced(Base, frozen=True, kw_only=True):
-    """Sent again under its key: every field is new but the creation time."""
-
-    spec: AskSpec
-    at_ns: int
-
-
-class AskRemoved(Base, frozen=True, kw_only=True):
-    """What still waited of the ask is gone; its allocations live on."""
-
-    application_id: str
-    key: str
-    resource: Resource
-    type: TerminationType
-    at_ns: int
-
-
-class AskReported(Base, frozen=True, kw_only=True):
-    """The resource manager is notified how an ask that waits is doing."""
-
-    application_id: str
-    key: str
-    state: WaitingState
-    reason: str
-    at_ns: int
-    of_shortage: bool = False
-    """That has a fact of its own."""
-
-
-class AskShortageChanged(Base, frozen=True, kw_only=True):
-    """What is left for an ask is too little, or was and is not any more."""
-
-    application_id: str
-    key: str
-    queue: str
-    old_shortage: GateKind
-    shortage: GateKind
-    resource: Resource
-    available: Resource
-    at_ns: int
-
-
-class AskRefused(Base, frozen=True, kw_only=True):
-    """Its resource manager has refused every node that has room for it."""
-
-    application_id: str
-    key: str
-    refusals: dict[str, int]
-    """The reasons, and of how many nodes."""
-    at_ns: int
+__all__ = [
+    "AllocationCommitted",
+    "AllocationFact",
+    "AllocationRecovered",
+    "AllocationReleased",
+    "AllocationResized",
+    "AllocationsCommitted",
+    "Charged",
+    "ConfirmationMissed",
+    "ReleaseRequested",
+    "SwapCompleted",
+]
 
 
 class AllocationCommitted(Base, frozen=True, kw_only=True):
     """One repeat of an ask has its place; by a proposal, or reported by the resource manager."""
 
+    touches: ClassVar[Touch] = a_place
     application_id: str
     queue: str
     user: str
@@ -114,6 +74,19 @@ class AllocationCommitted(Base, frozen=True, kw_only=True):
     group: str = ""
     devices: Devices = ()
     """The numbers of the devices of its node that it gets."""
+
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        ask = app.asks[self.key]
+        ask.remaining -= 1
+        ask.taken += 1
+        ask.reported = WaitingState.SCHEDULED
+        for kind, quantity in ask.spec.resource.items():
+            for book in app.pending_books:
+                book[kind] -= quantity
+        if ask.spec.placeholder:
+            app.waiting_placeholders -= 1
+        put_on(state, app, ask, _made(state, ask.spec, self.node_id, self))
 
 
 class Charged(Struct, frozen=True, kw_only=True, gc=False):
@@ -162,10 +135,63 @@ class AllocationsCommitted(Base, frozen=True, kw_only=True):
                 proposal_id=proposal_id,
             )
 
+    def change(self, state: PartitionState) -> None:
+        """What `allocation_committed` does, for each of a run; shared books are written once."""
+        # A run counts as its parts, of which one is counted already.
+        state.revision += self.count - 1
+        apps = [state.applications[charged.application_id] for charged in self.charged]
+        counts = [0] * len(apps)
+        of_placeholders = apps[0].asks[self.keys[0]].spec.placeholder
+        nodes, owners, at_ns = state.nodes, state.owners, self.at_ns
+        entries = tuple(self.resource.items())
+        columns = (self.members, self.keys, self.uuids, self.node_ids)
+        for member, key, uuid, node_id in zip(*columns, strict=True):
+            counts[member] += 1
+            app, node = apps[member], nodes[node_id]
+            ask = app.asks[key]
+            ask.remaining -= 1
+            ask.taken += 1
+            ask.reported = WaitingState.SCHEDULED
+            ask.gain(uuid)
+            spec = ask.spec
+            app.allocations[uuid] = node.allocations[uuid] = Allocation(
+                uuid=uuid,
+                spec=spec,
+                node_id=node_id,
+                resource=spec.resource,
+                allocated_ns=at_ns,
+                instance_type=node.instance_type,
+            )
+            owners[uuid] = app.spec.application_id
+            allocated, available = node.allocated, node.available
+            for kind, quantity in entries:
+                allocated[kind] = allocated.get(kind, 0) + quantity
+                available[kind] = available.get(kind, 0) - quantity
+        for app, count in zip(apps, counts, strict=True):
+            together = self.resource
+            # The last one may have none: the run ended before its ask.
+            if count != 1:
+                together = {kind: quantity * count for kind, quantity in entries}
+            strike(app.pending_books, together)
+            if of_placeholders:
+                app.waiting_placeholders -= count
+                write(app.placeholder_books, together)
+                charge(app.placed, together)
+                forget_complete_gang(state, app)
+            else:
+                write(app.allocated_books, together)
+            _count_as_holding(app)
+
+    def touches(self, apps: Names, nodes: Names) -> bool:
+        apps.update((charged.application_id, None) for charged in self.charged)
+        nodes.update(dict.fromkeys(self.node_ids))
+        return True
+
 
 class AllocationRecovered(Base, frozen=True, kw_only=True):
     """Running work without an ask in this life of the core."""
 
+    touches: ClassVar[Touch] = its_place
     spec: AskSpec
     queue: str
     user: str
@@ -177,31 +203,23 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
     group: str = ""
     devices: Devices = ()
 
-
-class ReservationMade(Base, frozen=True, kw_only=True):
-    application_id: str
-    key: str
-    node_id: str
-    required: bool
-    resource: Resource
-    """Of the repeat that the node is kept for."""
-    by_preemption: bool = False
-    """Others have to go for it: the room counts as used from now on."""
-    at_ns: int
-    proposal_id: int = NO_PROPOSAL
-
-
-class ReservationDropped(Base, frozen=True, kw_only=True):
-    application_id: str
-    key: str
-    node_id: str
-    reason: str
-    resource: Resource
-    at_ns: int
-    proposal_id: int = NO_PROPOSAL
+    def change(self, state: PartitionState) -> None:
+        spec = self.spec
+        app = state.applications[spec.application_id]
+        if self.created_ns < app.submitted_ns:  # noqa: PLR1730 - a call costs more, per allocation
+            app.submitted_ns = self.created_ns
+        ask = app.asks.get(spec.key)
+        if ask is None:
+            ask = Ask(spec=spec, created_ns=self.created_ns, sequence=self.sequence, remaining=0)
+            app.asks[spec.key] = ask
+        ask.taken += 1
+        if spec.placeholder:
+            count_placeholders(app, spec, 1)
+        put_on(state, app, ask, _made(state, spec, self.node_id, self))
 
 
 class AllocationResized(Base, frozen=True, kw_only=True):
+    touches: ClassVar[Touch] = a_place
     application_id: str
     queue: str
     user: str
@@ -215,10 +233,31 @@ class AllocationResized(Base, frozen=True, kw_only=True):
     devices: Devices = ()
     """Those that it has from now on."""
 
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        allocation = app.allocations[self.uuid]
+        node = state.nodes[allocation.node_id]
+        app.history.charge(allocation, self.at_ns)
+        # What is on its way out is resized with it, or a part would stay for ever (H-32).
+        books = (*books_of(app, allocation), *leaving_books(app, allocation))
+        strike(books, allocation.resource)
+        discharge(node.allocated, allocation.resource)
+        charge(node.available, allocation.resource)
+        freed = sub(allocation.resource, self.resource)
+        node.give_devices_back(allocation.devices, allocation.resource)
+        allocation.resource, allocation.devices = self.resource, self.devices
+        node.take_devices(allocation.devices, allocation.resource)
+        write(books, self.resource)
+        charge(node.allocated, self.resource)
+        discharge(node.available, self.resource)
+        if allocation.beneficiary is not None:
+            _secure_freed(state, allocation, freed)
+
 
 class ReleaseRequested(Base, frozen=True, kw_only=True):
     """The core wants the allocation back; it stays charged until the resource manager confirms."""
 
+    touches: ClassVar[Touch] = an_application
     application_id: str
     key: str
     uuid: str
@@ -227,10 +266,20 @@ class ReleaseRequested(Base, frozen=True, kw_only=True):
     at_ns: int
     proposal_id: int = NO_PROPOSAL
 
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        allocation = app.allocations[self.uuid]
+        allocation.releasing = self.type
+        allocation.asked_back_ns = self.at_ns
+        state.unconfirmed[self.uuid] = app.id
+        write(leaving_books(app, allocation), allocation.resource)
+
 
 class ConfirmationMissed(Base, frozen=True, kw_only=True):
     """The resource manager has not confirmed a release for too long; it is still waited for."""
 
+    touches: ClassVar[Touch] = an_application
+    is_record: ClassVar[bool] = True
     application_id: str
     key: str
     uuid: str
@@ -238,10 +287,15 @@ class ConfirmationMissed(Base, frozen=True, kw_only=True):
     asked_back_ns: int
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        state.applications[self.application_id].allocations[self.uuid].is_overdue = True
+        del state.unconfirmed[self.uuid]
+
 
 class AllocationReleased(Base, frozen=True, kw_only=True):
     """It is charged nowhere any more."""
 
+    touches: ClassVar[Touch] = a_place
     application_id: str
     queue: str
     user: str
@@ -257,3 +311,188 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
     placeholder: bool = False
     with_ask: bool = False
     """The release meant its ask too, of which nothing is left now."""
+
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        allocation = take_off(state, app, self.uuid, self.at_ns)
+        if allocation.spec.placeholder:
+            app.task_groups[allocation.spec.task_group].timed_out += 1
+            if allocation.releasing is TerminationType.TIMEOUT:
+                charge(app.spared, allocation.resource)
+        if not app.allocations:
+            count_holding(app)
+
+
+class SwapCompleted(Base, frozen=True, kw_only=True):
+    """The placeholder is gone and the real allocation stands in its place, in one step."""
+
+    application_id: str
+    queue: str
+    user: str
+    key: str
+    uuid: str
+    node_id: str
+    resource: Resource
+    placeholder: str
+    placeholder_key: str
+    placeholder_node: str
+    placeholder_resource: Resource
+    type: TerminationType
+    """How the placeholder ended: the state of the core, not this type, made it a swap."""
+    at_ns: int
+    group: str = ""
+    devices: Devices = ()
+
+    @property
+    def is_even(self) -> bool:
+        """Whether queues, users and nodes use the same before and after."""
+        return self.node_id == self.placeholder_node and self.resource == self.placeholder_resource
+
+    def change(self, state: PartitionState) -> None:
+        """One step for application, queue, node and user: nothing is ever in between (R-004)."""
+        app = state.applications[self.application_id]
+        swap = app.swaps.pop(self.placeholder)
+        ask = app.asks[swap.key]
+        if swap.crosses:
+            state.nodes[swap.node_id].let_out(self.placeholder)
+        ask.parked -= 1
+        ask.taken += 1
+        ask.reported = WaitingState.SCHEDULED
+        allocation = _made(state, ask.spec, swap.node_id, self)
+        _enter(state, app, ask, allocation)
+        placeholder = _leave(state, app, self.placeholder, self.at_ns)
+        if self.is_even:
+            # Only the application counts its placeholders apart.
+            charge(app.allocated, self.resource)
+            discharge(app.placeholders, self.resource)
+        else:
+            _charge(state, app, allocation)
+            _discharge(state, app, placeholder)
+        _count_as_holding(app)
+        app.task_groups[placeholder.spec.task_group].replaced += 1
+        if not self.is_even:
+            charge(app.spared, sub(placeholder.resource, self.resource))
+
+    def touches(self, apps: Names, nodes: Names) -> bool:
+        apps[self.application_id] = None
+        nodes[self.node_id] = nodes[self.placeholder_node] = None
+        return True
+
+
+AllocationFact = (
+    AllocationCommitted
+    | AllocationsCommitted
+    | AllocationRecovered
+    | AllocationResized
+    | ReleaseRequested
+    | ConfirmationMissed
+    | AllocationReleased
+    | SwapCompleted
+)
+
+
+def _made(
+    state: PartitionState,
+    spec: AskSpec,
+    node_id: str,
+    fact: AllocationCommitted | AllocationRecovered | SwapCompleted,
+) -> Allocation:
+    return Allocation(
+        uuid=fact.uuid,
+        spec=spec,
+        node_id=node_id,
+        resource=spec.resource,
+        allocated_ns=fact.at_ns,
+        instance_type=state.nodes[node_id].instance_type,
+        devices=fact.devices,
+    )
+
+
+def put_on(state: PartitionState, app: Application, ask: Ask, allocation: Allocation) -> None:
+    _enter(state, app, ask, allocation)
+    _charge(state, app, allocation)
+    _count_as_holding(app)
+
+
+def _enter(state: PartitionState, app: Application, ask: Ask, allocation: Allocation) -> None:
+    uuid = allocation.uuid
+    ask.gain(uuid)
+    node = state.nodes[allocation.node_id]
+    app.allocations[uuid] = node.allocations[uuid] = allocation
+    if allocation.devices:
+        node.take_devices(allocation.devices, allocation.resource)
+    state.owners[uuid] = app.spec.application_id
+
+
+def _charge(state: PartitionState, app: Application, allocation: Allocation) -> None:
+    node, resource = state.nodes[allocation.node_id], allocation.resource
+    if allocation.spec.placeholder:
+        write(app.placeholder_books, resource)
+        charge(app.placed, resource)
+        forget_complete_gang(state, app)
+    else:
+        write(app.allocated_books, resource)
+    allocated, available = node.allocated, node.available
+    for kind, quantity in resource.items():
+        allocated[kind] = allocated.get(kind, 0) + quantity
+        available[kind] = available.get(kind, 0) - quantity
+
+
+def _count_as_holding(app: Application) -> None:
+    if app.state in COUNTS_BY_HOLDING:
+        for level in app.queue.lineage:
+            level.allocating[app.serial] = None
+    if app.serial not in app.usages[0].running:
+        for usage in (*app.usages, *app.group_usages):
+            usage.running[app.serial] = None
+    if app.reservation_count:
+        count_holding(app)
+
+
+def take_off(state: PartitionState, app: Application, uuid: str, at_ns: int) -> Allocation:
+    """Take an allocation out of all books; the ask goes with the last of it."""
+    allocation = _leave(state, app, uuid, at_ns)
+    _discharge(state, app, allocation)
+    return allocation
+
+
+def _discharge(state: PartitionState, app: Application, allocation: Allocation) -> None:
+    node, resource = state.nodes[allocation.node_id], allocation.resource
+    strike(books_of(app, allocation), resource)
+    allocated, available = node.allocated, node.available
+    for kind, quantity in resource.items():
+        allocated[kind] = allocated.get(kind, 0) - quantity
+        available[kind] = available.get(kind, 0) + quantity
+    if allocation.beneficiary is not None:
+        _secure_freed(state, allocation, resource)
+
+
+def _secure_freed(state: PartitionState, allocation: Allocation, freed: Resource) -> None:
+    """The room that a victim leaves is for the ask for which it went, if that still waits here."""
+    whom = allocation.beneficiary
+    if whom is None or whom.rule is PreemptionRule.QUOTA:
+        return
+    node, holder = state.nodes[allocation.node_id], (whom.application_id, whom.key)
+    kept = node.reservations.get(holder)
+    # A reservation that was made anew since then is about other room: the ask gave this one up.
+    if kept is not None and allocation.uuid not in kept.former:
+        size = state.applications[whom.application_id].asks[whom.key].spec.resource
+        secure_freed_room(node, holder, freed, kept.promised or size)
+
+
+def _leave(state: PartitionState, app: Application, uuid: str, at_ns: int) -> Allocation:
+    """Forget an allocation, and the ask with the last of it; only the books still count it."""
+    allocation = app.allocations.pop(uuid)
+    app.history.charge(allocation, at_ns)
+    node = state.nodes[allocation.node_id]
+    del state.owners[uuid], node.allocations[uuid]
+    if allocation.devices:
+        node.give_devices_back(allocation.devices, allocation.resource)
+    state.unconfirmed.pop(uuid, None)
+    if leaving := leaving_books(app, allocation):
+        strike(leaving, allocation.resource)
+    ask = app.asks[allocation.spec.key]
+    ask.lose(uuid)
+    if ask.is_over:
+        del app.asks[allocation.spec.key]
+    return allocation

@@ -1,16 +1,48 @@
 """What is true of applications: their coming and going, their states and timers."""
 
+from typing import ClassVar
+
 from yunikorn_actors.state.applications import (
+    COUNTS_AS_RUNNING,
+    FINISHED,
+    GANG_IS_OVER,
+    LEAVES_USER_COUNT,
+    TRANSITIONS,
+    Application,
     ApplicationEvent,
     ApplicationSpec,
     ApplicationState,
+    FinishedApplication,
+    StateEntry,
+    StateLog,
+    Timer,
 )
-from yunikorn_actors.state.facts.fact import Base
+from yunikorn_actors.state.facts.fact import Base, Touch, an_application, its_application, nothing
+from yunikorn_actors.state.gangs import dissolve_gang, forget_gang
 from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.ledger import attach, count_holding, detach, forget_holding, relink
+from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.resource_seconds import UsageHistory, tracked
+
+__all__ = [
+    "ApplicationAdded",
+    "ApplicationCrowded",
+    "ApplicationFact",
+    "ApplicationForgotten",
+    "ApplicationLinked",
+    "ApplicationRejected",
+    "ApplicationRemoved",
+    "ApplicationStateChanged",
+    "ApplicationSummarized",
+    "TimerArmed",
+    "TimerCancelled",
+]
+
+REJECTED = TRANSITIONS[ApplicationState.NEW, ApplicationEvent.REJECT]
 
 
 class ApplicationAdded(Base, frozen=True, kw_only=True, omit_defaults=True):
+    touches: ClassVar[Touch] = its_application
     spec: ApplicationSpec
     queue: str
     serial: int
@@ -33,15 +65,41 @@ class ApplicationAdded(Base, frozen=True, kw_only=True, omit_defaults=True):
         """Whether its queue is not the one that it asked for."""
         return self.spec.queue_name.lower() != self.queue
 
+    def change(self, state: PartitionState) -> None:
+        queue = state.queues[self.queue]
+        usages = attach(state.users, self.spec.user, queue)
+        app = Application(
+            self.spec, serial=self.serial, queue=queue, usages=usages, now_ns=self.at_ns
+        )
+        state.applications[app.id] = app
+        queue.applications[app.serial] = app.id
+
 
 class ApplicationRejected(Base, frozen=True, kw_only=True):
+    touches: ClassVar[Touch] = nothing
+    is_record: ClassVar[bool] = True
     spec: ApplicationSpec
     serial: int
     reason: str
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        state.rejected[self.serial] = None
+        state.remember(
+            FinishedApplication(
+                spec=self.spec,
+                serial=self.serial,
+                queue="",
+                state=REJECTED,
+                message=self.reason,
+                state_log=StateLog([StateEntry(self.at_ns, REJECTED)]),
+                submitted_ns=self.at_ns,
+            ),
+        )
+
 
 class ApplicationStateChanged(Base, frozen=True, kw_only=True):
+    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     queue: str
@@ -52,10 +110,47 @@ class ApplicationStateChanged(Base, frozen=True, kw_only=True):
     group: str = ""
     """Whose count it leaves by ending, or is back in; empty where neither is so."""
 
+    def change(self, state: PartitionState) -> None:
+        app = state.applications.get(self.application_id)
+        if app is None or app.serial != self.serial:
+            finished = state.finished[self.serial]
+            finished.state = self.state
+            finished.state_log.note(self.at_ns, self.state)
+            return
+        counted, counts = app.state in COUNTS_AS_RUNNING, self.state in COUNTS_AS_RUNNING
+        if counted is not counts:
+            for level in app.queue.lineage:
+                level.running_apps += 1 if counts else -1
+        if counts and not app.started_ns:
+            app.started_ns = self.at_ns
+        app.state = self.state
+        if self.state in GANG_IS_OVER:
+            dissolve_gang(state, app)
+        app.state_log.note(self.at_ns, self.state)
+        if self.state in LEAVES_USER_COUNT:
+            for usage in (*app.usages, *app.group_usages):
+                usage.running.pop(app.serial, None)
+        count_holding(app)
+        if self.state in FINISHED:
+            _detach(state, app)
+            ended = FinishedApplication(
+                spec=app.spec,
+                serial=app.serial,
+                queue=app.queue.path,
+                state=self.state,
+                message=self.message,
+                state_log=app.state_log,
+                submitted_ns=app.submitted_ns,
+                started_ns=app.started_ns,
+                history=app.history,
+            )
+            state.remember(ended)
+
 
 class ApplicationLinked(Base, frozen=True, kw_only=True):
     """From here on the application counts in a group; an empty one ends that."""
 
+    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     old_group: str
@@ -63,10 +158,15 @@ class ApplicationLinked(Base, frozen=True, kw_only=True):
     group: str
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        relink(state.groups, state.applications[self.application_id], self.group)
+
 
 class ApplicationCrowded(Base, frozen=True, kw_only=True):
     """A run limit blocks it, because no more applications may run, or does not any more."""
 
+    touches: ClassVar[Touch] = an_application
+    is_record: ClassVar[bool] = True
     application_id: str
     serial: int
     old_crowd: GateKind
@@ -74,10 +174,14 @@ class ApplicationCrowded(Base, frozen=True, kw_only=True):
     reason: str
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        state.applications[self.application_id].run_limit = self.crowd
+
 
 class ApplicationRemoved(Base, frozen=True, kw_only=True):
     """Removed by its resource manager; its asks and allocations went before it."""
 
+    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     queue: str
@@ -85,10 +189,19 @@ class ApplicationRemoved(Base, frozen=True, kw_only=True):
     group: str = ""
     """Whose count it leaves with this."""
 
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        if app.state in COUNTS_AS_RUNNING:
+            for level in app.queue.lineage:
+                level.running_apps -= 1
+        _detach(state, app)
+
 
 class ApplicationSummarized(Base, frozen=True, kw_only=True):
     """What one that has ended was and used; nothing of one that never ran."""
 
+    touches: ClassVar[Touch] = nothing
+    is_record: ClassVar[bool] = True
     rm_id: str
     application_id: str
     serial: int
@@ -113,21 +226,65 @@ class ApplicationSummarized(Base, frozen=True, kw_only=True):
             f"PlaceholderResource: {tracked(self.history.placeholder)}"
         )
 
+    def change(self, state: PartitionState) -> None:
+        """A record for operators alone: what it sums up has been kept as it came about."""
+
 
 class ApplicationForgotten(Base, frozen=True, kw_only=True):
     """The history of a finished application expired."""
 
+    touches: ClassVar[Touch] = nothing
+    is_record: ClassVar[bool] = True
     serial: int
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        state.forget(self.serial)
+
 
 class TimerArmed(Base, frozen=True, kw_only=True):
+    touches: ClassVar[Touch] = an_application
+    is_record: ClassVar[bool] = True
     application_id: str
     kind: str
     generation: int
     due_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        timer = Timer(generation=self.generation, due_ns=self.due_ns)
+        state.applications[self.application_id].timers[self.kind] = timer
+
 
 class TimerCancelled(Base, frozen=True, kw_only=True):
+    touches: ClassVar[Touch] = an_application
+    is_record: ClassVar[bool] = True
     application_id: str
     kind: str
+
+    def change(self, state: PartitionState) -> None:
+        state.applications[self.application_id].timers.pop(self.kind, None)
+
+
+ApplicationFact = (
+    ApplicationAdded
+    | ApplicationRejected
+    | ApplicationStateChanged
+    | ApplicationLinked
+    | ApplicationCrowded
+    | ApplicationRemoved
+    | ApplicationSummarized
+    | ApplicationForgotten
+    | TimerArmed
+    | TimerCancelled
+)
+
+
+def _detach(state: PartitionState, app: Application) -> None:
+    """The application leaves the active ones, its queue, and the books of its user."""
+    forget_holding(app)
+    forget_gang(state, app)
+    del state.applications[app.id]
+    del app.queue.applications[app.serial]
+    detach(state.users, app.spec.user, app)
+    if app.group:
+        detach(state.groups, app.group, app)

@@ -1,15 +1,36 @@
-"""What is true of gangs: their admission, and the swaps of their placeholders."""
+"""What is true of gangs: their admission, and the asks that are parked for swaps."""
 
-from yunikorn_actors.state.facts.fact import Base
-from yunikorn_actors.state.termination import TerminationType
+from typing import ClassVar
+
+from yunikorn_actors.state.applications import (
+    Application,
+)
+from yunikorn_actors.state.facts.fact import Base, Touch, a_place, an_application, nothing
+from yunikorn_actors.state.gangs import forget_gang
+from yunikorn_actors.state.ledger import strike, write
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import (
+    leaving_books,
+)
+from yunikorn_actors.state.swap import Incoming, Swap
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.resource import Resource, discharge
+
+__all__ = [
+    "AskParked",
+    "AskUnparked",
+    "GangAdmitted",
+    "GangFact",
+    "GangLapsed",
+    "PlaceholderCancelled",
+]
 
 
 class GangAdmitted(Base, frozen=True, kw_only=True):
     """There is room for the whole gang: from here on its placeholders are placed."""
 
+    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     queue: str
@@ -18,10 +39,17 @@ class GangAdmitted(Base, frozen=True, kw_only=True):
     at_ns: int
     proposal_id: int = NO_PROPOSAL
 
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        app.is_admitted = True
+        app.lapsed_ns = 0
+        state.admitted[app.serial] = app.id
+
 
 class GangLapsed(Base, frozen=True, kw_only=True):
     """An admitted gang had no placeholder for too long: it awaits admission anew, behind others."""
 
+    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     queue: str
@@ -31,6 +59,13 @@ class GangLapsed(Base, frozen=True, kw_only=True):
     """How long it had none."""
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        """It is as before its admission, but other gangs come first."""
+        app = state.applications[self.application_id]
+        forget_gang(state, app)
+        app.is_admitted = False
+        app.lapsed_ns = self.at_ns
+
 
 class AskParked(Base, frozen=True, kw_only=True):
     """One repeat of a real ask waits for the end of its placeholder, neither pending nor charged.
@@ -38,6 +73,7 @@ class AskParked(Base, frozen=True, kw_only=True):
     Only another node than the placeholder's is charged at once.
     """
 
+    touches: ClassVar[Touch] = a_place
     application_id: str
     key: str
     resource: Resource
@@ -49,6 +85,20 @@ class AskParked(Base, frozen=True, kw_only=True):
     proposal_id: int = NO_PROPOSAL
     devices: Devices = ()
     """Those that it holds on another node; on its placeholder's it gets that one's."""
+
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        ask = app.asks[self.key]
+        ask.remaining -= 1
+        ask.parked += 1
+        strike(app.pending_books, self.resource)
+        app.swaps[self.placeholder] = Swap(
+            placeholder=self.placeholder, key=self.key, node_id=self.node_id, crosses=self.crosses
+        )
+        if self.crosses:
+            incoming = Incoming(application_id=app.id, resource=self.resource, devices=self.devices)
+            state.nodes[self.node_id].take_in(self.placeholder, incoming)
+            app.allocations[self.placeholder].is_moving = True
 
 
 class AskUnparked(Base, frozen=True, kw_only=True):
@@ -66,10 +116,29 @@ class AskUnparked(Base, frozen=True, kw_only=True):
     """Nobody takes the placeholder's room over. If not, it is for this ask, which lost nothing but
     the node that it was to move to."""
 
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        swap = app.swaps.pop(self.placeholder)
+        ask = app.asks[swap.key]
+        ask.remaining += 1
+        ask.parked -= 1
+        write(app.pending_books, self.resource)
+        if swap.crosses:
+            state.nodes[swap.node_id].let_out(self.placeholder)
+        placeholder = app.allocations[self.placeholder]
+        placeholder.is_moving = False
+        if self.frees:
+            placeholder.is_left_over = True
+            write(leaving_books(app, placeholder), placeholder.resource)
+        elif self.crosses:
+            _owe(app, swap)
+
 
 class PlaceholderCancelled(Base, frozen=True, kw_only=True):
     """A member has come that is larger than its placeholder, which is given up."""
 
+    touches: ClassVar[Touch] = nothing
+    is_record: ClassVar[bool] = True
     application_id: str
     task_group: str
     key: str
@@ -79,28 +148,19 @@ class PlaceholderCancelled(Base, frozen=True, kw_only=True):
     placeholder_resource: Resource
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        """The release that follows changes the books; the gang still needs the larger member.
 
-class SwapCompleted(Base, frozen=True, kw_only=True):
-    """The placeholder is gone and the real allocation stands in its place, in one step."""
+        That release spares what it frees, as of any placeholder that was not needed.
+        """
+        discharge(state.applications[self.application_id].spared, self.placeholder_resource)
 
-    application_id: str
-    queue: str
-    user: str
-    key: str
-    uuid: str
-    node_id: str
-    resource: Resource
-    placeholder: str
-    placeholder_key: str
-    placeholder_node: str
-    placeholder_resource: Resource
-    type: TerminationType
-    """How the placeholder ended: the state of the core, not this type, made it a swap."""
-    at_ns: int
-    group: str = ""
-    devices: Devices = ()
 
-    @property
-    def is_even(self) -> bool:
-        """Whether queues, users and nodes use the same before and after."""
-        return self.node_id == self.placeholder_node and self.resource == self.placeholder_resource
+GangFact = GangAdmitted | GangLapsed | AskParked | AskUnparked | PlaceholderCancelled
+
+
+def _owe(app: Application, swap: Swap) -> None:
+    """Remember for which ask the placeholder ends, and forget asks that are done."""
+    is_open = {key for key, ask in app.asks.items() if ask.is_open}
+    app.owed = {uuid: key for uuid, key in app.owed.items() if key in is_open}
+    app.owed[swap.placeholder] = swap.key

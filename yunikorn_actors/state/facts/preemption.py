@@ -1,14 +1,31 @@
 """What is true of preemption: who has to go, for whom, and which quota is enforced when."""
 
-from yunikorn_actors.state.beneficiary import Beneficiary
-from yunikorn_actors.state.facts.fact import Base
+from typing import ClassVar
+
+from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.facts.fact import Base, Touch, a_place, nothing
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import (
+    note_due,
+    secure_free_room,
+)
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.resource import Resource, charge
+
+__all__ = [
+    "PreemptionDecided",
+    "PreemptionFact",
+    "PreemptionFailed",
+    "QuotaPreemptionArmed",
+    "QuotaPreemptionCleared",
+    "VictimMarked",
+]
 
 
 class PreemptionDecided(Base, frozen=True, kw_only=True):
     """All of these have to go; each is marked and asked back by facts of its own."""
 
+    touches: ClassVar[Touch] = nothing
     beneficiary: Beneficiary
     node_id: str
     """The node whose room the ask gets; empty for a quota."""
@@ -19,8 +36,25 @@ class PreemptionDecided(Base, frozen=True, kw_only=True):
     at_ns: int
     proposal_id: int = NO_PROPOSAL
 
+    def change(self, state: PartitionState) -> None:
+        """A quota is enforced once for each time it was armed."""
+        whom = self.beneficiary
+        if whom.rule is PreemptionRule.QUOTA:
+            del state.quotas[whom.queue]
+        elif whom.rule is PreemptionRule.REQUIRED_NODE:
+            # An earmark secures it for the other rule.
+            node, size = state.nodes[self.node_id], _size_of(state, whom)
+            victims: Resource = {}
+            # What its queue binds together goes on other nodes as well.
+            for allocation in filter(None, map(node.allocations.get, self.victims)):
+                charge(victims, allocation.resource)
+            holder = (whom.application_id, whom.key)
+            note_due(node, holder, size)
+            secure_free_room(node, holder, size, victims)
+
 
 class VictimMarked(Base, frozen=True, kw_only=True):
+    touches: ClassVar[Touch] = a_place
     application_id: str
     queue: str
     key: str
@@ -30,25 +64,56 @@ class VictimMarked(Base, frozen=True, kw_only=True):
     beneficiary: Beneficiary
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        allocation = state.applications[self.application_id].allocations[self.uuid]
+        allocation.beneficiary = self.beneficiary
+        state.queues[self.queue].note_preempted(self.at_ns)
+
 
 class PreemptionFailed(Base, frozen=True, kw_only=True):
     """An ask can run on this node alone, and no work there may be preempted for it."""
 
+    touches: ClassVar[Touch] = a_place
+    is_record: ClassVar[bool] = True
     application_id: str
     key: str
     node_id: str
     at_ns: int
     proposal_id: int = NO_PROPOSAL
 
+    def change(self, state: PartitionState) -> None:
+        """A record for operators alone: no state changes."""
+
 
 class QuotaPreemptionArmed(Base, frozen=True, kw_only=True):
     """The queue is above its maximum, and work of it is preempted from then on."""
 
+    touches: ClassVar[Touch] = nothing
     path: str
     due_ns: int
     at_ns: int
 
+    def change(self, state: PartitionState) -> None:
+        state.quotas[self.path] = self.due_ns
+
 
 class QuotaPreemptionCleared(Base, frozen=True, kw_only=True):
+    touches: ClassVar[Touch] = nothing
     path: str
     at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        del state.quotas[self.path]
+
+
+PreemptionFact = (
+    PreemptionDecided
+    | VictimMarked
+    | PreemptionFailed
+    | QuotaPreemptionArmed
+    | QuotaPreemptionCleared
+)
+
+
+def _size_of(state: PartitionState, whom: Beneficiary) -> Resource:
+    return state.applications[whom.application_id].asks[whom.key].spec.resource

@@ -1,0 +1,235 @@
+"""What is true of asks."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from yunikorn_actors.state.allocations import (
+    Ask,
+    AskSpec,
+    WaitingState,
+)
+from yunikorn_actors.state.applications import (
+    Application,
+)
+from yunikorn_actors.state.facts.fact import (
+    Base,
+    Touch,
+    an_application,
+    its_application,
+)
+from yunikorn_actors.state.gangs import (
+    count_placeholders,
+    forget_complete_gang,
+)
+from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.ledger import (
+    strike,
+    waiting,
+    write,
+)
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.preemption import (
+    resize_reservation,
+)
+from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.values.resource import Resource, charge
+
+__all__ = [
+    "AskAdded",
+    "AskFact",
+    "AskRefused",
+    "AskRemoved",
+    "AskReplaced",
+    "AskReported",
+    "AskShortageChanged",
+    "AsksAdded",
+]
+
+
+class AskAdded(Base, frozen=True, kw_only=True):
+    touches: ClassVar[Touch] = its_application
+    spec: AskSpec
+    created_ns: int
+    sequence: int
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        spec = self.spec
+        app = state.applications[spec.application_id]
+        app.submitted_ns = min(app.submitted_ns, self.created_ns)
+        app.asks[spec.key] = Ask(
+            spec=spec,
+            created_ns=self.created_ns,
+            sequence=self.sequence,
+            remaining=spec.max_allocations,
+        )
+        _wait(app, spec, spec.max_allocations)
+        if spec.placeholder:
+            count_placeholders(app, spec, spec.max_allocations)
+
+
+class AsksAdded(Base, frozen=True, kw_only=True):
+    """A run: asks of one application that came one right after the other, of one size."""
+
+    touches: ClassVar[Touch] = an_application
+    application_id: str
+    specs: tuple[AskSpec, ...]
+    first_sequence: int
+    """Of the first; each has the next one."""
+    at_ns: int
+
+    @property
+    def count(self) -> int:
+        return len(self.specs)
+
+    def created_ns(self, spec: AskSpec) -> int:
+        return self.at_ns if spec.created_ns is None else spec.created_ns
+
+    def parts(self) -> Iterator[AskAdded]:
+        """Say it one by one."""
+        for sequence, spec in enumerate(self.specs, self.first_sequence):
+            yield AskAdded(
+                spec=spec,
+                created_ns=self.created_ns(spec),
+                sequence=sequence,
+                at_ns=self.at_ns,
+            )
+
+    def change(self, state: PartitionState) -> None:
+        """What `ask_added` does, for each of a run; books are written once."""
+        # A run counts as its parts, of which one is counted already.
+        state.revision += self.count - 1
+        app = state.applications[self.application_id]
+        asks, repeats = app.asks, 0
+        for sequence, spec in enumerate(self.specs, self.first_sequence):
+            created_ns = self.created_ns(spec)
+            app.submitted_ns = min(app.submitted_ns, created_ns)
+            asks[spec.key] = Ask(
+                spec=spec, created_ns=created_ns, sequence=sequence, remaining=spec.max_allocations
+            )
+            if spec.placeholder:
+                count_placeholders(app, spec, spec.max_allocations)
+            repeats += spec.max_allocations
+        _wait(app, self.specs[0], repeats)
+
+
+class AskReplaced(Base, frozen=True, kw_only=True):
+    """Sent again under its key: every field is new but the creation time."""
+
+    spec: AskSpec
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.spec.application_id]
+        ask = app.asks[self.spec.key]
+        _wait(app, ask.spec, -ask.remaining)
+        count_placeholders(app, ask.spec, -ask.remaining)
+        resize_incoming(state, app, self.spec)
+        for node_id in dict.fromkeys(ask.reserved):
+            resize_reservation(app, state.nodes[node_id], self.spec.key, self.spec.resource)
+        ask.spec = self.spec
+        ask.remaining = self.spec.max_allocations - ask.taken - ask.parked
+        _wait(app, ask.spec, ask.remaining)
+        count_placeholders(app, ask.spec, ask.remaining)
+
+
+class AskRemoved(Base, frozen=True, kw_only=True):
+    """What still waited of the ask is gone; its allocations live on."""
+
+    touches: ClassVar[Touch] = an_application
+    application_id: str
+    key: str
+    resource: Resource
+    type: TerminationType
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        app = state.applications[self.application_id]
+        ask = app.asks[self.key]
+        _wait(app, ask.spec, -ask.remaining)
+        if ask.spec.placeholder:
+            app.task_groups[ask.spec.task_group].timed_out += ask.remaining
+            if app.is_admitted:
+                # It will not come, so nobody waits for its room any more.
+                charge(app.placed, waiting(ask.spec, ask.remaining))
+                forget_complete_gang(state, app)
+        ask.remaining = 0
+        if ask.is_over:
+            del app.asks[self.key]
+
+
+class AskReported(Base, frozen=True, kw_only=True):
+    """The resource manager is notified how an ask that waits is doing."""
+
+    touches: ClassVar[Touch] = an_application
+    is_record: ClassVar[bool] = True
+    application_id: str
+    key: str
+    state: WaitingState
+    reason: str
+    at_ns: int
+    of_shortage: bool = False
+    """That has a fact of its own."""
+
+    def change(self, state: PartitionState) -> None:
+        state.applications[self.application_id].asks[self.key].reported = self.state
+
+
+class AskShortageChanged(Base, frozen=True, kw_only=True):
+    """What is left for an ask is too little, or was and is not any more."""
+
+    touches: ClassVar[Touch] = an_application
+    is_record: ClassVar[bool] = True
+    application_id: str
+    key: str
+    queue: str
+    old_shortage: GateKind
+    shortage: GateKind
+    resource: Resource
+    available: Resource
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        state.applications[self.application_id].asks[self.key].shortage = self.shortage
+
+
+class AskRefused(Base, frozen=True, kw_only=True):
+    """Its resource manager has refused every node that has room for it."""
+
+    touches: ClassVar[Touch] = an_application
+    is_record: ClassVar[bool] = True
+    application_id: str
+    key: str
+    refusals: dict[str, int]
+    """The reasons, and of how many nodes."""
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        state.applications[self.application_id].asks[self.key].refused_ns = self.at_ns
+
+
+AskFact = (
+    AskAdded | AsksAdded | AskReplaced | AskRemoved | AskReported | AskShortageChanged | AskRefused
+)
+
+
+def _wait(app: Application, spec: AskSpec, repeats: int) -> None:
+    """So many repeats more wait, or fewer."""
+    if repeats >= 0:
+        write(app.pending_books, waiting(spec, repeats))
+    else:
+        strike(app.pending_books, waiting(spec, -repeats))
+    if spec.placeholder:
+        app.waiting_placeholders += repeats
+
+
+def resize_incoming(state: PartitionState, app: Application, spec: AskSpec) -> None:
+    """What a parked ask holds on another node follows its size."""
+    for swap in app.swaps.values():
+        if swap.key == spec.key and swap.crosses:
+            node = state.nodes[swap.node_id]
+            incoming = node.incoming[swap.placeholder]
+            node.let_out(swap.placeholder)
+            node.take_in(swap.placeholder, replace(incoming, resource=spec.resource))

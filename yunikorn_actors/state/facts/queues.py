@@ -1,0 +1,197 @@
+"""What is true of a partition itself and of its queues."""
+
+from typing import ClassVar
+
+from yunikorn_actors.config import PartitionConfig
+from yunikorn_actors.state.facts.fact import (
+    Base,
+    Touch,
+    nothing,
+)
+from yunikorn_actors.state.long_work import LongWork
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
+
+__all__ = [
+    "AdministratorActed",
+    "ConfigurationRefused",
+    "LongWorkEnded",
+    "LongWorkStarted",
+    "MachineReplaced",
+    "PartitionConfigured",
+    "PolicyFailed",
+    "QueueAdded",
+    "QueueFact",
+    "QueueReconfigured",
+    "QueueRemoved",
+    "QueueStateChanged",
+    "SchedulingHeld",
+]
+
+
+class PartitionConfigured(Base, frozen=True, kw_only=True):
+    """The settings of the partition itself; its queues have facts of their own."""
+
+    config: PartitionConfig
+
+    def change(self, state: PartitionState) -> None:
+        state.config = self.config
+
+
+class SchedulingHeld(Base, frozen=True, kw_only=True):
+    """The partition is suspended, so nothing new is decided for it; or that ends."""
+
+    touches: ClassVar[Touch] = nothing
+    held: bool
+    behind: bool = False
+    """Because its resource manager does not take its messages; else that one is away."""
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        state.suspended, state.behind = self.held, self.behind
+
+
+class LongWorkStarted(Base, frozen=True, kw_only=True):
+    """Context handles something in slices: nothing is decided before it has ended."""
+
+    touches: ClassVar[Touch] = nothing
+    work: LongWork
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        state.long_work = self.work
+
+
+class LongWorkEnded(Base, frozen=True, kw_only=True):
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        state.long_work = None
+
+
+class MachineReplaced(Base, frozen=True, kw_only=True):
+    """A machine that serves this partition has failed, and another has taken its place."""
+
+    touches: ClassVar[Touch] = nothing
+    is_record: ClassVar[bool] = True
+    machine: str
+    failure: str
+    at_ns: int
+    lost_records: int = 0
+    """Event records that can no longer be read."""
+    missed_facts: int = 0
+    """Of this partition, of which no record was made."""
+
+    def change(self, state: PartitionState) -> None:
+        """A record for operators alone: no state changes."""
+
+
+class ConfigurationRefused(Base, frozen=True, kw_only=True):
+    """The administrator's configuration was refused, and the former one stays; for operators."""
+
+    touches: ClassVar[Touch] = nothing
+    is_record: ClassVar[bool] = True
+    reason: str
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        """A record for operators alone: no state changes."""
+
+
+class PolicyFailed(Base, frozen=True, kw_only=True):
+    """A policy has failed, and the built-in order decides in its place; for operators.
+
+    Without a queue it is that of the nodes.
+    """
+
+    touches: ClassVar[Touch] = nothing
+    is_record: ClassVar[bool] = True
+    queue: str
+    policy: str
+    failure: str
+    at_ns: int
+
+    @property
+    def text(self) -> str:
+        whose = f"of queue {self.queue}" if self.queue else "of the nodes"
+        return f"the policy {self.policy} {whose} has failed and decides no more: {self.failure}"
+
+    def change(self, state: PartitionState) -> None:
+        """A record for operators alone: no state changes."""
+
+
+class AdministratorActed(Base, frozen=True, kw_only=True):
+    """An administrator has changed something by hand; what followed has facts of its own."""
+
+    touches: ClassVar[Touch] = nothing
+    is_record: ClassVar[bool] = True
+    what: str
+    by: str
+    """Who, as far as the edge knows."""
+    node_id: str = ""
+    """If it was a node."""
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        """A record for operators alone: no state changes."""
+
+
+class QueueAdded(Base, frozen=True, kw_only=True):
+    path: str
+    spec: QueueSpec
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        parent_path, _, name = self.path.rpartition(".")
+        parent = state.queues[parent_path] if parent_path else None
+        queue = Queue(name, self.spec, parent)
+        state.queues[self.path] = queue
+        if parent is not None:
+            parent.children[name] = queue
+
+
+class QueueReconfigured(Base, frozen=True, kw_only=True):
+    path: str
+    old_spec: QueueSpec
+    spec: QueueSpec
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        state.queues[self.path].configure(self.spec)
+
+
+class QueueStateChanged(Base, frozen=True, kw_only=True):
+    path: str
+    state: QueueState
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        state.queues[self.path].state = self.state
+
+
+class QueueRemoved(Base, frozen=True, kw_only=True):
+    path: str
+    managed: bool
+    at_ns: int
+
+    def change(self, state: PartitionState) -> None:
+        queue = state.queues.pop(self.path)
+        state.quotas.pop(self.path, None)
+        if queue.parent is not None:
+            del queue.parent.children[queue.name]
+
+
+QueueFact = (
+    PartitionConfigured
+    | SchedulingHeld
+    | LongWorkStarted
+    | LongWorkEnded
+    | MachineReplaced
+    | ConfigurationRefused
+    | PolicyFailed
+    | AdministratorActed
+    | QueueAdded
+    | QueueReconfigured
+    | QueueStateChanged
+    | QueueRemoved
+)
