@@ -6,6 +6,7 @@ from support import Lab
 
 from yunikorn_actors.planning.why.explain import explain
 from yunikorn_actors.planning.why.reasons import Preempting, PreemptionCost, Why
+from yunikorn_actors.values.tags import TAG_RUNTIME
 
 CONFIG = (
     "partitions: [{name: default, preemption: {enabled: SWITCH}, queues: "
@@ -170,6 +171,17 @@ def test_what_a_gang_would_cost(unit: str) -> None:
     assert found.cost is not None
     whole = unit == "application"
     assert (3 if whole else 1, int(whole)) == (found.cost.allocations, found.cost.applications)
+
+
+def test_the_cost_of_a_victim_is_what_it_declares() -> None:
+    """The choice among gangs measures the same."""
+    lab = many()
+    lab.state.applications["rich"].spec.tags[TAG_RUNTIME] = "3600"
+    lab.ask("k", app="poor", preemption_policy=policy())
+    lab.settle()
+    found = told(lab, "poor", "k").preempting
+    assert found is not None
+    assert PreemptionCost(allocations=1, lost={"vcore": 3600}) == found.cost
 
 
 def test_nobody_would_go_where_something_forbids_it() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
+from yunikorn_actors.planning.preemption.gang_choice import run_time_ns
 from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim, victims_of
 from yunikorn_actors.planning.preemption.victim_units import Part, Units
@@ -50,8 +51,10 @@ def cost(state: PartitionState, victims: Iterable[Allocation], now_ns: int) -> P
     lost: Resource = {}
     for victim in units:
         for it in victim.allocations:
+            app = state.applications[it.spec.application_id]
+            run_s = run_time_ns(app, it, now_ns) // _NS_PER_S
             for kind, quantity in it.resource.items():
-                lost[kind] = lost.get(kind, 0) + quantity * _ran_s(it, now_ns)
+                lost[kind] = lost.get(kind, 0) + quantity * run_s
     return PreemptionCost(
         allocations=sum(len(victim.allocations) for victim in units),
         applications=sum(victim.is_whole for victim in units),

@@ -20,7 +20,11 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     in_order,
     ranks_of,
 )
+from yunikorn_actors.policies.folds import runtime_of
+from yunikorn_actors.policies.jobs import NEVER_NS
 from yunikorn_actors.policies.places import Key
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import GPU
@@ -37,7 +41,7 @@ class Gang(NamedTuple):
     priority: int
     """Of the most important of its allocations."""
     work: int
-    """Run time so far times size, in parts per million of the partition."""
+    """Run time times size, in parts per million of the partition."""
 
 
 class Worth(NamedTuple):
@@ -48,11 +52,18 @@ class Worth(NamedTuple):
 
 def gang_of(state: PartitionState, victim: Victim, now_ns: int) -> Gang:
     priority = max(allocation.spec.priority for allocation in victim.allocations)
+    app = state.applications[victim.allocations[0].spec.application_id]
     work = sum(
-        max(0, now_ns - allocation.allocated_ns) // 1_000_000 * _size(state, allocation.resource)
+        run_time_ns(app, allocation, now_ns) // 1_000_000 * _size(state, allocation.resource)
         for allocation in victim.allocations
     )
     return Gang(victim, priority, work)
+
+
+def run_time_ns(app: Application, allocation: Allocation, now_ns: int) -> int:
+    """Return how long it declares to run, or if it declares nothing how long it has run."""
+    declared_ns = runtime_of(app, allocation.spec)
+    return max(0, now_ns - allocation.allocated_ns) if declared_ns == NEVER_NS else declared_ns
 
 
 def _size(state: PartitionState, resource: Resource) -> int:

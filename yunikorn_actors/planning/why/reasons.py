@@ -209,7 +209,7 @@ class PreemptionCost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     applications: int = 0
     """How many applications go whole."""
     lost: Resource = field(default_factory=dict)
-    """What they have used so far: amounts times seconds."""
+    """Amounts times seconds: for how long each declares to run, or else has run."""
 
 
 class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
