@@ -1,6 +1,7 @@
 """Logs are read as they are: every trap of the formats is in the samples of the package."""
 
 import gzip
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def test_swf_reads_floats_and_minus_zero(tmp_path: Path) -> None:
     assert 1.25 == second.submit_s
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "x"])
+@pytest.mark.parametrize("value", ["nan", "inf", "x", "1_0", "\u0661"])
 def test_swf_counts_what_is_no_number(tmp_path: Path, value: str) -> None:
     log = read(tmp_path, line(), line(id=2, run=value))
     assert (1, 1) == (len(log), log.findings.bad)
@@ -112,6 +113,31 @@ def test_nodes_of_openb() -> None:
         nodes["node-6"].model, nodes["node-6"].devices, nodes["node-6"].resources["gpu"],
     )  # fmt: skip
     assert "gpu" not in nodes["node-0"].resources
+
+
+def test_a_profile_of_batsim_that_is_composed_takes_as_long_as_its_parts(tmp_path: Path) -> None:
+    document = {
+        "nb_res": 4,
+        "jobs": [
+            {"id": name, "subtime": 0, "res": 1, "profile": name}
+            for name in ("once", "often", "nested", "computes", "endless", "nothing")
+        ],
+        "profiles": {
+            "a": {"type": "delay", "delay": 20.5},
+            "b": {"type": "parallel", "cpu": [1], "com": [0], "runtime": 10},
+            "c": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0},
+            "once": {"type": "composed", "seq": ["a", "b"]},
+            "often": {"type": "composed", "repeat": 4, "seq": ["a", "b", "a"]},
+            "nested": {"type": "composed", "repeat": 2, "seq": ["once", "b"]},
+            "computes": {"type": "composed", "seq": ["a", "c"]},
+            "endless": {"type": "composed", "seq": ["a", "endless"]},
+            "nothing": {"type": "composed", "seq": []},
+        },
+    }
+    log = read(tmp_path, json.dumps(document))
+    assert {"once": 30.5, "often": 204.0, "nested": 81.0} == {it.id: it.run_s for it in log.jobs()}
+    assert [4, 5] == [it.line for it in log.findings.faults]
+    assert {"no run time": 1} == log.findings.left_out
 
 
 def test_batsim_with_every_trap() -> None:

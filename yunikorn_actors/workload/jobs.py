@@ -27,6 +27,7 @@ SECONDS_MAX: Final = 4e9
 COUNT_MAX: Final = 1 << 53
 """Larger numbers are damage: a float no longer tells them from their neighbours."""
 
+_OF_NUMBERS: Final = "0123456789.+-eE \t\r\n"
 NAME_MAX: Final = 256
 """So many bytes a name has at most."""
 
@@ -200,7 +201,8 @@ def number(text: object) -> float:
     """Read a number of a log, such as `-1`, `3.0` or `-0.0`; raise ValueError if it is none."""
     with suppress(ValueError, TypeError, OverflowError):
         value = float(text)  # type: ignore[arg-type]
-        if abs(value) <= COUNT_MAX:
+        # Python takes `1_0` and the digits of other scripts as well.
+        if abs(value) <= COUNT_MAX and not str(text).strip(_OF_NUMBERS):
             return value
     raise ValueError(f"{text!r:.40} is no number")
 

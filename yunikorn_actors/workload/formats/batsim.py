@@ -1,7 +1,7 @@
 """Workloads of Batsim: one JSON document with jobs and profiles.
 
-Of the profiles those that say how long they take are read: `delay`, and all that have a `delay` or
-a `runtime`. JSON cannot be read line by line, so the document is in memory while it is read.
+Of the profiles those that say how long they take are read: all that have a `delay` or a `runtime`,
+and what is composed of such. JSON cannot be read line by line, so the document is in memory while it is read.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,6 @@ class Batsim:
 
 
 def _job(item: Any, profiles: dict[str, Any], order: int, mapping: Mapping) -> Job:  # noqa: ANN401 - any JSON
-    profile = profiles[item["profile"]]
     extra = item.get("extra_data")
     extra = extra if isinstance(extra, dict) else {}
     user = str(item.get("user", extra.get("user", "")))
@@ -57,9 +56,18 @@ def _job(item: Any, profiles: dict[str, Any], order: int, mapping: Mapping) -> J
         id=str(item["id"]),
         number=order,
         submit_s=number(item["subtime"]),
-        run_s=number(profile["delay"] if "delay" in profile else profile["runtime"]),
+        run_s=_seconds(item["profile"], profiles),
         size={VCORE: CPU},
         tasks=int(number(item["res"])),
         declared_s=max(0.0, number(item.get("walltime") or 0)),
         **mapping.names(user=user, group=user, queue=str(extra.get("queue", ""))),
     )
+
+
+def _seconds(name: str, profiles: dict[str, Any]) -> float:
+    profile = profiles[name]
+    if "seq" in profile:
+        return number(profile.get("repeat", 1)) * sum(
+            _seconds(it, profiles) for it in profile["seq"]
+        )
+    return number(profile["delay"] if "delay" in profile else profile["runtime"])
