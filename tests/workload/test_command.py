@@ -2,10 +2,15 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from yunikorn_actors import workload
 from yunikorn_actors.cli import main
 
 SWF = "sample:cluster.swf"
@@ -37,6 +42,11 @@ def test_the_summary_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         ([SWF, "--strict"], "line 137: 4 fields"),
         ([SWF, "--map", "queue=root.{moon}"], "map queue: {moon} is no field"),
         (["sample:openb-pods.csv"], "name the nodes (--nodes)"),
+        ([SWF, "--limit", "-1"], "limit -1: write a number from 0 to"),
+        ([SWF, "--faults", "1.5"], "faults 1.5: write a number from 0 to 1"),
+        ([SWF, "--until", "nan"], "until nan: write a number from 0 to"),
+        ([SWF, "--scale", "-1"], "scale -1: write a number from 0 to"),
+        ([SWF, "--scale", "1e300"], "scale 1e+300: write a number from 0 to"),
     ],
 )
 def test_it_says_why_not(
@@ -44,6 +54,42 @@ def test_it_says_why_not(
 ) -> None:
     assert 2 == main(["workload", "run", *arguments])
     assert reason in capsys.readouterr().err
+
+
+def test_a_log_from_a_pipe_is_read_as_often_as_it_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, nodes, page = tmp_path / "log", tmp_path / "nodes", tmp_path / "page.html"
+    texts = {log: open_sample("cluster.swf"), nodes: "- {id: a, resources: {vcore: 64}}"}
+    variants = ["policy:fcfs", "policy:easy"]
+    for start in (["run"], ["compare", "--draws", "1", "-o", str(page), *variants]):
+        for file, text in texts.items():
+            os.mkfifo(file)
+            Thread(target=file.write_text, args=(text,), daemon=True).start()
+        assert 0 == main(["workload", *start, str(log), "--nodes", str(nodes), "--limit", "50"])
+        for file in texts:
+            file.unlink()
+        assert not capsys.readouterr().err
+    assert "<title>log: fcfs, easy</title>" in page.read_text()
+
+
+def test_a_log_from_standard_input() -> None:
+    command = [sys.executable, "-m", "yunikorn_actors", "workload", "run", "-", "--json"]
+    text = open_sample("cluster.swf")
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    summary = json.loads(done.stdout)
+    assert ("-", 236) == (summary["log"], summary["done"])
+
+
+def open_sample(name: str) -> str:
+    return (Path(workload.__file__).parent / "samples" / name).read_text(encoding="utf-8")
+
+
+def test_every_start_fails_and_the_replay_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["workload", "run", SWF, "--limit", "30", "--faults", "1", "--json"])
+    summary = json.loads(capsys.readouterr().out)
+    assert 30 == summary["done"]
+    assert summary["restarts"] >= 30 * 10
 
 
 def test_scaled_arrivals_make_less_waiting(capsys: pytest.CaptureFixture[str]) -> None:

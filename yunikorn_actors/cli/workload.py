@@ -5,8 +5,9 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import isfinite
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, Final, get_args
 
 import msgspec
@@ -38,15 +39,6 @@ POLICY: Final = "policy:"
 FIGURES: Final = ("mean", "median", "p95", "p99", "max")
 
 
-def _number(text: str) -> float:
-    """Read a number from 0 on."""
-    value = float(text)
-    if not (isfinite(value) and value >= 0):
-        raise ValueError(text)
-    return value
-
-
-_number.__name__ = "number from 0 on"
 _OF_A_RUN: Final[dict[str, dict[str, Any]]] = {
     "--nodes": {"metavar": "FILE|N|NxP", "help": "a file, one node of N processors, or N nodes of "
                 "P (default: as the log says)"},
@@ -54,11 +46,11 @@ _OF_A_RUN: Final[dict[str, dict[str, Any]]] = {
                "help": "a job as one ask, or as a gang of asks of one processor"},
     "--estimates": {"choices": get_args(Estimates), "default": "requested",
                     "help": "which run times are declared"},
-    "--until": {"type": _number, "metavar": "SECONDS", "help": "cut it off after so long"},
-    "--scale": {"type": _number, "default": 1.0, "metavar": "X",
+    "--until": {"type": float, "metavar": "SECONDS", "help": "cut it off after so long"},
+    "--scale": {"type": float, "default": 1.0, "metavar": "X",
                 "help": "submits X times as far apart"},
     "--limit": {"type": int, "metavar": "N", "help": "only the first N jobs"},
-    "--faults": {"type": _number, "default": 0.0, "metavar": "RATE",
+    "--faults": {"type": float, "default": 0.0, "metavar": "RATE",
                  "help": "of so large a share of the starts the node is lost or the job killed"},
     "--seed": {"type": int, "default": 0, "metavar": "S", "help": "of the faults"},
     "--stay": {"action": "store_true", "help": "nothing ends: fill the cluster"},
@@ -76,9 +68,9 @@ _OF_MANY: Final[dict[str, dict[str, Any]]] = {
 _OF_COMPARE: Final[dict[str, dict[str, Any]]] = {
     "--draws": {"type": int, "default": 10, "metavar": "N",
                 "help": "play each so often again with shaken submits (default: %(default)s)"},
-    "--shake": {"type": _number, "default": SHAKE_S, "metavar": "SECONDS",
+    "--shake": {"type": float, "default": SHAKE_S, "metavar": "SECONDS",
                 "help": "submits come up to so much later (default: %(default)s)"},
-    "--shake-runs": {"type": _number, "default": 0.0, "metavar": "SHARE",
+    "--shake-runs": {"type": float, "default": 0.0, "metavar": "SHARE",
                      "help": "run times differ by about such a share, as 0.2 (default: not)"},
     "--fail-if": {"action": "append", "default": [], "metavar": "CONDITION",
                   "help": "status 1 if it holds: 'p95 wait of root.ml > 1.1x'"},
@@ -90,7 +82,9 @@ _CONFIG: Final[dict[str, Any]] = {"type": Path, "metavar": "FILE",
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     run_ = actions.add_parser("run", help="play a log")
-    run_.add_argument("log", metavar="LOG", help="SWF, openb or Batsim, packed or not")
+    run_.add_argument(
+        "log", metavar="LOG", help="SWF, openb or Batsim, packed or not; - is standard input"
+    )
     run_.add_argument("--config", **_CONFIG)
     run_.add_argument("--policy", default="", metavar="NAME", help="order of every leaf")
     run_.add_argument("--parquet", action="store_true", help="write the rows as Parquet as well")
@@ -132,16 +126,30 @@ def _add(
 
 def run(options: argparse.Namespace) -> int:
     try:
-        return _ACTIONS[options.action](options)
+        with TemporaryDirectory() as folder:
+            options.folder = Path(folder)
+            return _ACTIONS[options.action](options)
     except (WorkloadError, ConfigError, TraceError, NoExecutor, TooMany, WorkerLost) as error:
         print(printable(f"yunikorn-actors workload {options.action}: {error}"), file=sys.stderr)
         return UNREADABLE
 
 
+def _kept(options: argparse.Namespace, name: str) -> str:
+    """Keep what can be read only once in a file, as a pipe: a log is read again and again."""
+    file = Path("/dev/stdin" if name == "-" else name)
+    if not file.exists() or ((file.is_file() or file.is_dir()) and file.parts[:2] != ("/", "dev")):
+        return name
+    kept = Path(mkdtemp(dir=options.folder)) / file.name
+    with file.open("rb") as data, kept.open("wb") as out:
+        copyfileobj(data, out)
+    return str(kept)
+
+
 def _job(options: argparse.Namespace, log: str) -> RunJob:
+    nodes = options.nodes and _kept(options, options.nodes)
     return RunJob(
-        log=log, nodes=options.nodes, mapping=Mapping.parse(options.map), limit=options.limit,
-        scale=options.scale,
+        log=_kept(options, log), nodes=nodes, mapping=Mapping.parse(options.map),
+        limit=options.limit, scale=options.scale,
         options=Options(
             jobs=options.jobs, estimates=options.estimates, until_s=options.until,
             faults=options.faults, seed=options.seed, stays=options.stay, checked=options.check,
@@ -155,6 +163,7 @@ def _job(options: argparse.Namespace, log: str) -> RunJob:
 def _run(options: argparse.Namespace) -> int:
     job = _job(options, options.log)
     workload, nodes = job.inputs(is_strict=options.strict)
+    workload.name = options.log
     for fault in workload.findings.faults:
         _say(f"{workload.name}:{fault.line}: {fault.what}")
     if never := never_fitting(workload, nodes, job.options):
@@ -279,7 +288,8 @@ def _from_trace(options: argparse.Namespace) -> int:
 
 
 def _from_yunikorn(options: argparse.Namespace) -> int:
-    return _written(read_yunikorn(options.answers), options.output)
+    answers = [_kept(options, str(it)) for it in options.answers]
+    return _written(read_yunikorn(answers), options.output)
 
 
 def _written(lives: Lives, folder: Path) -> int:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.fan_out import FanOut, Processes
 from yunikorn_actors.version import VERSION
-from yunikorn_actors.workload.jobs import Mapping, Node, WorkloadError
+from yunikorn_actors.workload.jobs import SECONDS_MAX, Mapping, Node, WorkloadError, check_number
 from yunikorn_actors.workload.nodes import read_nodes
 from yunikorn_actors.workload.player import Options, play
 from yunikorn_actors.workload.table import Table
@@ -30,6 +30,8 @@ from yunikorn_actors.workload.workload import SAMPLE, Workload, open_text
 SERIAL: Final = "serial"
 PROCESSES: Final = "processes"
 DASK: Final = "dask://"
+SHAKE_RUNS_MAX: Final = 10.0
+"""A run of a second would be one of hours, or of nothing."""
 
 Result = dict[str, Any]
 Progress = Callable[[int, int], None]
@@ -52,6 +54,11 @@ class RunJob(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     shake_runs: float = 0.0
     """The deviation of the logarithm by which run times become longer or shorter, by the seed."""
     options: Options = Options()
+
+    def __post_init__(self) -> None:
+        check_number("scale", self.scale, SECONDS_MAX)
+        check_number("shake_s", self.shake_s, SECONDS_MAX)
+        check_number("shake_runs", self.shake_runs, SHAKE_RUNS_MAX)
 
     def __str__(self) -> str:
         return f"{self.log}, policy {self.policy or 'as configured'}, seed {self.options.seed}"

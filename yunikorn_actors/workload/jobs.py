@@ -207,6 +207,12 @@ def number(text: object) -> float:
     raise ValueError(f"{text!r:.40} is no number")
 
 
+def check_number(name: str, value: float, most: float = COUNT_MAX) -> None:
+    """Raise WorkloadError for an option that is no such number: NaN is in no range."""
+    if not 0 <= value <= most:
+        raise WorkloadError(f"{name} {value:g}: write a number from 0 to {most:g}")
+
+
 def ns(seconds: float) -> int:
     return round(seconds * SECOND)
 

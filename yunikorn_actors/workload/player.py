@@ -38,6 +38,7 @@ from yunikorn_actors.workload.jobs import (
     Job,
     Node,
     WorkloadError,
+    check_number,
     ns,
 )
 from yunikorn_actors.workload.nodes import Capacity
@@ -56,6 +57,8 @@ NOTHING_FOR_S: Final = 86_400
 """When nothing has begun for so long though only the core can still do something, that is all."""
 LATE_S: Final = 60.0
 LOST_S: Final = 600.0
+RESTARTS_MAX: Final = 10
+"""A job that began again so often fails no more: else a replay in which all fail has no end."""
 NEVER_FITS: Final = "never fits"
 NODES_AT_ONCE: Final = 500
 _TO_CONFIRM: Final = frozenset(
@@ -81,13 +84,17 @@ class Options(Struct, frozen=True, kw_only=True):
     """Cut it off so long after the first submit."""
     faults: float = 0.0
     """Of so large a share of all starts the node is lost, the task is killed or, where the core
-    takes it back, the confirmation comes late."""
+    takes it back, the confirmation comes late. After ten restarts a job causes no more faults."""
     seed: int = 0
     stays: bool = False
     """Nothing ends: the cluster is filled."""
     checked: bool = False
     """Look after every message whether the invariants hold."""
     topology: TopologyName = "fused"
+
+    def __post_init__(self) -> None:
+        check_number("faults", self.faults, 1)
+        check_number("until", self.until_s or 0.0)
 
     def as_played(self, job: Job) -> Job:
         """Return a job as it is asked for: with one ask it is one task of the size of all."""
@@ -394,7 +401,7 @@ class _Player(si.ResourceManagerCallback):
         self.table.began(alive.row, self._now_s, [*alive.placed.values()])
         if not options.stays:
             self._after(job.run_s, partial(self._end, alive, alive.attempt))
-        if self._goes_wrong():
+        if alive.attempt < RESTARTS_MAX and self._goes_wrong():
             part_s = self._random.random() * job.run_s
             is_killed = self._random.random() < 0.5  # noqa: PLR2004 - one of two
             what = partial(self._kill, alive) if is_killed else partial(self._lose, node)

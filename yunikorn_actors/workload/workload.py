@@ -15,13 +15,20 @@ from itertools import islice
 from math import exp
 from pathlib import Path
 from random import Random
-from typing import IO, Any, Final, TextIO, cast
+from typing import Any, Final, TextIO
 
 from msgspec.structs import replace
 
 from yunikorn_actors.workload.formats import reader_of
 from yunikorn_actors.workload.formats.reader import Reader
-from yunikorn_actors.workload.jobs import Findings, Job, Mapping, Survey, WorkloadError
+from yunikorn_actors.workload.jobs import (
+    Findings,
+    Job,
+    Mapping,
+    Survey,
+    WorkloadError,
+    check_number,
+)
 
 HEAD_CHARACTERS: Final = 16_384
 SAMPLE: Final = "sample:"
@@ -70,6 +77,7 @@ class Workload:
         With `is_strict` the first line that cannot be read raises WorkloadError. If everything
         `stays`, jobs without a run time are taken as well.
         """
+        check_number("limit", limit or 0)
         file, mapping = Path(path), mapping or Mapping()
         with open_text(file) as lines:
             head = lines.read(HEAD_CHARACTERS)
@@ -146,19 +154,12 @@ def open_text(file: Path) -> Iterator[TextIO]:
         file = _sample(name.removeprefix(SAMPLE))
     try:
         with file.open("rb") as raw:
-            yield io.TextIOWrapper(
-                cast("IO[bytes]", _unpacked(raw)), encoding="utf-8-sig", errors="replace"
-            )
+            # A pipe cannot be read again, so no more than its first bytes are looked at.
+            data: Any = raw
+            while data.peek(2)[:2] == _GZIP:
+                data = io.BufferedReader(gzip.GzipFile(fileobj=data, mode="rb"))
+            yield io.TextIOWrapper(data, encoding="utf-8-sig", errors="replace")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise WorkloadError(f"{file}: cut off or damaged: {error}") from error
     except OSError as error:
         raise WorkloadError(f"{file}: {error.strerror}") from error
-
-
-def _unpacked(data: Any) -> Any:  # noqa: ANN401 - a file of bytes, or what unpacks one
-    while True:
-        is_packed = data.read(2) == _GZIP
-        data.seek(0)
-        if not is_packed:
-            return data
-        data = gzip.GzipFile(fileobj=data, mode="rb")

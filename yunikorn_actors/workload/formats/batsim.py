@@ -1,7 +1,8 @@
 """Workloads of Batsim: one JSON document with jobs and profiles.
 
 Of the profiles those that say how long they take are read: all that have a `delay` or a `runtime`,
-and what is composed of such. JSON cannot be read line by line, so the document is in memory while it is read.
+and what is composed of such. JSON cannot be read line by line, so the document is in memory while
+it is read.
 """
 
 from collections.abc import Iterator
