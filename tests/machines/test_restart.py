@@ -304,6 +304,25 @@ def test_the_end_of_what_was_asked_back_is_not_told_twice(topology: TopologyName
 
 
 @EVERY
+def test_the_end_of_what_was_asked_for_again_is_announced(topology: TopologyName) -> None:
+    """It never heard of the placement, asks before it reports its node, and would wait forever."""
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
+    former.settle()
+    former.advance(2)
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.submit(APP)
+    lab.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
+    lab.report_node("n1")
+    lab.advance(RETURN_S)
+    assert ["short"] == [key for key, _ in lab.rm.told("released")]
+    assert {} == lab.state.owners
+
+
+@EVERY
 def test_timers_go_on(topology: TopologyName) -> None:
     former = Lab(topology=topology)
     former.nodes(n1=4)

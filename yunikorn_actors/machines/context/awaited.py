@@ -20,6 +20,7 @@ class Awaited:
         self._nodes = dict.fromkeys(state.nodes)
         self._applications = {app.id: app.serial for app in state.applications.values()}
         self._uuids = dict.fromkeys(state.owners)
+        self._wanted: dict[str, None] = {}
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -50,6 +51,13 @@ class Awaited:
             if it.uuid in self._uuids and it.node_id == node_id and uuid in {"", it.uuid}:
                 return it.uuid
         return ""
+
+    def note_wanted(self, ask: Ask) -> None:
+        """Its resource manager has asked for it again, so it does not know that it was placed."""
+        self._wanted.update(dict.fromkeys(uuid for uuid in ask.uuids if uuid in self._uuids))
+
+    def is_wanted(self, uuid: str) -> bool:
+        return uuid in self._wanted
 
     def unheard(self, app: Application, ask: Ask) -> list[Allocation]:
         """Return the allocations of an ask whose node was reported without them."""

@@ -44,15 +44,15 @@ def drop_awaited(turn: Turn) -> Steps:
     for uuid in awaited.uuids:
         app = turn.state.owner_of(uuid)
         if app is not None:
-            _drop(turn, app, app.allocations[uuid])
+            _drop(turn, app, app.allocations[uuid], is_wanted=awaited.is_wanted(uuid))
             yield 1
 
 
-def _drop(turn: Turn, app: Application, allocation: Allocation) -> None:
+def _drop(turn: Turn, app: Application, allocation: Allocation, *, is_wanted: bool) -> None:
     """What was asked back is confirmed by its absence; anything else comes as a surprise."""
-    if allocation.releasing is not None:
-        end_allocation(turn, app, allocation, allocation.releasing)
-    else:
-        end_allocation(turn, app, allocation, TerminationType.STOPPED_BY_RM)
+    releasing = allocation.releasing
+    end_allocation(turn, app, allocation, releasing or TerminationType.STOPPED_BY_RM)
+    # A manager that has asked for it again would wait for it forever.
+    if releasing is None or is_wanted:
         announce_end(turn, allocation, NOT_REPORTED)
     work_gone(turn, app, work_ended=not allocation.spec.placeholder)

@@ -67,9 +67,11 @@ def end_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
 def tell_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
     """Tell placements of this ask that never arrived; False if there are none."""
     awaited = turn.partition.awaited
-    unheard = [] if awaited is None else awaited.unheard(app, ask)
+    if awaited is None:
+        return False
+    awaited.note_wanted(ask)
+    unheard = awaited.unheard(app, ask)
     for allocation in unheard:
-        assert awaited is not None
         awaited.takes_allocation(allocation.uuid)
         turn.announce(
             AnnouncedAllocation(
