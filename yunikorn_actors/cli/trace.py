@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, get_args
 
+from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.exporting import (
     add_export,
     add_query,
@@ -20,11 +21,12 @@ from yunikorn_actors.cli.exporting import (
     whole_file,
 )
 from yunikorn_actors.cli.policies import add_policies
-from yunikorn_actors.cli.terminal import Progress, json_of, tell, width
+from yunikorn_actors.cli.terminal import Progress, complain, json_of, tell, tell_sentences, width
 from yunikorn_actors.cli.viewing import add_view, view
+from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
-from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged
+from yunikorn_actors.policies.registry import MissingPolicy, Policies, PolicyChanged
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.at import state_changes, states_at
@@ -51,6 +53,7 @@ from yunikorn_actors.trace.tables import (
 )
 from yunikorn_actors.trace.wait_lines import wait_lines, wait_problems, wait_rows
 from yunikorn_actors.trace.wanted import Moment, Wanted, moment_of, strangers
+from yunikorn_actors.trace.what_if import what_if, what_if_lines
 
 NO: Final = 1
 """The exit status where the answer is no."""
@@ -523,6 +526,31 @@ def _diff(options: argparse.Namespace) -> int:
     return 0 if found.is_same else NO
 
 
+def _add_what_if(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", required=True, metavar="NEW",
+        help="the other configuration, in the place of each that was loaded",
+    )  # fmt: skip
+    add_policies(parser)
+    _add_json(parser)
+
+
+def _what_if(options: argparse.Namespace) -> int:
+    try:
+        text = read_text(options.config)
+        config = parse_config(text, Policies(options.policies).names_for(text))
+        with TraceReader(options.file, policies=options.policies) as trace:
+            found = what_if(trace, config)
+    except ConfigError as error:
+        complain("\n".join(line_of(name_of(options.config), it) for it in error.faults))
+        return MISUNDERSTOOD
+    except Unreadable as error:
+        complain(f"{name_of(options.config)}: {error}")
+        return MISUNDERSTOOD
+    tell_sentences([found] if options.json else None, what_if_lines(found))
+    return NO if found.answer.differences else 0
+
+
 _COMMANDS: Final[dict[str, _Command]] = {
     "show": ("print a recorded run, one message on a line", _add_shown, _show),
     "tail": ("print a run that is being recorded, as it goes on", _add_tailed, _tail),
@@ -552,4 +580,8 @@ _COMMANDS: Final[dict[str, _Command]] = {
     "diff": ("tell two runs apart: where they part, and how they end", _add_compared, _diff),
     "at": ("print the state after a message, or how two states differ", _add_at, _at),
     "why": ("say why an ask waited, from when to when", _add_why, _why),
+    "what-if": (
+        "say what another configuration would have done with the same requests",
+        _add_what_if, _what_if,
+    ),
 }  # fmt: skip

@@ -201,10 +201,10 @@ def _check_can_be_replayed(trace: TraceReader, delivery: Delivery) -> None:
             f"{trace.path}: record {trace.number} is a message of type {message.type!r}, which "
             "this version does not know; replay it with the version that recorded it"
         )
-    _check_is_whole(trace)
+    check_is_whole(trace)
 
 
-def _check_is_whole(trace: TraceReader) -> None:
+def check_is_whole(trace: TraceReader) -> None:
     if trace.lost or trace.filtered or trace.header.segment > 1:
         missing = "; ".join(lacking(trace))
         raise TraceError(
@@ -317,7 +317,7 @@ class Rerun:
         for delivery in trace:
             _check_can_be_replayed(trace, delivery)
             yield delivery, self.take(delivery, trace.number)
-        _check_is_whole(trace)
+        check_is_whole(trace)
 
     def take(self, delivery: Delivery, record: int) -> list[Step]:
         """Take the next message; return the steps that can be done now, perhaps of others."""

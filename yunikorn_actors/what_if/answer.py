@@ -1,8 +1,10 @@
 """What a simulation found, as data: times are seconds from its beginning."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TypeVar
 
 AskName = tuple[str, str]
 """The application and the key."""
@@ -22,6 +24,7 @@ class Placed:
     is_placeholder: bool = False
     resources: dict[str, int] = field(default_factory=dict)
     uuid: str = ""
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,8 @@ class Ended:
     """The name of its termination type; `PREEMPTED_BY_SCHEDULER` if others needed its room."""
     beneficiary: str = ""
     """For which ask or queue it was preempted."""
+    queue: str = ""
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +110,19 @@ class Difference:
 
     application: str
     key: str
+    """Empty for an application that is refused, or taken; of a node alone it is its name."""
     what: str
-    """`starts`, `does not start`, `earlier`, `later`, `elsewhere`, `preempted` or `spared`."""
+    """`starts`, `does not start`, `earlier`, `later`, `elsewhere`, `preempted`, `spared`, `refused`
+    or `taken`."""
+    queue: str = ""
+    user: str = ""
     without_s: float | None = None
     """When it starts, or is preempted, without the changes."""
     with_s: float | None = None
     without_node: str = ""
     with_node: str = ""
+    why: str = ""
+    """What it waits for at the end if it does not start, or why it is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +144,8 @@ class Answer:
 
 def differences_of(course: Course, without: Course) -> tuple[Difference, ...]:
     """Return what is different, ask by ask, in the order of their names."""
-    return tuple(sorted(_starts(course, without), key=_place)) + tuple(
-        sorted(_preempted(course, without), key=_place)
-    )
+    parts = (_refused(course, without), _starts(course, without), _preempted(course, without))
+    return tuple(it for part in parts for it in sorted(part, key=_place))
 
 
 def _place(one: Difference) -> AskName:
@@ -143,23 +153,14 @@ def _place(one: Difference) -> AskName:
 
 
 def _starts(course: Course, without: Course) -> Iterator[Difference]:
-    after, before = _by_ask(course), _by_ask(without)
-    for application, key in {**before, **after}:
-        mine, former = after[application, key], before[application, key]
-        for number in range(max(len(mine), len(former))):
-            one = mine[number] if number < len(mine) else None
-            other = former[number] if number < len(former) else None
+    after, before = _by_ask(course.placed), _by_ask(without.placed)
+    open_ = {(it.application, it.key): it.text for it in course.waits if it.until_s is None}
+    for name in {**before, **after}:
+        for one, other in zip_longest(after[name], before[name]):
             what = _what(one, other)
             if what:
-                yield Difference(
-                    application=application,
-                    key=key,
-                    what=what,
-                    without_s=None if other is None else other.at_s,
-                    with_s=None if one is None else one.at_s,
-                    without_node="" if other is None else other.node,
-                    with_node="" if one is None else one.node,
-                )
+                why = open_.get(name, "") if one is None else ""
+                yield _difference(what, one, other, why=why)
 
 
 def _what(one: Placed | None, other: Placed | None) -> str:
@@ -170,26 +171,85 @@ def _what(one: Placed | None, other: Placed | None) -> str:
     return "elsewhere" if one.node != other.node else ""
 
 
-def _by_ask(course: Course) -> defaultdict[AskName, list[Placed]]:
-    found: defaultdict[AskName, list[Placed]] = defaultdict(list)
-    for one in course.placed:
-        found[one.application, one.key].append(one)
-    return found
+_T = TypeVar("_T", Placed, Ended)
+
+
+def _by_ask(found: Iterable[_T]) -> defaultdict[AskName, list[_T]]:
+    by_ask: defaultdict[AskName, list[_T]] = defaultdict(list)
+    for one in found:
+        by_ask[one.application, one.key].append(one)
+    return by_ask
 
 
 def _preempted(course: Course, without: Course) -> Iterator[Difference]:
-    after = {(it.application, it.key, it.node): it for it in course.preempted}
-    before = {(it.application, it.key, it.node): it for it in without.preempted}
+    """Yield which start of an ask loses its node, or keeps it: wherever that is."""
+    after, before = _by_ask(course.preempted), _by_ask(without.preempted)
     for name in {**before, **after}:
-        if name in before and name in after:
-            continue
-        one, other = after.get(name), before.get(name)
+        for one, other in zip_longest(after[name], before[name]):
+            if one is None or other is None:
+                yield _difference("spared" if one is None else "preempted", one, other)
+
+
+def _difference(
+    what: str, one: Placed | Ended | None, other: Placed | Ended | None, *, why: str = ""
+) -> Difference:
+    known = one or other
+    assert known is not None
+    return Difference(
+        application=known.application,
+        key=known.key,
+        what=what,
+        queue=known.queue,
+        user=known.user,
+        without_s=None if other is None else other.at_s,
+        with_s=None if one is None else one.at_s,
+        without_node="" if other is None else other.node,
+        with_node="" if one is None else one.node,
+        why=why,
+    )
+
+
+def _refused(course: Course, without: Course) -> Iterator[Difference]:
+    after, before = ({(it.what, it.name): it for it in one.refused} for one in (course, without))
+    for what, name in after.keys() ^ before.keys():
+        one, other = after.get((what, name)), before.get((what, name))
+        application, _, key = ("", "", name) if what == "node" else name.partition("/")
         yield Difference(
-            application=name[0],
-            key=name[1],
-            what="spared" if one is None else "preempted",
+            application=application,
+            key=key,
+            what="taken" if one is None else "refused",
             without_s=None if other is None else other.at_s,
             with_s=None if one is None else one.at_s,
-            without_node="" if other is None else name[2],
-            with_node="" if one is None else name[2],
+            why=(one or other).reason,  # type: ignore[union-attr]
         )
+
+
+@dataclass(slots=True)
+class Share:
+    """What the differences are for one queue, user or application."""
+
+    kind: str
+    name: str
+    counts: dict[str, int] = field(default_factory=dict)
+    """By what is different."""
+    sooner_s: float = 0.0
+    """How much sooner what starts earlier does, in sum."""
+    later_s: float = 0.0
+
+
+def shares_of(differences: Iterable[Difference]) -> list[Share]:
+    """Add up who gains and who loses; of each kind, those that it concerns most come first."""
+    found: dict[AskName, Share] = {}
+    for it in differences:
+        for kind, name in (("queue", it.queue), ("user", it.user), ("application", it.application)):
+            if name:
+                share = found.setdefault((kind, name), Share(kind, name))
+                share.counts[it.what] = share.counts.get(it.what, 0) + 1
+                if it.what in {"earlier", "later"}:
+                    by_s = (it.without_s or 0) - (it.with_s or 0)
+                    share.sooner_s += max(0.0, by_s)
+                    share.later_s += max(0.0, -by_s)
+    kinds = ("queue", "user", "application")
+    return sorted(
+        found.values(), key=lambda it: (kinds.index(it.kind), -sum(it.counts.values()), it.name)
+    )

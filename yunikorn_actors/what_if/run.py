@@ -7,7 +7,7 @@ decides. It drives any simulated core, so what was simulated can be done by the 
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from yunikorn_actors import si
 from yunikorn_actors.core.entry import StandIn
@@ -25,6 +25,7 @@ from yunikorn_actors.planning.why.reasons import WaitingQuestion, Why
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.beneficiary import Beneficiary
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.ids import partition_name, short_partition_name
@@ -95,8 +96,8 @@ class Run:
         self._watched = list(watched)[:WATCHED_MAX]
         self._messages_max = messages_max
         self._begin_ns = self._latest_ns = simulator.now_ns
-        self._ends: list[tuple[int, int, str, Allocation]] = []
-        """When work ends, a number, its partition, and what."""
+        self._ends: list[tuple[int, int, str, Allocation, int | None]] = []
+        """When work ends, a number, its partition, what, and why if the core asked it back."""
         self._placed: list[Placed] = []
         self._ended: list[Ended] = []
         self._refused: list[NotTaken] = []
@@ -132,23 +133,27 @@ class Run:
                 for allocation in tuple(app.allocations.values()):
                     self._take_on(name, app, allocation)
         self._make_changes()
-        self._simulator.settle()
-        self._check()
+        self._settle()
 
     def _take_on(self, name: str, app: Application, allocation: Allocation) -> None:
         """Know what runs already, and confirm what was asked back."""
         if allocation.releasing is not None:
             self.counts["confirmed"] += 1
             self._release(name, allocation, allocation.releasing)
-        elif not allocation.spec.placeholder:
-            runtime_ns = runtime_of(app, allocation.spec)
-            ends_ns = allocation.allocated_ns + runtime_ns
-            if runtime_ns == NEVER_NS:
-                self.counts["undeclared"] += 1
-            elif ends_ns <= self._begin_ns:
-                self.counts["overdue"] += 1
-            else:
-                self._end_later(ends_ns, name, allocation)
+            return
+        runtime_ns = self._runtime_ns(name, app, allocation)
+        ends_ns = allocation.allocated_ns + runtime_ns
+        if runtime_ns != NEVER_NS and ends_ns <= self._begin_ns:
+            self.counts["overdue"] += 1
+        elif runtime_ns != NEVER_NS:
+            self._end_later(ends_ns, name, allocation)
+
+    def _runtime_ns(self, name: str, app: Application, allocation: Allocation) -> int:  # noqa: ARG002
+        """How long it runs: as declared, and a placeholder until something takes its place."""
+        runtime_ns = NEVER_NS if allocation.spec.placeholder else runtime_of(app, allocation.spec)
+        if runtime_ns == NEVER_NS and not allocation.spec.placeholder:
+            self.counts["undeclared"] += 1
+        return runtime_ns
 
     def _next_ns(self, until_ns: int | None) -> int | None:
         """When something happens next; None if nothing does in time."""
@@ -175,14 +180,15 @@ class Run:
         simulator = self._simulator
         simulator.advance(now_ns - simulator.now_ns)
         while self._ends and self._ends[0][0] <= now_ns:
-            _, _, name, allocation = heapq.heappop(self._ends)
-            if self._is_alive(name, allocation):
+            _, _, name, allocation, why = heapq.heappop(self._ends)
+            found = self._find(name, allocation.spec.application_id, allocation.uuid)
+            if found is not None and (why is not None or found.releasing is None):
                 self._latest_ns = now_ns
-                self._given_back.add(allocation.uuid)
-                self._release(name, allocation, _T.STOPPED_BY_RM)
+                if why is None:
+                    self._given_back.add(allocation.uuid)
+                self._release(name, allocation, _T.STOPPED_BY_RM if why is None else why)
         self._make_changes()
-        simulator.settle()
-        self._check()
+        self._settle()
 
     def _due_ns(self, change: Change) -> int:
         """When it is made: one answer for who waits for it and for who makes it."""
@@ -191,9 +197,13 @@ class Run:
     def _make_changes(self) -> None:
         while self._changes and self._due_ns(self._changes[-1]) <= self._simulator.now_ns:
             self._latest_ns = self._simulator.now_ns
-            carry_out(self._simulator, self._changes.pop().request)
+            self._make(self._changes.pop())
 
-    def _check(self) -> None:
+    def _make(self, change: Change) -> None:
+        carry_out(self._simulator, change.request)
+
+    def _settle(self) -> None:
+        self._simulator.settle()
         if self._simulator.callback_errors:
             raise self._simulator.callback_errors[0]
 
@@ -207,7 +217,8 @@ class Run:
         for item in response.rejected_allocations:
             self.refuse("ask", f"{item.application_id}/{item.allocation_key}", item.reason)
         for gone in response.released_asks:
-            self._note_end(gone.application_id, gone.allocation_key, "", gone.termination_type, "")
+            name = partition_name(rm_id, gone.partition_name)
+            self._note_end(name, gone, None)
         for ended in response.released:
             self._released(partition_name(rm_id, ended.partition_name), ended)
         for new in response.new:
@@ -228,23 +239,32 @@ class Run:
         if ended.uuid in self._given_back:
             return
         found = self._find(name, ended.application_id, ended.uuid)
-        node = "" if found is None else found.node_id
-        whom = "" if found is None or found.beneficiary is None else _named(found)
-        self._note_end(
-            ended.application_id, ended.allocation_key, node, ended.termination_type, whom
-        )
+        self._note_end(name, ended, found)
         if found is not None and ended.termination_type in _CONFIRMED:
-            self._release(name, found, ended.termination_type)
+            self._confirm(name, found, ended.termination_type)
 
-    def _note_end(self, application: str, key: str, node: str, why: Any, whom: str) -> None:  # noqa: ANN401
+    def _confirm(self, name: str, allocation: Allocation, why: int) -> None:
+        """Give back what the core asks back: at once."""
+        self._release(name, allocation, why)
+
+    def _note_end(
+        self,
+        name: str,
+        ended: si.AllocationRelease | si.AllocationAskRelease,
+        found: Allocation | None,
+    ) -> None:
+        app = self._state(name).applications.get(ended.application_id)
+        whom = None if found is None else found.beneficiary
         self._ended.append(
             Ended(
-                application=application,
-                key=key,
-                node=node,
+                application=ended.application_id,
+                key=ended.allocation_key,
+                node="" if found is None else found.node_id,
                 at_s=self._seconds,
-                why=_T(why).name,
-                beneficiary=whom,
+                why=_T(ended.termination_type).name,
+                beneficiary="" if whom is None else _named(whom),
+                queue="" if app is None else app.queue.path,
+                user="" if app is None else app.spec.user,
             )
         )
 
@@ -253,11 +273,9 @@ class Run:
         allocation = self._find(name, new.application_id, new.uuid)
         app = self._state(name).applications.get(new.application_id)
         ends_ns = None
-        if allocation is not None and app is not None and not new.placeholder:
-            runtime_ns = runtime_of(app, allocation.spec)
-            if runtime_ns == NEVER_NS:
-                self.counts["undeclared"] += 1
-            else:
+        if allocation is not None and app is not None:
+            runtime_ns = self._runtime_ns(name, app, allocation)
+            if runtime_ns != NEVER_NS:
                 ends_ns = self._simulator.now_ns + runtime_ns
                 self._end_later(ends_ns, name, allocation)
         size = new.resource_per_alloc
@@ -266,6 +284,7 @@ class Run:
                 application=new.application_id,
                 key=new.allocation_key,
                 queue="" if app is None else app.queue.path,
+                user="" if app is None else app.spec.user,
                 node=new.node_id,
                 at_s=self._seconds,
                 ends_s=None if ends_ns is None else (ends_ns - self._begin_ns) / SECOND,
@@ -294,13 +313,11 @@ class Run:
 
     # -- what ends
 
-    def _end_later(self, ends_ns: int, name: str, allocation: Allocation) -> None:
+    def _end_later(
+        self, ends_ns: int, name: str, allocation: Allocation, why: int | None = None
+    ) -> None:
         self.counts["declared"] += 1
-        heapq.heappush(self._ends, (ends_ns, self.counts["declared"], name, allocation))
-
-    def _is_alive(self, name: str, allocation: Allocation) -> bool:
-        found = self._find(name, allocation.spec.application_id, allocation.uuid)
-        return found is not None and found.releasing is None
+        heapq.heappush(self._ends, (ends_ns, self.counts["declared"], name, allocation, why))
 
     def _release(self, name: str, allocation: Allocation, why: int) -> None:
         """Give it back; a resource manager that is away says nothing, and what it has stays."""
@@ -441,9 +458,7 @@ def _ended(wait: Wait, at_s: float) -> Wait:
     return Wait(**{**{name: getattr(wait, name) for name in names}, "until_s": at_s})
 
 
-def _named(allocation: Allocation) -> str:
-    whom = allocation.beneficiary
-    assert whom is not None
+def _named(whom: Beneficiary) -> str:
     return f"{whom.application_id}/{whom.key}" if whom.key else whom.rule.value
 
 

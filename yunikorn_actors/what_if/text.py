@@ -1,12 +1,21 @@
 """An answer in words, a line for each thing."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final, TypeVar
 
 from yunikorn_actors.values.quantity import readable
-from yunikorn_actors.what_if.answer import Answer, Course, Difference, Ended, Placed, Wait
+from yunikorn_actors.what_if.answer import (
+    Answer,
+    Course,
+    Difference,
+    Ended,
+    Placed,
+    Share,
+    Wait,
+    shares_of,
+)
 from yunikorn_actors.what_if.least_change import LeastChange
 
 LINES_MAX: Final = 50
@@ -39,11 +48,17 @@ def lines_of(answer: Answer) -> Iterator[str]:
 def differing_lines(answer: Answer) -> Iterator[str]:
     """Yield what fares otherwise, and what that rests on."""
     yield _head(answer)
-    if not answer.differences:
-        yield "nothing fares otherwise"
-    yield from _section("fares otherwise", answer.differences, _difference)
+    yield from difference_lines(answer.differences)
     yield from _section("assumed", answer.assumptions, str)
     yield from _section("not known from this state", answer.lacks, str)
+
+
+def difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
+    """Yield ask by ask what fares otherwise, then whose that is."""
+    if not differences:
+        yield "nothing fares otherwise"
+    yield from _section("fares otherwise", differences, _difference)
+    yield from _section("in sum", shares_of(differences), _share)
 
 
 def _head(answer: Answer) -> str:
@@ -97,12 +112,31 @@ def _ended(it: Ended) -> str:
 
 
 def _difference(it: Difference) -> str:
-    name = f"{it.application}/{it.key}"
+    name = "/".join(part for part in (it.application or "node", it.key) if part)
     was = "never" if it.without_s is None else f"{when(it.without_s)} on {it.without_node}"
     now = "never" if it.with_s is None else f"{when(it.with_s)} on {it.with_node}"
+    why = f": {it.why}" if it.why else ""
+    if it.what in {"refused", "taken"}:
+        return f"{name}: {it.what} with them{why if it.what == 'refused' else ''}"
     if it.what in {"preempted", "spared"}:
         return f"{name}: preempted {was}, with them {now}"
-    return f"{name}: starts {was}, with them {now}"
+    return f"{name}: starts {was}, with them {now}{why}"
+
+
+_IN_SUM: Final = (
+    "earlier", "later", "elsewhere", "starts", "does not start", "preempted", "spared", "refused",
+    "taken",
+)  # fmt: skip
+
+
+def _share(it: Share) -> str:
+    by = {"earlier": it.sooner_s, "later": it.later_s}
+    parts = [
+        f"{it.counts[what]} {what}" + (f" (by {duration(by[what])} in all)" if what in by else "")
+        for what in _IN_SUM
+        if what in it.counts
+    ]
+    return f"{it.kind} {it.name}: {', '.join(parts)}"
 
 
 def when(at_s: float) -> str:
@@ -117,9 +151,9 @@ def moment(at_s: float) -> str:
 
 def duration(seconds: float) -> str:
     """Write so many seconds as people do."""
-    if seconds < _MINUTE or seconds % 1:
-        return f"{seconds:g} s"
-    hours, rest = divmod(int(seconds), _HOUR)
+    if seconds < _MINUTE:
+        return f"{round(seconds, 3):g} s"
+    hours, rest = divmod(round(seconds), _HOUR)
     minutes, rest = divmod(rest, _MINUTE)
     parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
     return " ".join(f"{number} {unit}" for number, unit in parts if number)
