@@ -38,10 +38,14 @@ def test_the_summary_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "reason"),
     [
         (["nowhere.swf"], "nowhere.swf: No such file or directory"),
-        ([SWF, "--nodes", "0"], "nodes 0: there are none"),
+        ([SWF, "--nodes", "0"], "nodes 0: write from 1 to"),
         ([SWF, "--strict"], "line 137: 4 fields"),
         ([SWF, "--map", "queue=root.{moon}"], "map queue: {moon} is no field"),
         (["sample:openb-pods.csv"], "name the nodes (--nodes)"),
+        ([SWF, "--nodes", "3x"], "nodes 3x: write N, NxP or the name of a file"),
+        ([SWF, "--nodes", "999999999x1"], "write from 1 to 1,000,000 of them"),
+        ([SWF, "--map", "user={user:d}"], "map user: {user} is no field, or has a format"),
+        ([SWF, "--map", "queue="], "map queue: it is empty"),
         ([SWF, "--limit", "-1"], "limit -1: write a number from 0 to"),
         ([SWF, "--faults", "1.5"], "faults 1.5: write a number from 0 to 1"),
         ([SWF, "--until", "nan"], "until nan: write a number from 0 to"),
@@ -90,6 +94,12 @@ def test_every_start_fails_and_the_replay_ends(capsys: pytest.CaptureFixture[str
     summary = json.loads(capsys.readouterr().out)
     assert 30 == summary["done"]
     assert summary["restarts"] >= 30 * 10
+
+
+def test_a_node_of_a_billion_processors_is_written_as_any_other(tmp_path: Path) -> None:
+    given = ["--nodes", "999999999", "--limit", "30", "-o", str(tmp_path)]
+    assert 0 == main(["workload", "run", SWF, *given])
+    assert 31 == len((tmp_path / "jobs.csv").read_text().splitlines())
 
 
 def test_scaled_arrivals_make_less_waiting(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import heapq
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -26,21 +26,25 @@ def write_batsim(table: Table, file: str | Path) -> None:
 def _rows(table: Table) -> Iterator[tuple[object, ...]]:
     sizes = [max(1, ceil(size)) for size in table.run.nodes.values()]
     firsts = dict(zip(table.run.nodes, accumulate([0, *sizes]), strict=False))
-    # Of each node the numbers that nobody uses, the lowest first.
-    free = {node: [*range(firsts[node], firsts[node] + size)] for node, size in
-            zip(table.run.nodes, sizes, strict=True)}  # fmt: skip
+    # Of each node the numbers that came back, the lowest first, and those that were never used.
+    back: dict[str, list[int]] = {node: [] for node in firsts}
+    fresh = {
+        node: iter(range(firsts[node], firsts[node] + size))
+        for node, size in zip(firsts, sizes, strict=True)
+    }
     running: list[tuple[float, int, dict[str, list[int]]]] = []
     for at, row in table.by_start():
         while running and running[0][0] <= row["start"]:
             for node, numbers in heapq.heappop(running)[2].items():
                 for number in numbers:
-                    heapq.heappush(free[node], number)
+                    heapq.heappush(back[node], number)
         nodes = table.nodes_of.get(at) or [row["node"]]
         each = max(1, ceil(row["size"] / len(nodes)))
         taken: dict[str, list[int]] = {}
         for node, tasks in Counter(nodes).items():
-            wanted = min(len(free[node]), each * tasks)
-            taken[node] = [heapq.heappop(free[node]) for _ in range(wanted)]
+            wanted = each * tasks
+            some = [heapq.heappop(back[node]) for _ in range(min(wanted, len(back[node])))]
+            taken[node] = [*some, *islice(fresh[node], wanted - len(some))]
         heapq.heappush(running, (row["end"], at, taken))
         # A share of a device has a number while one is free: where none is, the first of its node.
         numbers = sorted(it for some in taken.values() for it in some) or [firsts[nodes[0]]]

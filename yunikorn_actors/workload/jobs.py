@@ -138,14 +138,20 @@ class Mapping(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("user", "group", "queue"):
+            template, known = getattr(self, name), ", ".join(sorted(FIELDS))
             try:
-                fields = [part[1] for part in Formatter().parse(getattr(self, name))]
+                parts = [it for it in Formatter().parse(template) if it[1] is not None]
             except ValueError as error:
                 raise WorkloadError(f"map {name}: {error}") from error
-            for unknown in {it for it in fields if it is not None} - FIELDS:
+            for _, field_, spec, conversion in parts:
+                if field_ not in FIELDS or spec or conversion:
+                    raise WorkloadError(
+                        f"map {name}: {{{field_}}} is no field, or has a format: "
+                        f"the fields are {known}"
+                    )
+            if not template:
                 raise WorkloadError(
-                    f"map {name}: {{{unknown}}} is no field: "
-                    f"the fields are {', '.join(sorted(FIELDS))}"
+                    f"map {name}: it is empty: write a name, with fields as {known}"
                 )
         if self.memory not in {"none", "requested", "used"}:
             raise WorkloadError(f"map memory: {self.memory!r}: write none, requested or used")

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +22,10 @@ from yunikorn_actors.workload.jobs import (
     Node,
     WorkloadError,
 )
-from yunikorn_actors.workload.workload import Workload, open_text
+from yunikorn_actors.workload.workload import SAMPLE, Workload, open_text
 
 _POOL: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?")
+NODES_MAX: Final = 1_000_000
 _NODE_KEYS: Final = frozenset({"id", "count", "resources", "base", "model", "devices"})
 
 
@@ -39,25 +41,32 @@ def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node
             raise WorkloadError("the log does not say on what it ran: name the nodes (--nodes)")
         given = processors
     pool = _POOL.fullmatch(given)
-    if pool is None:
-        return _read_file(Path(given))
+    if pool is None and not (given.startswith(SAMPLE) or Path(given).exists()):
+        raise WorkloadError(f"nodes {given}: write N, NxP or the name of a file that is there")
+    try:
+        made = _of_pool(pool) if pool else _of_file(Path(given))
+        nodes = list(islice(made, NODES_MAX + 1))
+    except (ValueError, KeyError, TypeError, yaml.YAMLError, QuantityError) as error:
+        if isinstance(error, WorkloadError):
+            raise
+        raise WorkloadError(f"{given}: no nodes: {error!r:.200}") from error
+    if not 0 < len(nodes) <= NODES_MAX:
+        raise WorkloadError(f"nodes {given}: write from 1 to {NODES_MAX:,} of them")
+    if len({node.id for node in nodes}) < len(nodes):
+        raise WorkloadError(f"{given}: two nodes of one name")
+    return nodes
+
+
+def _of_pool(pool: re.Match[str]) -> Iterator[Node]:
     count, each = (1, int(pool[1])) if pool[2] is None else (int(pool[1]), int(pool[2]))
-    if count * each == 0:
-        raise WorkloadError(f"nodes {given}: there are none: write a number from 1 on")
-    return [Node(id=f"n-{it}", resources={VCORE: each * CPU}) for it in range(count)]
+    for number in range(count if each else 0):
+        yield Node(id=f"n-{number}", resources={VCORE: each * CPU})
 
 
-def _read_file(file: Path) -> list[Node]:
+def _of_file(file: Path) -> Iterator[Node]:
     with open_text(file) as lines:
         text = lines.read()
-    try:
-        first = text.split("\n", 1)[0]
-        nodes = list(_of_openb(text) if "cpu_milli" in first else _of_yaml(text))
-    except (ValueError, KeyError, TypeError, yaml.YAMLError, QuantityError) as error:
-        raise WorkloadError(f"{file}: no nodes: {error!r:.200}") from error
-    if not nodes or len({node.id for node in nodes}) < len(nodes):
-        raise WorkloadError(f"{file}: " + ("two nodes of one name" if nodes else "no node"))
-    return nodes
+    return _of_openb(text) if "cpu_milli" in text.split("\n", 1)[0] else _of_yaml(text)
 
 
 def _of_openb(text: str) -> Iterator[Node]:
