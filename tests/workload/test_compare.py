@@ -10,6 +10,7 @@ import pytest
 from yunikorn_actors.cli import main
 from yunikorn_actors.workload import Options, WorkloadError
 from yunikorn_actors.workload.campaign import RunJob, run, run_all
+from yunikorn_actors.workload.charts import Axis, bars, time_axis
 from yunikorn_actors.workload.cluster_config import guaranteed_shares
 from yunikorn_actors.workload.compare import Comparison, Condition, compare
 from yunikorn_actors.workload.page import page
@@ -197,3 +198,22 @@ def test_the_command_of_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture
     file.write_text(f"{{log: '{SWF}', color: red}}", encoding="utf-8")
     assert 2 == main(given)
     assert "color" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("end_s", [1.0, 59, 200, 7_201, 49_100, 260_000, 2_783_000, 4e9])
+def test_a_time_axis_has_few_round_marks_and_a_unit(end_s: float) -> None:
+    axis = time_axis(end_s)
+    ticks = [float(axis.written(it).replace(",", "")) for it in axis.ticks()]
+    assert 4 <= len(ticks) <= 8
+    assert 0 == ticks[0] < ticks[-1] <= end_s / axis.unit
+    assert f"{ticks[1]:g}".strip("0.e+-")[0] in "125"
+    assert axis.name.split()[0] in {"seconds", "minutes", "hours", "days"}
+
+
+def test_a_slowdown_of_one_is_a_bar_that_can_be_seen() -> None:
+    drawn = bars(
+        "", {"a": [1.0, None], "b": [100.0, 3.0]}, ["one", "two"], "", Axis("", 100, is_log=True)
+    )
+    heights = [float(it) for it in re.findall(r'<rect.*?height="([0-9.]+)"', drawn)]
+    assert 3 == len(heights)
+    assert all(it >= 2 for it in heights)
