@@ -73,7 +73,7 @@ def test_the_young_wait_until_they_are_of_age() -> None:
     written.ask("young", vcore=4)
     assert [] == kept(written, later_ns=0)
     due_ns = written.planner.reserver.due_ns
-    assert due_ns == written.planner.ask_of(APP, "young").ask.created_ns + AGE_NS + 1
+    assert due_ns == written.planner.model.ask_of(APP, "young").ask.created_ns + AGE_NS + 1
     assert [("young", "n1")] == kept(written)
 
 

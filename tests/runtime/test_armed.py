@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from probes import Do
 from support import Lab, Recorder
 
-from yunikorn_actors.core.due import ArmedTimers
+from yunikorn_actors.core.due import FEW, ArmedTimers
 from yunikorn_actors.messages.base import Cause, Envelope
 
 NAMES = st.sampled_from("abc")
@@ -53,7 +53,7 @@ def test_as_if_nothing_was_ever_left_behind(moves: list[tuple[str, ...]]) -> Non
             assert (key[0], envelope(str(model.pop(key)[1]))) == timers.pop()
         first = min(model.values(), default=(None, 0))
         assert (first[0], len(model)) == (timers.first_due_ns(), len(timers))
-        assert len(timers._heap) <= 2 * len(model)
+        assert len(timers._heap) <= 2 * len(model) + FEW
 
 
 def test_what_ends_long_before_its_time_leaves_nothing() -> None:
@@ -67,7 +67,7 @@ def test_what_ends_long_before_its_time_leaves_nothing() -> None:
         lab.remove(f"app-{number}")
         lab.settle()
     assert 2 >= len(lab.simulator.timers), "vacuous: the timers were not cancelled"
-    assert 2 * len(lab.simulator.timers) >= len(lab.simulator.timers._heap)
+    assert 2 * len(lab.simulator.timers) + FEW >= len(lab.simulator.timers._heap)
 
 
 def test_a_partition_that_goes_takes_the_memory_of_its_applications_along() -> None:

@@ -161,7 +161,7 @@ def test_a_no_is_not_lifted_by_a_scheduler_that_did_not_know_of_it() -> None:
     lab.ask("a", app="app-1", vcore=2)
     lab.settle()
     planner = lab.schedulers[0].planner
-    ask = planner.ask_of("app-1", "a")
+    ask = planner.model.ask_of("app-1", "a")
     assert ask is not None
     own, told = (
         Denied("app-1", "a", ask.ask.sequence, it, "no", Use.PLACING) for it in ("n1", "n2")

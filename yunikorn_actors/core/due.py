@@ -1,8 +1,8 @@
 """Timers that are armed, the first due first: for a thread that waits, and for a simulator.
 
 A timer that is cancelled or armed anew leaves its entry in the heap, where it costs nothing until
-it comes up. Such entries never make up more than half of the heap: then it is made anew. So what is
-kept is bounded by what is armed, however far away the cancelled timers were due.
+it comes up. Such entries never make up more than half of the heap and a few: then it is made anew.
+So what is kept is bounded by what is armed, however far away the cancelled timers were due.
 """
 
 import heapq
@@ -11,6 +11,8 @@ from itertools import count
 
 from yunikorn_actors.messages.base import Envelope
 
+FEW = 16
+"""So many entries are not worth the making anew: a small core would do that at each cancelling."""
 Key = tuple[str, str]
 """Address and name."""
 
@@ -91,6 +93,6 @@ class ArmedTimers:
 
     def _sift(self) -> None:
         """Each making anew drops as many as it keeps, so it is paid for by who left them there."""
-        if len(self._heap) > 2 * len(self._armed):
+        if len(self._heap) > 2 * len(self._armed) + FEW:
             self._heap = [entry for entry in self._heap if self._counts(entry)]
             heapq.heapify(self._heap)

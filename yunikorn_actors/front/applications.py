@@ -169,7 +169,9 @@ class Applications(Generic[L]):
 
     def placed(self, new: si.Allocation) -> None:
         app = self._by_id.get(new.application_id)
-        record = self.find_ask(new.application_id, new.allocation_key)
+        record = (
+            app.by_core_key.get(new.allocation_key) if app is not None and app.is_known else None
+        )
         if record is not None:
             self._asks.placed(record, new)
         elif app is None or new.allocation_key not in app.withdrawn:

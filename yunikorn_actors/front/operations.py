@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import structs
@@ -378,7 +378,7 @@ class Operations(Generic[L]):
                 reasons[alike] = self.explanations.reason(record.app.id, record.key, within_s)
             self.session.unless_closed(partial(self._asks.pass_deadline, record, reasons[alike]))
 
-    @property
+    @cached_property
     def tags_without_fits(self) -> dict[str, str]:
         """Of asks without a condition of their own: only a callback could have one.
 

@@ -125,7 +125,8 @@ class Outbox:
     def answered(self) -> None:
         """The core has called back; send what was put here meanwhile."""
         self._ahead = 0
-        self.send()
+        if self._items:
+            self.send()
 
     def _send_at_once(self, interrupt: DeferredInterrupt) -> None:
         try:

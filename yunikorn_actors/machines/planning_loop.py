@@ -106,7 +106,8 @@ class PlanningLoop:
             room = self._settings.inflight_max - self.planner.in_flight_count
             proposals = self.planner.plan(min(self._cycle_max, room), as_of_ns)
             effects.extend(self._propose(proposals, now_ns))
-            effects.extend(self._failures())
+            if self.planner.failures:
+                effects.extend(self._failures())
         # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
         self.cycle_is_coming = False
         effects.extend([*self._pass_token(), *self._come_back(now_ns)])
@@ -114,8 +115,6 @@ class PlanningLoop:
 
     def _failures(self) -> list[Effect]:
         """Say which policies have failed: what is built in decides in their place."""
-        if not self.planner.failures:
-            return []
         failures, self.planner.failures = self.planner.failures, {}
         return [self._failure(path, *failed) for path, failed in failures.items()]
 

@@ -126,7 +126,7 @@ class PredicateGate:
             return self._asked_preemption(proposal, now_ns)
         if not self._has_predicates or not isinstance(proposal, Placing):
             return None
-        ask = self._planner.ask_of(proposal.application_id, proposal.key)
+        ask = self._planner.model.ask_of(proposal.application_id, proposal.key)
         if not _has_predicates(ask):
             return None
         # To reserve the only node where an ask can run needs no consent.
@@ -150,7 +150,7 @@ class PredicateGate:
         if offer.keys and self._has_preemption_predicates:
             question = self._preemption_question(proposal, offer)
             return _Asked(proposal, question, offer.further)
-        ask = self._planner.ask_of(proposal.beneficiary.application_id, key)
+        ask = self._planner.model.ask_of(proposal.beneficiary.application_id, key)
         if self._has_predicates and _has_predicates(ask):
             return _Asked(proposal, self._question(proposal, key, allocate=not offer.keys))
         return None

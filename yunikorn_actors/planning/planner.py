@@ -10,7 +10,6 @@ from typing import Final
 from yunikorn_actors.planning.apply_fact import adopt, follow
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.refusals import Refusals
 from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.planning.stages.allocate import Placer
@@ -237,7 +236,7 @@ class Planner:
         # Only the part that made it knows what it took.
         self.desk.reject(proposal_id)
         self._refusals.gave_up()
-        self.gatekeeper.something_new()
+        self.gatekeeper.is_stale = True
 
     def send(self, proposals: list[Proposal]) -> list[Proposal]:
         """Return what Context gets now: an answer to a question may have taken long."""
@@ -262,7 +261,7 @@ class Planner:
     def answered(self) -> None:
         """The resource manager has answered, or made a request: what was refused may be allowed."""
         self._refusals.something_arrived()
-        self.gatekeeper.something_new()
+        self.gatekeeper.is_stale = True
 
     # -- several planners
 
@@ -292,7 +291,7 @@ class Planner:
         self.answered()
 
     def _deny(self, denied: Denied, now_ns: int, *, elsewhere: bool = False) -> None:
-        ask = self.ask_of(denied.application_id, denied.key)
+        ask = self.model.ask_of(denied.application_id, denied.key)
         # An ask that was sent again since then has another sequence: the answer is not about it.
         if ask is not None and ask.ask.sequence == denied.sequence:
             self.denials.add(ask, denied, now_ns, elsewhere=elsewhere)
@@ -302,7 +301,7 @@ class Planner:
     def adopt(self) -> None:
         """Begin with a whole state, from a snapshot; treat everything in it as new."""
         adopt(self.model)
-        self.gatekeeper.something_new()
+        self.gatekeeper.is_stale = True
 
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
@@ -311,13 +310,10 @@ class Planner:
             self.waiting_sums.keep_up()
         # Behind the change: what was set aside is tried on the state as it is now.
         if not fact.is_record:
-            self.gatekeeper.something_new()
+            self.gatekeeper.is_stale = True
             self._has_new_keys = True
             if self._refusals.has_notes:
                 self._refusals.something_arrived()
         if self._is_shared and isinstance(fact, MachineReplaced):
             # It may be the one that would have learned what is allowed again.
             self.denials.forget_all()
-
-    def ask_of(self, application_id: str, key: str) -> AskView | None:
-        return self.model.ask_of(application_id, key)

@@ -179,6 +179,7 @@ class Application:
         "group",
         "group_usages",
         "history",
+        "id",
         "is_admitted",
         "lapsed_ns",
         "owed",
@@ -213,6 +214,7 @@ class Application:
         now_ns: int,
     ) -> None:
         self.spec = spec
+        self.id = spec.application_id
         self.serial = serial
         self.queue = queue
         self.usages = usages
@@ -272,10 +274,6 @@ class Application:
     def placeholder_books(self) -> tuple[Resource, ...]:
         """The same for a placeholder; few applications have any, so it is not kept."""
         return (self.placeholders, *self.allocated_books[1:])
-
-    @property
-    def id(self) -> str:
-        return self.spec.application_id
 
     @property
     def age(self) -> tuple[int, int]:

@@ -75,8 +75,9 @@ def count_holding(app: Application) -> None:
     holds = by_holding and bool(app.allocations)
     keeps = by_holding and app.reservation_count > 0 and not holds
     for level in app.queue.lineage:
-        _note(level.allocating, serial, counts=holds)
         # Most queues know no reservation at all, and nobody is to be taken out there.
+        if holds or level.allocating:
+            _note(level.allocating, serial, counts=holds)
         if keeps or level.reserving:
             _note(level.reserving, serial, counts=keeps)
     keeps = app.reservation_count > 0 and app.state not in LEAVES_USER_COUNT

@@ -145,7 +145,7 @@ class Actor(ABC):
     def _failed(self, error: BaseException) -> None:
         """The core has failed here: let nobody wait, raise what was meant for the thread."""
 
-    def deliver(self, envelope: Envelope) -> None:
+    def deliver(self, envelope: Envelope) -> None:  # noqa: C901 - a call is paid for each message
         """Handle a message, carry out what comes of it, and count it."""
         if self.deaf:
             self._pass_over(envelope)
@@ -153,10 +153,14 @@ class Actor(ABC):
         system, address = self._system, self.address
         by_address, now_ns = system.by_address, system.clock.now_ns()
         stamps = system.recorder is not None or system.meter is not None
-        self._taken = 1
+        self._taken, joining = 1, self._joining
         try:
-            self._note(envelope, now_ns)
-            message, joining = envelope.message, self._joining
+            sender, message, _, stimulus, _ = self._in_hand = envelope
+            self.step += 1
+            self.story.append((sender, type(message), stimulus))
+            self.at = (Cause(address, self.step), stimulus)
+            if stamps:
+                self._record(envelope, now_ns)
             try:
                 if joining is not None and joining.joins(message, message):
                     together = self._together(message, joining, now_ns)
@@ -191,13 +195,9 @@ class Actor(ABC):
             # Last, see `ActorRegistry.is_settled`: what these caused is counted as received by now.
             self.handled += self._taken
 
-    def _note(self, envelope: Envelope, now_ns: int, *, joined: bool = False) -> None:
-        self._in_hand = envelope
+    def _record(self, envelope: Envelope, now_ns: int, *, joined: bool = False) -> None:
+        """Before it is handled: a trace has the message at which a machine failed."""
         sender, message, cause, stimulus, sent_ns = envelope
-        self.step += 1
-        self.story.append((sender, type(message), stimulus))
-        self.at = (Cause(self.address, self.step), stimulus)
-        # Recorded before it is handled: a trace has the message at which a machine failed.
         recorder = self._system.recorder
         if recorder is not None:
             at = (self.address, self.step, sender, cause, stimulus, now_ns)
@@ -227,7 +227,11 @@ class Actor(ABC):
                 return
             self._take_next()
             self._taken += 1
-            self._note(envelope, now_ns, joined=True)
+            self.step += 1
+            self._in_hand = envelope
+            self.story.append((envelope.sender, type(envelope.message), envelope.stimulus))
+            self.at = (Cause(self.address, self.step), envelope.stimulus)
+            self._record(envelope, now_ns, joined=True)
             meter = self._system.meter
             if meter is not None:
                 self._gauge_of(meter).joined(envelope, now_ns)

@@ -265,7 +265,8 @@ def _add_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
             at_ns=turn.now_ns,
         )
     )
-    _let_gang_go_first(turn, app, app.asks[spec.key])
+    if spec.placeholder:
+        _let_gang_go_first(turn, app, app.asks[spec.key])
 
 
 def takes_more(app: Application, spec: AskSpec) -> bool:
@@ -277,7 +278,7 @@ def takes_more(app: Application, spec: AskSpec) -> bool:
 
 def _let_gang_go_first(turn: Turn, app: Application, came: Ask) -> None:
     """The first placeholder that waits bars asks of which some may have a reservation."""
-    if came.spec.placeholder and app.waiting_placeholders == came.remaining:
+    if app.waiting_placeholders == came.remaining:
         drop_barred_of(turn, app)
 
 
@@ -297,7 +298,8 @@ def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> Non
     _put(turn, known, spec)
     for swap in swaps_of(app, known):
         drop_overpromised(turn, turn.state.nodes[swap.node_id])
-    _let_gang_go_first(turn, app, known)
+    if spec.placeholder:
+        _let_gang_go_first(turn, app, known)
 
 
 def _put(turn: Turn, known: Ask, spec: AskSpec) -> None:

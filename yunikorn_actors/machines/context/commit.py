@@ -118,12 +118,14 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
     comes before the allocation, because it is so before the ask is placed.
     """
     key, node_id, proposal_id, uuid, announced, devices = placement
-    record_run_limit(turn, app, GateKind.NONE)
     ask = app.asks[key]
     spec = ask.spec
-    if ask.remaining == 1:
+    # Nearly none was blocked, lacked something, or is reported on: then nothing is called.
+    if app.run_limit is not GateKind.NONE:
+        record_run_limit(turn, app, GateKind.NONE)
+    if ask.remaining == 1 and ask.shortage is not GateKind.NONE:
         record_shortage(turn, app, ask, GateKind.NONE, {})
-    if announced or ask.reported is not WaitingState.UNREPORTED:
+    if turn.partition.hears_states and (announced or ask.reported is not WaitingState.UNREPORTED):
         tell_state(turn, ask, WaitingState.SCHEDULED)
     uuid = uuid or turn.partition.uuids.next()
     # Its reservation ends first, so the node is never kept for an ask that runs.

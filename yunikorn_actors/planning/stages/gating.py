@@ -46,7 +46,7 @@ class Gatekeeper:
         self._findings = desk.findings
         self._admitter = admitter
         self.passes: dict[QueueView, Pass] = {}
-        self._is_stale = True
+        self.is_stale = True
         self.due_ns = NEVER_NS
         """When a gate may say yes though nothing has happened."""
 
@@ -55,21 +55,18 @@ class Gatekeeper:
         gated = self._model.deciders.gated
         if not gated:
             return bool(self.passes)
-        return self._is_stale and any(leaf.members for leaf in gated)
-
-    def something_new(self) -> None:
-        self._is_stale = True
+        return self.is_stale and any(leaf.members for leaf in gated)
 
     def time_came(self, now_ns: int) -> None:
-        self._is_stale |= self.due_ns <= now_ns
+        self.is_stale |= self.due_ns <= now_ns
 
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
         """Let the first of each gated leaf come up, unless the passes of the last plan hold on."""
         gated = self._model.deciders.gated
-        is_due = self._is_stale or self.due_ns <= now_ns or not gated
+        is_due = self.is_stale or self.due_ns <= now_ns or not gated
         if not (gated or self.passes) or room <= 0 or not is_due:
             return []
-        self._is_stale, self.due_ns = False, NEVER_NS
+        self.is_stale, self.due_ns = False, NEVER_NS
         for old in self.passes.values():
             self._shut(old)
         if self._model.wakes.places:
