@@ -18,7 +18,7 @@ NAMES = (f"node-{number}" for number in count(1))
 def scale(s: Scheduler) -> None:
     """Look at what waits and what is idle; where a quota refuses, another node does not help."""
     waits = [it for it in s.waiting() if it.cause in {Cause.NO_NODE, Cause.CLUSTER_FULL}]
-    vcore = sum(it.resources["vcore"] for it in waits if not it.required_node) / 1000
+    vcore = sum(it.resources["vcore"] for it in waits if not it.required_nodes) / 1000
     for _ in range(min(ceil(vcore / VCORE), NODES_MAX - len(s.nodes))):
         # Here a computer would be started; it comes when it is there.
         s.add_node(name := next(NAMES), vcore=VCORE)

@@ -122,6 +122,47 @@ def test_ten_thousand_that_wait_are_added_up_in_a_millisecond(sizes: int) -> Non
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_asks_that_each_require_a_node_are_one_sum(topology: TopologyName) -> None:
+    """There may be as many of them as nodes: each has its own shape, and they are no more to say.
+
+    What is on a node and what changes about one of them costs no look at the others.
+    """
+    with Scheduler(QUEUES, core=SchedulerCore(topology=topology, driver="direct")) as s:
+        s.add_node("n1", vcore=1)
+        app = s.application("a", queue="root.a", user="ann")
+        app.ask("runs", vcore=1).result(PATIENCE_S)
+        names = [f"n{number:04}" for number in range(1, 1_001)]
+        asks = [app.ask(it, vcore=1, required_node=it, may_preempt=False) for it in names]
+        app.ask("any", vcore=1)
+        app.ask("x", vcore=2, required_node="n0007")
+        s.application("s", queue="root.small", user="ann").ask("k", vcore=2, required_node="n1")
+        expected = [
+            (Cause.NO_NODE, "root.a", 1_000, 1_000, tuple(names)),
+            (Cause.CLUSTER_FULL, "root.a", 1_000, 1, ()),
+            (Cause.NO_NODE, "root.a", 2_000, 1, ("n0007",)),
+            (Cause.QUEUE_LIMIT, "root.small", 2_000, 1, ("n1",)),
+        ]
+
+        def found() -> list[tuple[Cause, str, int, int, tuple[str, ...]]]:
+            return [
+                (it.cause, it.queue, it.size["vcore"], it.count, it.required_nodes)
+                for it in s.waiting()
+            ]
+
+        wait_until(lambda: sorted(found(), key=str) == sorted(expected, key=str))
+        took: list[float] = []
+        for count, ask in enumerate(asks[::50], 1):
+            ask.cancel()
+            wait_until(lambda left=1_000 - count: found()[0][3] == left)  # type: ignore[misc]
+            begin = time.process_time()
+            s.waiting()
+            took.append(time.process_time() - begin)
+        assert min(took) < 0.001
+        left = [it for number, it in enumerate(names) if number % 50]
+        assert tuple(left) == found()[0][4]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_sums_are_kept_up_once_they_were_asked_for(
     monkeypatch: pytest.MonkeyPatch, topology: TopologyName
 ) -> None:
@@ -130,7 +171,7 @@ def test_sums_are_kept_up_once_they_were_asked_for(
     count_some = WaitingSums._count_some
 
     def noted(sums: WaitingSums) -> bool:
-        marked.append(len(sums._marks))
+        marked.append(len(sums._model.wakes.recounts or ()))
         return count_some(sums)
 
     monkeypatch.setattr(WaitingSums, "_count_some", noted)

@@ -76,25 +76,33 @@ def _summed_alike(player: Player, seen: Counter[Cause]) -> None:
         planner = player.planner(partition)
         expected: Counter[tuple[Cause, str, str]] = Counter()
         kept: Counter[tuple[str, str]] = Counter()
+        nodes: dict[tuple[str, str], set[str]] = {}
         for why in explain_all(planner, ALL, player.simulator.now_ns).asks:
             record = planner.state.applications[why.application_id].asks[why.key]
             cause = min((it.cause for it in why.obstacles), key=[*FIRST, *Cause].index)
             # An ask of none of a type is of the size of one that does not name it.
             amounts = sorted((it, many) for it, many in record.spec.resource.items() if many)
-            size = str(amounts) + record.spec.required_node + record.spec.gpu_model
+            required = record.spec.required_node
+            size = f"{amounts} {bool(required)} {record.spec.gpu_model}"
+            if required:
+                nodes.setdefault((why.queue, size), set()).add(required)
             if record.reserved:
                 kept[why.queue, size] += record.remaining
             else:
                 expected[cause, why.queue, size] += record.remaining
         found: Counter[tuple[Cause, str, str]] = Counter()
+        named: dict[tuple[str, str], set[str]] = {}
         question, is_all, total = WaitingQuestion(sums=True), False, 0
         while not is_all:
             part = planner.waiting_sums.part(question)
             is_all, total = part.is_all, total + part.total
             question = replace(question, serial=part.serial, place=part.place)
             for it in part.sums:
-                size = str(sorted(it.size.items())) + it.required_node + it.gpu_model
+                size = f"{sorted(it.size.items())} {bool(it.required_nodes)} {it.gpu_model}"
                 found[it.cause, it.queue, size] += it.count
+                assert list(it.required_nodes) == sorted(set(it.required_nodes))
+                named.setdefault((it.queue, size), set()).update(it.required_nodes)
+        assert nodes == {place: found for place, found in named.items() if found}
         assert total == found.total()
         assert expected <= found, f"{+expected} {found}"
         rest: Counter[tuple[str, str]] = Counter()

@@ -145,9 +145,9 @@ def _joined(parts: Sequence[Sequence[WaitingSum]]) -> Iterable[WaitingSum]:
         return parts[0]
     found: dict[Hashable, WaitingSum] = {}
     for one in chain.from_iterable(parts):
-        name = (one.cause, one.queue, one.required_node, one.gpu_model, *one.size.items())
-        before = found[name].count if name in found else 0
-        found[name] = replace(one, count=one.count + before)
+        name = (one.cause, one.queue, bool(one.required_nodes), one.gpu_model, *one.size.items())
+        same = found.get(name)
+        found[name] = one if same is None else one.plus(same)
     return found.values()
 
 
@@ -468,7 +468,7 @@ class Gateway(ABC):
 
         The planner keeps these sums, so this is quick however much waits. A queue or a limit that
         refuses stands before the size of the cluster: what waits for NO_NODE or CLUSTER_FULL, and
-        requires no node, would run on more nodes. The partition, by its full name such as
+        has no `required_nodes`, would run on more nodes. The partition, by its full name such as
         `[rm-1]default`, need only be named where there are several.
         """
         check_names("waiting", optional=("partition",), partition=partition)

@@ -188,7 +188,8 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
     view = model.apps.get(fact.serial)
     if view is None:
         return
-    model.wakes.recounts[view] = None
+    if model.wakes.recounts is not None:
+        model.wakes.waits_changed(view)
     participants = model.participants
     # Let go of what blocked it first: by its new state it may need no place, or never one again.
     participants.let_go(view)
@@ -211,7 +212,6 @@ def _on_application_removed(model: Model, fact: f.ApplicationRemoved) -> None:
     model.tree.leave(view)
     model.applications.forget(view)
     model.participants.wake_others(view)
-    model.wakes.application_removed(view)
 
 
 # -- asks

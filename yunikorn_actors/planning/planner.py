@@ -306,7 +306,7 @@ class Planner:
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
         follow(self.model, self.desk, fact)
-        if self.waiting_sums.is_asked:
+        if self.wakes.recounts is not None:
             self.waiting_sums.keep_up()
         # Behind the change: what was set aside is tried on the state as it is now.
         if not fact.is_record:

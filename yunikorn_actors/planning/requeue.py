@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape
-from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Kind, Lane, QueueView
 
 Owed = tuple[AppView, str]
 """An application, and the key of its ask."""
@@ -93,15 +93,14 @@ class Wakes:
         self.passes: dict[AppView, None] = {}
         """In leaves with a back-off: the pass over their asks may end in another way now."""
         self.explaining = ExplainingMarks(reports)
-        self.recounts: dict[AppView, None] = {}
-        """Applications of which something else waits than at the last question, or otherwise."""
-        self.counted: set[AppView] = set()
-        """Applications that are in the sums of the last question."""
+        self.recounts: dict[tuple[AppView, Kind | None], None] | None = None
+        """Of which applications, or kinds of their asks, another number waits than was counted, or
+        for another reason; None while nobody has asked for these sums."""
 
-    def application_removed(self, app: AppView) -> None:
-        """Count it no more; one that no sum has is forgotten, as nobody may ever ask again."""
-        if app not in self.counted:
-            self.recounts.pop(app, None)
+    def waits_changed(self, app: AppView, kind: Kind | None = None) -> None:
+        """Called where `recounts` is not None: so what nobody asks for costs no call."""
+        assert self.recounts is not None
+        self.recounts[app, kind] = None
 
     # -- nodes
 

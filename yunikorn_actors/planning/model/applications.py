@@ -42,7 +42,8 @@ class Applications:
             self._limits.part(limit)
             self._participants.wake(limit)
         self._participants.come_back(view)
-        self._wakes.recounts[view] = None
+        if self._wakes.recounts is not None:
+            self._wakes.waits_changed(view)
         self._wakes.gang_may_fit()
 
     def rekey(self, view: AppView) -> None:
@@ -60,7 +61,8 @@ class Applications:
         # The turn is an entry of the tree, and goes before the application that it points to.
         self._gangs.end_turn(view)
         del self.views[view.app.serial], view.leaf.members[view.app.serial]
-        self._wakes.recounts[view] = None
+        if self._wakes.recounts is not None:
+            self._wakes.waits_changed(view)
         self._gangs.forget(view)
         for limit in view.limits:
             self._limits.part(limit)

@@ -40,7 +40,8 @@ class Asks:
         if shape is not None:
             kind = (shape, view.is_placeholder)
             app.waits[kind] = app.waits.get(kind, 0) + repeats
-            self._wakes.recounts[app] = None
+            if self._wakes.recounts is not None:
+                self._wakes.waits_changed(app, kind)
             total = repeats * shape.total
             for level in app.leaf.lineage:
                 level.waiting += total
@@ -112,7 +113,8 @@ class Asks:
             app.waits[kind] = waits
         else:
             del app.waits[kind]
-        self._wakes.recounts[app] = None
+        if self._wakes.recounts is not None:
+            self._wakes.waits_changed(app, kind)
         total = repeats * ask.shape.total
         for level in app.leaf.lineage:
             level.waiting += total
@@ -122,7 +124,8 @@ class Asks:
         ask.open += repeats
         opens, kind = ask.app.opens, (ask.shape, ask.is_placeholder)
         opens[kind] = opens.get(kind, 0) + repeats
-        self._wakes.recounts[ask.app] = None
+        if self._wakes.recounts is not None:
+            self._wakes.waits_changed(ask.app, kind)
         if was_open:
             return
         leaf, wakes = ask.app.leaf, self._wakes
@@ -143,7 +146,8 @@ class Asks:
         opens[kind] -= repeats
         if not opens[kind]:
             del opens[kind]
-        self._wakes.recounts[ask.app] = None
+        if self._wakes.recounts is not None:
+            self._wakes.waits_changed(ask.app, kind)
         if not ask.open:
             self._tree.drop_ask(ask)
 

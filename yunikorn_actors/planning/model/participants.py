@@ -64,13 +64,15 @@ class Participants:
         """A maximum of running applications is reached, or the application has to rest."""
         self._tree.leave(app)
         self._tree.blocked.add(app, holder)
-        self._wakes.recounts[app] = None
+        if self._wakes.recounts is not None:
+            self._wakes.waits_changed(app)
         self._wakes.run_limit_changed(app)
 
     def let_go(self, app: AppView) -> None:
         if app.blocked_by is not None:
             self._tree.blocked.discard(app)
-            self._wakes.recounts[app] = None
+            if self._wakes.recounts is not None:
+                self._wakes.waits_changed(app)
             self._wakes.run_limit_changed(app)
 
     def come_back(self, app: AppView) -> None:

@@ -321,10 +321,13 @@ class Placer:
             model.gangs.follow_placing(app)
 
 
-def gate_of(state: PartitionState, ask: AskView) -> Gate | None:
-    """Return what refuses the ask, if anything does; only quotas hold back a required node."""
+def gate_of(state: PartitionState, ask: AskView, *, has_promised: bool = True) -> Gate | None:
+    """Return what refuses the ask, if anything does; only quotas hold back a required node.
+
+    Without what was promised to it that is what refuses the others of its lane.
+    """
     wanted, leaf = ask.shape.wanted, ask.app.leaf
-    own = own_earmark(state, ask.ask, "") if ask.ask.reserved else None
+    own = own_earmark(state, ask.ask, "") if has_promised and ask.ask.reserved else None
     # Its queues count the room promised to it as used already, so it must not count twice.
     if own is not None:
         return leaf.refusing_earmarked(wanted, own) or refusing_limit(ask.app.limits, wanted)

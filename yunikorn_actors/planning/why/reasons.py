@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.values.resource import Resource
@@ -357,8 +358,8 @@ class WaitingSum(Struct, frozen=True, kw_only=True):
     """How much each of them needs, in base units: thousandths of a cpu, bytes."""
     count: int
     """How many there are."""
-    required_node: str = ""
-    """The only node that will do, if they name one."""
+    required_nodes: tuple[str, ...] = ()
+    """The nodes that they require, if each of them requires one: other nodes help none of these."""
     gpu_model: str = ""
     """The models of devices that will do, as `"A100|V100"`; empty if any will."""
 
@@ -366,6 +367,11 @@ class WaitingSum(Struct, frozen=True, kw_only=True):
     def resources(self) -> Resource:
         """How much all of them need together."""
         return {kind: quantity * self.count for kind, quantity in self.size.items()}
+
+    def plus(self, other: "WaitingSum") -> "WaitingSum":
+        """Return the sum of two that are alike but for the nodes that they require."""
+        nodes = tuple(sorted({*self.required_nodes, *other.required_nodes}))
+        return replace(self, count=self.count + other.count, required_nodes=nodes)
 
 
 class WaitingAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
