@@ -155,6 +155,41 @@ def test_a_victim_says_for_whom_it_goes() -> None:
 
 
 @pytest.mark.parametrize("unit", ["application", "allocation"])
+def test_what_is_said_before_a_decision_and_after_it_is_the_same(unit: str) -> None:
+    """What went counts as if it had not been asked back, and the ask as if it had no room yet."""
+    text = MANY.replace("preemption.grace: 30s", f"preemption.unit: {unit}")
+    text = text.replace("preemption.delay: 5m", "preemption.delay: 90s")
+    lab = confirming_lab(text, at_once=False)
+    lab.nodes(n1=6)
+    for name in ("rich", "safe", "poor"):
+        lab.submit(name, queue=f"root.{name}")
+    lab.settle()
+    lab.ask("a", "b", "c", app="rich")
+    lab.ask("s", "t", "u", app="safe")
+    lab.settle()
+    lab.ask("k", app="poor", preemption_policy=policy())
+    lab.advance(89)
+    before = told(lab, "poor", "k").preempting
+    assert before is not None
+    assert before.cost is not None
+    assert before.goes
+    assert before.against
+    lab.advance(1)
+    after = told(lab, "poor", "k").preempting
+    of_victim = told(lab, "rich", before.goes[0].key).preempting
+    assert after is not None
+    assert of_victim is not None
+    for its in (after, of_victim):
+        assert its.victims or its.rule
+        assert its.cost is not None
+        assert before.against == its.against
+        assert {it.key: it.unit for it in before.goes} == {it.key: it.unit for it in its.goes}
+        assert (before.cost.allocations, before.cost.applications) == (
+            its.cost.allocations, its.cost.applications
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["application", "allocation"])
 def test_what_a_gang_would_cost(unit: str) -> None:
     text = MANY.replace("preemption.delay: 1h, preemption.cooldown: 1m", f"preemption.unit: {unit}")
     lab = confirming_lab(text, at_once=False)

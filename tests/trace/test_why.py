@@ -34,7 +34,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.planning.why.explain import explain
 from yunikorn_actors.planning.why.reasons import Cause, Why
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
-from yunikorn_actors.trace.causes import Answer, Period, Waits, named, why, why_of
+from yunikorn_actors.trace.causes import PREEMPTED, Answer, Period, Waits, named, why, why_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wait_lines import wait_lines
 
@@ -70,9 +70,10 @@ def waited(path: Path, key: str) -> Waits:
 
 
 def true_at(waits: Waits, record: int) -> Period | None:
-    begins = [period.begin.record for period in waits.periods]
-    number = bisect_right(begins, record)
-    return waits.periods[number - 1] if number else None
+    """Why it waits then, or where it was placed; what it is preempted for is said beside that."""
+    periods = [period for period in waits.periods if period.cause != PREEMPTED]
+    number = bisect_right([period.begin.record for period in periods], record)
+    return periods[number - 1] if number else None
 
 
 def asked_live(player: Player, record: int) -> Iterator[Said]:

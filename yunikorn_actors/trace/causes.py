@@ -21,9 +21,12 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import Cause as Place
 from yunikorn_actors.messages.rm_events import AskItem
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.planning.preemption.attempts import account_of_victim
 from yunikorn_actors.planning.why.explain import BRIEF, explain
-from yunikorn_actors.planning.why.reasons import Cause, Obstacle
+from yunikorn_actors.planning.why.reasons import Cause, Obstacle, at_what_cost
 from yunikorn_actors.policies.registry import Policy
+from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts import ApplicationRemoved, AskRemoved, parts_of
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.again import Again, Moment, asks_in
@@ -50,7 +53,7 @@ class Period(Struct, frozen=True, kw_only=True):
     text: str
     """In the words of the core."""
     brief: str
-    """The same, shorter, with amounts as people write them."""
+    """The same, shorter, with amounts as people write them; it may be of several lines."""
     since: str
     """The request from outside that led to it."""
     step: Place
@@ -67,7 +70,8 @@ class Period(Struct, frozen=True, kw_only=True):
 
 WITHDRAWN: Final = "WITHDRAWN"
 PARTITION_CLOSED: Final = "PARTITION_CLOSED"
-ENDS: Final = frozenset({Cause.PLACED, Cause.REJECTED, WITHDRAWN, PARTITION_CLOSED})
+PREEMPTED: Final = "PREEMPTED"
+ENDS: Final = frozenset({Cause.PLACED, Cause.REJECTED, WITHDRAWN, PARTITION_CLOSED, PREEMPTED})
 
 
 class Waits(Struct, frozen=True, kw_only=True):
@@ -299,6 +303,8 @@ class _Ask:
         self._refused_ns: int | None = None
         self._refusal: _Told | None = None
         """The reason Context gave when it took it back or refused it."""
+        self._victims: set[str] = set()
+        """What ran of it, and was preempted."""
 
     @property
     def waits_on(self) -> bool:
@@ -344,6 +350,22 @@ class _Ask:
                 self._refusal = None
             if not loop.cycle_is_coming:
                 self._ask(loop, step)
+        if app is not None and ask is not None:
+            self._look_at_victims(loop, app, ask, step)
+
+    def _look_at_victims(self, loop: PlanningLoop, app: Application, ask: Ask, step: Step) -> None:
+        for uuid in ask.uuids:
+            it = app.allocations.get(uuid)
+            if it is None or it.beneficiary is None or uuid in self._victims:
+                continue
+            self._victims.add(uuid)
+            its = account_of_victim(loop.planner, app, it, step.deliveries[-1].at_ns)
+            units = [one.unit for one in its.goes if one.key == self._key][:1]
+            lines = (its.text, *units, *at_what_cost(its))
+            told = _Told(PREEMPTED, "; ".join(lines), brief="\n".join(lines))
+            self._add(_period(step, _moment(step), told, self._since(step)))
+            if self._began is not None:
+                self._began = _moment(step)
 
     def look_at_the_end(self, loop: PlanningLoop, step: Step) -> None:
         """Ask where no more can come; a planner of a former life of the partition is not meant."""

@@ -63,15 +63,20 @@ def _lines(waits: Waits, answer: Answer, *, clock: bool) -> Iterator[str]:
         return
     yield ""
     head = (*_TIMES, *(_CLOCK if clock else ()), *_REST)
-    rows = (_row(period, answer, clock=clock) for period in waits.periods)
+    rows = (row for period in waits.periods for row in _rows(period, answer, clock=clock))
     yield from table(head, rows, left=len(head))
 
 
-def _row(period: Period, answer: Answer, *, clock: bool) -> tuple[str, ...]:
+def _rows(period: Period, answer: Answer, *, clock: bool) -> Iterator[tuple[str, ...]]:
     moments = (period.begin, period.end)
-    begin, end = (_when(moment, answer) for moment in moments)
-    of_day = ("" if it is None else utc(it.at_ns) for it in moments if clock)
-    return begin, end, *of_day, period.brief, period.since, ", ".join(period.held_by)
+    times = (
+        *(_when(moment, answer) for moment in moments),
+        *("" if it is None else utc(it.at_ns) for it in moments if clock),
+    )
+    first, *more = period.brief.split("\n")
+    yield *times, first, period.since, ", ".join(period.held_by)
+    for line in more:
+        yield *("" for _ in times), f"  {line}", "", ""
 
 
 def _when(moment: Moment | None, answer: Answer) -> str:

@@ -41,13 +41,13 @@ def goes(
             ran_s=_ran_s(it, now_ns),
             resource=it.resource,
         )
-        for victim in victims_of(state, tuple(victims))
+        for victim in _units_of(state, victims)
         for it in victim.allocations
     )
 
 
 def cost(state: PartitionState, victims: Iterable[Allocation], now_ns: int) -> PreemptionCost:
-    units: list[Victim] = victims_of(state, tuple(victims))
+    units = _units_of(state, victims)
     lost: Resource = {}
     for victim in units:
         for it in victim.allocations:
@@ -60,6 +60,12 @@ def cost(state: PartitionState, victims: Iterable[Allocation], now_ns: int) -> P
         applications=sum(victim.is_whole for victim in units),
         lost=lost,
     )
+
+
+def _units_of(state: PartitionState, victims: Iterable[Allocation]) -> list[Victim]:
+    """Put them together as they were decided, also where they have been asked back since."""
+    named = tuple(victims)
+    return victims_of(state, named, back=frozenset(it.uuid for it in named))
 
 
 def _ran_s(allocation: Allocation, now_ns: int) -> int:

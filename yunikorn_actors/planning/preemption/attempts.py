@@ -82,7 +82,7 @@ def with_victims(planner: Planner, why: Why, now_ns: int) -> Why:
     victims = [it for it in map(app.app.allocations.get, record.uuids) if it and it.beneficiary]
     if not victims:
         return why
-    return replace(why, preempting=_of_victim(planner, app.app, victims[0], now_ns))
+    return replace(why, preempting=account_of_victim(planner, app.app, victims[0], now_ns))
 
 
 def _with_goes(planner: Planner, ask: AskView, its: Preempting, now_ns: int) -> Preempting:
@@ -109,12 +109,23 @@ def _against(
     going: Iterable[Allocation],
     now_ns: int,
 ) -> dict[str, int]:
-    manners = Manners(planner.state, now_ns)
-    claimant = Claimant(planner.state, ExpectedUsage(), manners, app.queue, spec)
+    """Judge as things were before these went: without them gone, and the ask without its room."""
+    usage, manners = ExpectedUsage(), Manners(planner.state, now_ns)
+    gone = [it for it in going if it.beneficiary is not None]
+    for it in gone:
+        leaf = planner.state.applications[it.spec.application_id].queue
+        usage.add(leaf, it.resource)
+        manners.give_back(leaf, 1)
+    if gone:
+        usage.take(app.queue, spec.resource)
+    claimant = Claimant(planner.state, usage, manners, app.queue, spec)
     return against(planner.state, claimant, manners, [it.uuid for it in going])
 
 
-def _of_victim(planner: Planner, app: Application, victim: Allocation, now_ns: int) -> Preempting:
+def account_of_victim(
+    planner: Planner, app: Application, victim: Allocation, now_ns: int
+) -> Preempting:
+    """Say for whom it goes, by which rule, what goes with it, what stands against the others."""
     whom, state = victim.beneficiary, planner.state
     assert whom is not None
     with_it = [it for it in app.allocations.values() if it.beneficiary == whom]

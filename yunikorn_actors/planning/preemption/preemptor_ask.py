@@ -92,9 +92,14 @@ class Victim:
         return self.part is Part.OF_WHOLE
 
 
-def victims_of(state: PartitionState, allocations: Sequence[Allocation]) -> list[Victim]:
-    """Put together what goes as one, in the order of the first of each."""
-    units, found, named = Units(), [], {it.uuid for it in allocations}
+def victims_of(
+    state: PartitionState, allocations: Sequence[Allocation], back: Container[str] = ()
+) -> list[Victim]:
+    """Put together what goes as one, in the order of the first of each.
+
+    Those that are `back` count as if they had not been asked back.
+    """
+    units, found, named = Units(back=back), [], {it.uuid for it in allocations}
     seen: set[str] = set()
     for allocation in allocations:
         if allocation.uuid in seen:

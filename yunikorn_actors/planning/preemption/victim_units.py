@@ -42,12 +42,19 @@ def is_set_to_go_as_one(app: Application) -> bool:
     return app.queue.properties.preemption_unit is PreemptionUnit.APPLICATION
 
 
-def staying_of(app: Application, gone: Container[str] = ()) -> list[Allocation]:
+def staying_of(
+    app: Application, gone: Container[str] = (), back: Container[str] = ()
+) -> list[Allocation]:
     """Return what stays of an application when all that was asked back, and these, are gone.
 
-    A placeholder in a swap counts: its member takes its place.
+    A placeholder in a swap counts: its member takes its place. Those that are `back` count as if
+    they had not been asked back.
     """
-    return [it for it in app.allocations.values() if not it.comes_free and it.uuid not in gone]
+    return [
+        it
+        for it in app.allocations.values()
+        if (not it.comes_free or it.uuid in back) and it.uuid not in gone
+    ]
 
 
 def is_whole(app: Application, allocations: Iterable[Allocation]) -> bool:
@@ -84,10 +91,11 @@ def may_go_together(app: Application, victims: Collection[str]) -> bool:
 
 
 class Units:
-    """What each allocation is to its application, with these gone already."""
+    """What each allocation is to its application, with some gone already, or not yet."""
 
-    def __init__(self, gone: Container[str] = ()) -> None:
+    def __init__(self, gone: Container[str] = (), back: Container[str] = ()) -> None:
         self._gone = gone
+        self._back = back
         self._parts: dict[int, dict[str, Part]] = {}
         """Of each application by its serial: worked out once."""
 
@@ -96,7 +104,7 @@ class Units:
             return Part.ALONE
         parts = self._parts.get(app.serial)
         if parts is None:
-            parts = self._parts[app.serial] = _parts_of(app, staying_of(app, self._gone))
+            parts = self._parts[app.serial] = self._parts_of(app)
         # What was asked back since is a victim of nobody.
         return parts.get(allocation.uuid, Part.OF_WHOLE)
 
@@ -113,36 +121,39 @@ class Units:
         """Return all that goes with a whole application; empty where it cannot go as one."""
         if not goes_as_one(app):
             return ()
-        staying = staying_of(app, self._gone)
+        staying = staying_of(app, self._gone, self._back)
         # What is being swapped, or is bound to its node, would stay.
-        if not staying or not all(it.may_be_released for it in staying):
+        if not staying or not all(self._may_go(it) for it in staying):
             return ()
         if app.spec.is_gang and not is_whole(app, staying):
             return ()
         staying.sort(key=lambda it: order_of(it, app.asks[it.spec.key]))
         return tuple(staying)
 
+    def _may_go(self, allocation: Allocation) -> bool:
+        return allocation.may_be_released or allocation.uuid in self._back
 
-def _parts_of(app: Application, staying: list[Allocation]) -> dict[str, Part]:
-    if not app.spec.is_gang:
-        return {it.uuid: Part.OF_WHOLE for it in staying}
-    if not is_whole(app, staying):
-        return {it.uuid: Part.OF_BROKEN for it in staying}
-    parts = {it.uuid: Part.OF_WHOLE for it in staying}
-    beyond: Resource = {}
-    for allocation in staying:
-        if _is_member(app, allocation):
-            charge(beyond, allocation.resource)
-    needed = _needed(app)
-    discharge(beyond, needed)
-    for allocation in sorted(staying, key=lambda it: order_of(it, app.asks[it.spec.key])):
-        if allocation.spec.originator or not allocation.may_be_released:
-            continue
-        if not _is_member(app, allocation):
-            parts[allocation.uuid] = Part.SURPLUS
-            continue
-        size = allocation.resource
-        if all(size.get(kind, 0) <= beyond.get(kind, 0) for kind in needed):
-            parts[allocation.uuid] = Part.SURPLUS
-            discharge(beyond, size)
-    return parts
+    def _parts_of(self, app: Application) -> dict[str, Part]:
+        staying = staying_of(app, self._gone, self._back)
+        if not app.spec.is_gang:
+            return {it.uuid: Part.OF_WHOLE for it in staying}
+        if not is_whole(app, staying):
+            return {it.uuid: Part.OF_BROKEN for it in staying}
+        parts = {it.uuid: Part.OF_WHOLE for it in staying}
+        beyond: Resource = {}
+        for allocation in staying:
+            if _is_member(app, allocation):
+                charge(beyond, allocation.resource)
+        needed = _needed(app)
+        discharge(beyond, needed)
+        for allocation in sorted(staying, key=lambda it: order_of(it, app.asks[it.spec.key])):
+            if allocation.spec.originator or not self._may_go(allocation):
+                continue
+            if not _is_member(app, allocation):
+                parts[allocation.uuid] = Part.SURPLUS
+                continue
+            size = allocation.resource
+            if all(size.get(kind, 0) <= beyond.get(kind, 0) for kind in needed):
+                parts[allocation.uuid] = Part.SURPLUS
+                discharge(beyond, size)
+        return parts

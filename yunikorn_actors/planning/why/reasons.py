@@ -451,15 +451,25 @@ def _preemption(why: Why) -> Iterator[str]:
     wait_ns = its.next_ns - why.at_ns
     more = f" (the next search may begin in {seconds(wait_ns)})" if wait_ns > 0 else ""
     yield f"  preemption: {its.text}{more}"
+    yield from (f"    {line}" for line in who_goes(its))
+
+
+def who_goes(its: Preempting) -> Iterator[str]:
+    """Yield in words who goes, what that costs, and what stands against the others."""
     goes = "goes" if its.victims or its.rule else "would go"
     for it in its.goes:
         ran = f"it has run for {it.ran_s} s"
-        yield f"    {goes}: {it.key} of {it.application_id} on {it.node_id}, {ran}; {it.unit}"
+        yield f"{goes}: {it.key} of {it.application_id} on {it.node_id}, {ran}; {it.unit}"
+    yield from at_what_cost(its)
+
+
+def at_what_cost(its: Preempting) -> Iterator[str]:
+    """Yield in words what is lost with those that go, and what stands against the others."""
     if its.cost is not None and its.goes:
         gangs = f", {its.cost.applications} whole applications" if its.cost.applications else ""
-        yield f"    cost: {its.cost.allocations} allocations{gangs}"
+        yield f"cost: {its.cost.allocations} allocations{gangs}"
     for reason, count in its.against.items():
-        yield f"    against {count} others: {reason}"
+        yield f"against {count} others: {reason}"
 
 
 def _head(why: Why) -> str:
