@@ -17,10 +17,10 @@ from eventful import (
 from support import AFTER_HISTORY_NS, APP, CONFIG, QUEUE, RM, Lab, report
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.context.releases import BY_RM
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.si import ChangeDetail as Detail
 from yunikorn_actors.si import ChangeType, EventType
+from yunikorn_actors.state.termination import BY_RM
 
 NODE, QUEUE_, OWNER = EventType.NODE, EventType.QUEUE, EventType.USERGROUP
 

@@ -29,3 +29,15 @@ FREES = frozenset({TerminationType.TIMEOUT, TerminationType.PREEMPTED_BY_SCHEDUL
 
 ASKED_BACK = FREES | {TerminationType.PLACEHOLDER_REPLACED}
 """For these the core asks back what runs."""
+
+BY_RM = frozenset(
+    {
+        TerminationType.UNKNOWN_TERMINATION_TYPE,
+        TerminationType.STOPPED_BY_RM,
+        TerminationType.SCHEDULING_FAILED_ON_RM,
+    }
+)
+"""These the resource manager decides by itself, and gets an echo; the others confirm."""
+
+TAKES_THE_ASK = BY_RM | {TerminationType.PREEMPTED_BY_SCHEDULER}
+"""A release by key with one of these withdraws the ask too."""

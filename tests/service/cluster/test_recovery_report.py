@@ -1,6 +1,7 @@
 """What is reported to a core that began anew, and what the manager hears of that."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hosting import application, ask, node, release, remove
@@ -342,6 +343,46 @@ def test_foreign_work_is_reported_by_itself() -> None:
     )
     report.sent(si.AllocationRequest(rm_id="rm-1", allocations=(foreign,)))
     assert ["add app", "CREATE n1 u1", "item daemon"] == told(report.recover())
+
+
+def released(**item: Any) -> si.AllocationRequest:
+    releases = si.AllocationReleasesRequest(allocations_to_release=(si.AllocationRelease(**item),))
+    return si.AllocationRequest(rm_id="rm-1", releases=releases)
+
+
+ALL = ["CREATE n1 u1", "item daemon", "ask two"]
+OF_TWO = {"application_id": "app", "allocation_key": "two"}
+
+
+@pytest.mark.parametrize(
+    ("item", "left"),
+    [
+        ({"application_id": "app", "uuid": "u1"}, ["CREATE n1", "item daemon", "ask two"]),
+        ({"uuid": "u1"}, ["CREATE n1", "item daemon", "ask two"]),
+        ({"application_id": "other", "uuid": "u1"}, ALL),
+        ({"application_id": "other", "allocation_key": "one"}, ALL),
+        ({**OF_TWO, "uuid": "u9"}, ALL),
+        ({"application_id": "app", "allocation_key": "daemon"}, ALL),
+        ({"allocation_key": "daemon"}, ["CREATE n1 u1", "ask two"]),
+        ({"allocation_key": "daemon", "uuid": "u9"}, ["CREATE n1 u1", "ask two"]),
+        (OF_TWO, ["CREATE n1 u1", "item daemon"]),
+        ({**OF_TWO, "termination_type": TYPES.PREEMPTED_BY_SCHEDULER}, [*ALL[:2]]),
+        ({**OF_TWO, "termination_type": TYPES.TIMEOUT}, ALL),
+        ({**OF_TWO, "termination_type": TYPES.PLACEHOLDER_REPLACED}, ALL),
+    ],
+)
+def test_a_release_ends_in_the_report_what_it_ends_in_the_core(
+    item: dict[str, Any], left: list[str]
+) -> None:
+    report = with_one()
+    foreign = si.Allocation(
+        allocation_key="daemon", node_id="n1", allocation_tags={"foreign": "static"}
+    )
+    report.sent(si.AllocationRequest(rm_id="rm-1", allocations=(foreign,)))
+    report.sent(ask("p", "app", "two"))
+    report.sent(released(**item))
+    report.handled(report.sent_count)
+    assert ["add app", *left] == told(report.recover())
 
 
 def test_the_end_of_all_that_runs_leaves_what_waits() -> None:

@@ -56,7 +56,7 @@ class _Portal:
         """Whether each name was used once, nothing was refused, and no UUID was guessed."""
         self._used: dict[tuple[str, str], None] = {}
         self._reported: dict[str, None] = {}
-        self._uuids: dict[str, None] = {}
+        self.uuids: dict[str, None] = {}
         """All that it was notified of, or has reported."""
 
     @property
@@ -69,8 +69,8 @@ class _Portal:
         yield from _wrong_parts(request, parts, self.homes)
         if self.is_alone:
             self.report.sent(request)
-            self._uuids.update((it.uuid, None) for it in _reports_in(request))
-            self.is_plain &= all(it in self._uuids for it in _uuids_in(request))
+            self.uuids.update((it.uuid, None) for it in _reports_in(request))
+            self.is_plain &= all(it in self.uuids for it in _uuids_in(request))
             self.ends.extend(_ends_in(request))
             if isinstance(request, si.AllocationRequest):
                 self._reported.update((it.uuid, None) for it in request.allocations if it.uuid)
@@ -80,7 +80,7 @@ class _Portal:
 
     def received(self, response: Response) -> Iterator[str]:
         if self.is_alone:
-            self._uuids.update((it.uuid, None) for it in getattr(response, "new", ()))
+            self.uuids.update((it.uuid, None) for it in getattr(response, "new", ()))
             news = self.report.news(response)
             self.is_plain &= not response.rejected
             self.is_plain &= not getattr(response, "rejected_allocations", ())
@@ -231,7 +231,17 @@ class _Heir(si.ResourceManagerCallback):
                 mine, its = getattr(node, word), getattr(heir, word)
                 if _plain(mine) != _plain(its):
                     yield f"{id_} has {word} {its} in it, and not {mine}"
-        for app in truth.applications.values() if self._portal.is_plain else ():
+        if self._portal.is_plain:
+            yield from self._of_work(truth)
+
+    def _of_work(self, truth: PartitionState) -> Iterator[str]:
+        state = self._state
+        if state.foreign != truth.foreign:
+            yield f"it has the foreign work {state.foreign}, and not {truth.foreign}"
+        for uuid, id_ in state.owners.items():
+            if uuid in self._portal.uuids and uuid not in truth.owners:
+                yield f"it has {uuid} of {id_}, which has ended"
+        for app in truth.applications.values():
             if app.state not in _LEAVES and app.id not in self.refused:
                 yield from self._of_application(app)
 

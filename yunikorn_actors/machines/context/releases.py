@@ -20,12 +20,9 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.state.termination import BY_RM, TAKES_THE_ASK, TerminationType
 
 _T = TerminationType
-BY_RM = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM})
-"""These the resource manager decides by itself, and gets an echo; the others confirm."""
-TAKES_THE_ASK = BY_RM | {_T.PREEMPTED_BY_SCHEDULER}
 _ONE_PIECE = (1,)
 ECHO = "allocation remove as per RM request"
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.service.cluster.split import Request
 from yunikorn_actors.state.applications import FINISHED
-from yunikorn_actors.state.termination import ASKED_BACK
+from yunikorn_actors.state.termination import ASKED_BACK, TAKES_THE_ASK
 from yunikorn_actors.values.tags import NODE_PARTITION, TAG_FOREIGN
 
 Response: TypeAlias = si.AllocationResponse | si.ApplicationResponse | si.NodeResponse
@@ -171,10 +171,14 @@ class RecoveryReport:
         self._end(again, covers, of_ask=True, takes=bool(key) and not was_open)
 
     def _release(self, release: si.AllocationRelease) -> None:
-        if not release.uuid:
-            # Without a key it means what runs alone.
-            if release.allocation_key:
-                self._withdraw(release.application_id, release.allocation_key)
+        # Without a key it means what runs alone.
+        if (
+            release.allocation_key
+            and not release.uuid
+            and release.termination_type in TAKES_THE_ASK
+        ):
+            self._withdraw(release.application_id, release.allocation_key)
+        if not release.application_id:
             self._foreign.pop(release.allocation_key, None)
         parts = si.AllocationReleasesRequest(allocations_to_release=(release,))
         again = si.AllocationRequest(releases=parts, rm_id=self._rm_id)
@@ -428,7 +432,9 @@ def _of(application_id: str, key: str = "") -> Callable[[si.Allocation], bool]:
 def _of_release(release: si.AllocationRelease) -> Callable[[si.Allocation], bool]:
     if not release.uuid:
         return _of(release.application_id, release.allocation_key)
-    return lambda item: item.uuid == release.uuid
+    return lambda item: (
+        item.uuid == release.uuid and release.application_id in {"", item.application_id}
+    )
 
 
 def _nothing(_: si.Allocation) -> bool:
