@@ -9,21 +9,24 @@ from contesting import contest
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Budget, Options, Search
-from yunikorn_actors.lab.faults import FAULTS, QUERY
+from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.mutants.tries import CASES
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC
+from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.machines.rm_proxy.predicate_calls import NOBODY
 from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.predicates import PredicatesChecked
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 FILES = ("commitments", "gang", "preemption")
-DISTURBING = tuple(kind for kind in FAULTS if kind != QUERY)
-"""Questions decide nothing."""
 
 
 def search(name: str, *, strategy: str, schedulers: int, runs: int) -> Search:
-    wanted = Options(strategy=strategy, faults=DISTURBING, budget=Budget(runs=runs), shrinks=False)
+    wanted = Options(
+        strategy=strategy, faults=tuple(FAULTS), budget=Budget(runs=runs), shrinks=False
+    )
     return Search(read_case(SCENARIOS / f"{name}.yaml").on("proposing", schedulers), wanted)
 
 
@@ -72,6 +75,25 @@ def test_conflicts_are_settled_in_any_order_and_with_faults(
 def test_something_is_left_undone_in_no_order(name: str, schedulers: int, strategy: str) -> None:
     report = search(name, strategy=strategy, schedulers=schedulers, runs=24).run()
     assert report.finding is None, report.finding.violation.text
+
+
+AWAY_TAPE = """\
+hold AllocationsRequested(ask ph-a) from gateway to rm_proxy until after the end
+restart core by 271498 after ProposeAllocations(AdmitGang gang) from scheduler to context
+hold FactsAppended(NodeScheduleChanged n1) from context to scheduler until after the end
+hold RegistrationRequested(restart core by 271498) from gateway to rm_proxy until after the end
+"""
+
+
+def test_a_manager_that_comes_back_to_a_core_is_asked_anew() -> None:
+    """A scheduler has asked before it knew that the nodes are not reported yet."""
+    file = SCENARIOS / "gang-disturbances/008-target-node-removed.yaml"
+    case = read_case(file).on("proposing", 3)
+    tape = parse_tape(f"{case.tape().header()}, steps 0-5\n{AWAY_TAPE}")
+    outcome = play(case, tape, oracles())
+    checked = [it.message for it in outcome.deliveries if isinstance(it.message, PredicatesChecked)]
+    assert [NOBODY] * 4 == [it.reason for it in checked if it.reason], "the race did not happen"
+    assert outcome.violation is None, outcome.violation.text
 
 
 def test_first_in_first_out_each_decision_is_made_once() -> None:

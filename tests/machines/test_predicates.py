@@ -365,3 +365,11 @@ def test_a_callback_that_is_gone_leaves_no_question_open() -> None:
     assert ["9 the resource manager is away"] == said(questions.ask(question(9), None, 220))
     assert {} == questions.canonical_state()["open"]
     assert {} == questions.calls
+
+
+def test_a_no_in_the_name_of_one_that_is_away_holds_until_it_makes_a_request() -> None:
+    """What was asked survives where a core has begun again, and its manager comes back to it."""
+    questions = Questions(100)
+    assert ["7 the resource manager is away"] == said(questions.ask(question(7), None, 0))
+    assert ["lifted"] == said(questions.seen("rm-1"))
+    assert [] == said(questions.seen("rm-1"))

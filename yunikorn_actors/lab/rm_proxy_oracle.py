@@ -154,8 +154,9 @@ class Proxied(Oracle):
             case rm.RegistrationRequested():
                 self._coming[message.callback] = message.request.rm_id
             case rm.RMRegistered():
-                self._registered.pop(message.rm_id, None)
-                self._forget(message.rm_id)
+                # One that nobody knew before may have been asked all the same.
+                if self._registered.pop(message.rm_id, None) is not None:
+                    self._forget(message.rm_id)
                 if self._coming.pop(message.callback, None) is not None:
                     made = _Registration(message.callback, message.extra.undelivered_max)
                     self._registered[message.rm_id] = made
@@ -164,8 +165,8 @@ class Proxied(Oracle):
             case rm.RMLost() | rm.RMUnregistered():
                 gone = message.rm_id
                 self._coming = {it: rm_id for it, rm_id in self._coming.items() if rm_id != gone}
-                self._registered.pop(gone, None)
-                self._forget(gone)
+                if self._registered.pop(gone, None) is not None:
+                    self._forget(gone)
             case rm.RMConfigUpdated() if message.extra is not None:
                 if message.rm_id in self._registered:
                     changed = self._registered[message.rm_id]
@@ -285,7 +286,11 @@ class Proxied(Oracle):
         for sent in sends:
             if isinstance(sent.message, _CHECKED):
                 yield from self._answered(sent, message, simulator.now_ns)
-        yield from self._compare_lifted(sends)
+        # A long request may be in work yet.
+        requesting = ""
+        if isinstance(message, _REQUESTS) and _proxy(simulator).is_at_rest:
+            requesting = message.request.rm_id
+        yield from self._compare_lifted(requesting, sends)
         armed = simulator.armed(RM_PROXY)
         for rm_id in dict.fromkeys(self._open.values()):
             if f"predicate/{rm_id}" not in armed and not simulator.is_under_way(TIMER, RM_PROXY):
@@ -322,8 +327,10 @@ class Proxied(Oracle):
                         told = [it.key for it in here]
                         yield f"G12: {told} have to go, and {[*wanted[name]]} were agreed to"
 
-    def _compare_lifted(self, sends: list[Send]) -> Iterator[str]:
+    def _compare_lifted(self, requesting: str, sends: list[Send]) -> Iterator[str]:
         lifted: dict[str, dict[str, None]] = {}
+        if requesting in self._registered:
+            lifted[requesting] = {}
         for sent in sends:
             if isinstance(sent.message, p.DenialsLifted):
                 lifted.setdefault(sent.message.rm_id, {})[sent.to] = None
@@ -346,7 +353,8 @@ class Proxied(Oracle):
         is_late = isinstance(message, p.PredicateDue)
         if is_late and now_ns < self._deadlines[rm_id]:
             yield f"G30: {rm_id} is taken for silent {self._deadlines[rm_id] - now_ns} ns too early"
-        if (is_late or isinstance(message, _ANSWERED)) and not _is_yes(sent.message):
+        is_cut = isinstance(message, rm.RMRegistered | rm.RMLost | rm.RMUnregistered)
+        if not is_cut and not _is_yes(sent.message):
             self._denied.setdefault(rm_id, {})[sent.to] = None
 
     # -- at rest

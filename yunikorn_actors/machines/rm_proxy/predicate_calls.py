@@ -6,7 +6,8 @@ other question. So the questions that wait for a callback that is stuck are boun
 in flight.
 
 A no holds until the resource manager makes its next request; every planner that got a no learns of
-that request.
+that request. One that is away refuses everything until then: it may come back to a core that began
+again, whose planners have asked before they knew that it is away.
 """
 
 from collections.abc import Iterable
@@ -62,6 +63,7 @@ class Questions:
 
     def ask(self, question: p.Question, callback: str | None, now_ns: int) -> list[Effect]:
         if callback is None:
+            self._note(question.rm_id, question.reply_to)
             return _refuse((question,), NOBODY)
         line = self._lines.setdefault(question.rm_id, _Line(callback))
         self._last_call += 1
