@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import APP, CONFIG, Lab, labs, limited, report
+from support import APP, CONFIG, PARTITION, Lab, labs, limited, report
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.base import CONTEXT, TIMER, Cause, Envelope
+from yunikorn_actors.messages.scheduling import PlanningDue
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.state.proposals import Refusal
 
@@ -73,6 +75,21 @@ def test_a_corrupted_core_is_caught(
     lab = _lab(topology)
     corrupt(lab)
     with pytest.raises(InvariantViolation, match=words):
+        lab.simulator.state_dump()
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_rest_is_not_too_long_while_a_timer_is_late(topology: TopologyName) -> None:
+    """Another was fired before its time, so time has gone on; this one is still to fire."""
+    lab = _lab(topology)
+    _rest_for_ever(lab)
+    now_ns, due = lab.simulator.now_ns, PlanningDue(partition=PARTITION, epoch=1)
+    lab.simulator.timers.arm(
+        CONTEXT, "late", now_ns - 1, Envelope(TIMER, due, Cause(CONTEXT, 1), "late")
+    )
+    lab.simulator.state_dump()
+    lab.simulator.timers.cancel(CONTEXT, "late")
+    with pytest.raises(InvariantViolation, match="rests longer than it should"):
         lab.simulator.state_dump()
 
 

@@ -167,7 +167,7 @@ class ViewChecker:
         for name, partition in context.partitions.items():
             if partition.planner is not None:
                 faults.extend(self._unresolved(name, partition.planner))
-                faults.extend(_resting_too_long(partition.planner, simulator.now_ns))
+                faults.extend(_resting_too_long(partition.planner, simulator))
             holders = 0
             for address in partition.schedulers.values():
                 scheduler = simulator.machines[address]
@@ -176,7 +176,7 @@ class ViewChecker:
                     faults.append(f"the replica of {address} is not the truth")
                 holders += scheduler.loop.has_token
                 if scheduler.loop.has_token:
-                    faults.extend(_resting_too_long(scheduler.planner, simulator.now_ns))
+                    faults.extend(_resting_too_long(scheduler.planner, simulator))
                 faults.extend(
                     self._unresolved(address, scheduler.planner, plans=scheduler.loop.has_token)
                 )
@@ -222,9 +222,14 @@ def _faults_of_token(name: str, holders: int) -> list[str]:
     return [f"{holders} schedulers of {name} have the token at rest"]
 
 
-def _resting_too_long(planner: Planner, now_ns: int) -> list[str]:
-    """Applications whose back-off is over, and who rest all the same."""
-    if planner.state.is_held:
+def _resting_too_long(planner: Planner, simulator: Simulator) -> list[str]:
+    """Applications whose back-off is over, and who rest all the same.
+
+    While a timer is late, as where another was fired before its time, it may be the one that ends
+    the rest.
+    """
+    first_ns, now_ns = simulator.timers.first_due_ns(), simulator.now_ns
+    if planner.state.is_held or (first_ns is not None and first_ns <= now_ns):
         return []
     resting = planner.backoff.resting.items()
     return [f"{app.app.id} rests longer than it should" for app, it in resting if it < now_ns]
