@@ -20,6 +20,12 @@ def test_it_does_not_matter_where_the_state_comes_from(begin: str) -> None:
     assert not any(found.values()), found
 
 
+@pytest.mark.parametrize(("number", "topology"), [(24, "proposing"), (307, "fused")])
+def test_a_follower_knows_what_managers_are_told(number: int, topology: TopologyName) -> None:
+    """How a core plans goes by it: one that tells them why asks wait looks at more at a time."""
+    assert differences(24, number, topology, "replica") == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_many_worlds(topology: TopologyName) -> None:

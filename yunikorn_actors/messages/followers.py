@@ -6,6 +6,7 @@ which it became true: first how things stand, then every fact.
 
 from yunikorn_actors.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.rm_events import Capabilities
 
 
 class FollowRequested(Message, frozen=True, kw_only=True):
@@ -52,6 +53,8 @@ class ManagerDescribed(Message, frozen=True, kw_only=True):
     extra: ExtraConfig
     config: SchedulerConfig
     """The one in force."""
+    capabilities: Capabilities = Capabilities()
+    """What the core asks and tells it; recordings of before do not say."""
 
 
 class ManagerLeft(Message, frozen=True, kw_only=True):

@@ -11,9 +11,12 @@ from yunikorn_actors.trace.at import copied
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wanted import Moment
-from yunikorn_actors.what_if.core_state import CoreState
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 
-LACKS = ("what was under way between actors at that moment: it is as if it had not been sent",)
+LACKS = (
+    "what was under way between actors at that moment: it is as if it had not been sent",
+    BEGUN_ANEW,
+)
 
 
 def state_from_trace(

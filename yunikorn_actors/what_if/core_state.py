@@ -29,6 +29,12 @@ from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.si import RegisterResourceManagerRequest, ResourceManagerCallback
 from yunikorn_actors.state.snapshot import image_of
 
+BEGUN_ANEW = (
+    "back-offs, the pause between two searches for victims, and what policies of your own keep "
+    "beside the facts: they begin anew"
+)
+"""What a planner remembers, and no state has."""
+
 
 class CoreState(Struct, frozen=True, kw_only=True):
     """All that a core decides by, as plain values, at one moment."""

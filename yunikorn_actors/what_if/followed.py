@@ -9,14 +9,9 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.followers import ManagerDescribed
 from yunikorn_actors.messages.restart import KnownManager, Registered
-from yunikorn_actors.messages.rm_events import Capabilities, RMRegistration
+from yunikorn_actors.messages.rm_events import RMRegistration
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
-from yunikorn_actors.what_if.core_state import CoreState
-
-LACKS = (
-    "whether resource managers have predicates: none is asked",
-    "back-offs, and what policies of your own keep beside the facts: they begin anew",
-)
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 
 
 def state_of_replicas(
@@ -53,7 +48,7 @@ def state_of_replicas(
         settings=settings,
         topology=topology,
         schedulers=schedulers,
-        lacks=LACKS,
+        lacks=(BEGUN_ANEW,),
     )
 
 
@@ -67,7 +62,7 @@ def _registration(it: ManagerDescribed) -> RMRegistration:
         extra_config=it.extra_config,
         extra=it.extra,
         callback="",
-        capabilities=Capabilities(),
+        capabilities=it.capabilities,
         reply_to="",
     )
 

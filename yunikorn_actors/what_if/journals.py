@@ -10,10 +10,11 @@ from yunikorn_actors.journal.folder import Folder
 from yunikorn_actors.journal.restore import read
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.what_if.core_state import CoreState
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 
 LACKS = (
     "settings: those of this command are taken",
+    BEGUN_ANEW,
     "the times of snapshots: where nothing was written after one, it is that of the last event",
 )
 

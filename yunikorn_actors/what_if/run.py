@@ -128,9 +128,10 @@ class Run:
         return self._course(is_cut=is_cut)
 
     def _begin(self) -> None:
-        for name, state in self._states():
+        # In an order that every source of a state has: it decides what ends first at one moment.
+        for name, state in sorted(self._states()):
             for app in state.applications.values():
-                for allocation in tuple(app.allocations.values()):
+                for _, allocation in sorted(app.allocations.items()):
                     self._take_on(name, app, allocation)
         self._make_changes()
         self._settle()

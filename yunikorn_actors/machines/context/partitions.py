@@ -656,6 +656,7 @@ class Partitions:
             extra_config=manager.extra_config,
             extra=manager.extra,
             config=self.registry.config_of(manager.policy_group),
+            capabilities=manager.capabilities,
         )
 
     def failed_policies(self) -> list[str]:
