@@ -9,7 +9,16 @@ import pytest
 pytest.importorskip("grpc")
 from probes import PATIENCE_S, wait_until
 
-from yunikorn_actors import Cause, DeadlinePassed, StillWaiting, WouldBlock, connect, connect_async
+from yunikorn_actors import (
+    Cause,
+    DeadlinePassed,
+    Expected,
+    StillWaiting,
+    UnknownAsk,
+    WouldBlock,
+    connect,
+    connect_async,
+)
 from yunikorn_actors.service.service import Serving
 
 assert hosting
@@ -87,3 +96,47 @@ def test_on_a_loop(serve: Callable[..., Serving]) -> None:
             assert "waits" == (await asked).key
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+HOUR = {"yunikorn-actors/runtime": "3600"}
+
+
+def test_when_what_waits_will_start(serve: Callable[..., Serving]) -> None:
+    """The same from afar as in the process of the core, on both fronts."""
+    address = serve().parts["grpc"].address
+
+    async def on_a_loop() -> Expected:
+        async with connect_async(address, QUEUES, rm_id="rm-2") as s:
+            await s.add_node("n2", vcore=4)
+            app = await s.application("b", queue="root.batch", user="bob", tags=HOUR)
+            await app.ask("runs", vcore=4)
+            app.ask("waits", vcore=4)
+            found = None
+            while found is None:
+                await asyncio.sleep(0.01)
+                found = await app.expected("waits")
+            assert await app.expected("runs") is None
+            return found
+
+    with connect(address, QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann", tags=HOUR)
+        app.ask("runs", vcore=4).result(PATIENCE_S)
+        asks = [app.ask(name, vcore=4) for name in ("first", "second")]
+        wait_until(lambda: app.expected("second"))
+        found = [app.expected(name) for name in ("first", "second")]
+        assert [(1, 2), (2, 2)] == [(it.position, it.waiting) for it in found if it is not None]
+        assert found[1] is not None
+        assert found[1].earliest_ns is not None
+        assert found[1].latest_ns is not None
+        assert found[1].earliest_ns < (found[1].likely_ns or 0) < found[1].latest_ns
+        assert app.expected("runs") is None
+        with pytest.raises(UnknownAsk, match="nobody asked for 'nope'"):
+            app.expected("nope")
+        theirs = asyncio.run(asyncio.wait_for(on_a_loop(), PATIENCE_S))
+        assert ("b", 1, 1) == (theirs.application_id, theirs.position, theirs.waiting)
+        assert ["first", "second"] == [it.key for it in s.core.expected("a")]
+        assert () == s.core.expected("a", partition="[rm-2]default")
+        for ask in asks:
+            ask.cancel()
+        wait_until(lambda: not s.core.expected("a"))

@@ -27,7 +27,10 @@ from yunikorn_actors.si.wire import SiMessage
 
 UNARY = [
     f"{SCHEDULER}/RegisterResourceManager",
-    *(f"{EXTENSION}/{name}" for name in ("Unregister", "UpdateConfiguration", "Explain", "Events")),
+    *(
+        f"{EXTENSION}/{name}"
+        for name in ("Unregister", "UpdateConfiguration", "Explain", "Expected", "Events")
+    ),
 ]
 STREAMS = [
     *(f"{SCHEDULER}/{name}" for name in ("UpdateAllocation", "UpdateApplication", "UpdateNode")),

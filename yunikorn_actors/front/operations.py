@@ -22,13 +22,11 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from msgspec import structs
 
 from yunikorn_actors import si
-from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.errors import (
     ConnectionLost,
     CoreError,
     CoreFailed,
     CoreStopped,
-    InvalidRequest,
     StillWaiting,
     UnknownAsk,
     anew,
@@ -111,17 +109,11 @@ class Explanations:
     def expected(self, application: str, key: str) -> Expected | None:
         """Return when an ask will start; None if it does not wait, or is not known yet."""
         check_names("expected", application=application, key=key)
-        core = self._session.core
-        if not isinstance(core, Gateway):
-            raise InvalidRequest(
-                "expected: this core is in another process: ask its service, "
-                "GET /ws/v1/x/partition/PARTITION/expected"
-            )
         with self._session:
             known, waits_as = self._known(application, key)
         if known is not None:
             return None
-        found = core.expected(application, partition=self._partition)
+        found = self._session.core.expected(application, partition=self._partition)
         return next((it for it in found if it.key == waits_as), None)
 
     def reason(self, application: str, key: str, within_s: float) -> str:

@@ -150,6 +150,14 @@ class AsyncCore(Generic[_Core]):
         """Return what waits, added up by cause, queue and size; see `SchedulerCore`."""
         return await self._call(None, lambda: self._core.waiting(partition=partition))
 
+    async def expected(
+        self, application_id: str = "", *, partition: str = ""
+    ) -> tuple[Expected, ...]:
+        """Return when what waits will start; see `SchedulerCore`."""
+        return await self._call(
+            None, lambda: self._core.expected(application_id, partition=partition)
+        )
+
     async def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""
         return await self._call(None, self._core.events, first_id, count)
@@ -277,14 +285,6 @@ class AsyncSchedulerCore(AsyncCore[SchedulerCore]):
     def clock_was_moved(self) -> None:
         """Tell the timers that a standing clock shows another time."""
         self._core.clock_was_moved()
-
-    async def expected(
-        self, application_id: str = "", *, partition: str = ""
-    ) -> tuple[Expected, ...]:
-        """Return when what waits will start; see `SchedulerCore`."""
-        return await self._call(
-            None, lambda: self._core.expected(application_id, partition=partition)
-        )
 
 
 class AsyncEventStream(AsyncIterator[si.EventRecord]):

@@ -7,6 +7,7 @@ from yunikorn_actors import si
 from yunikorn_actors.core.entry import Update
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import EventStream, Feed
 
@@ -70,6 +71,10 @@ class Core(Protocol):
 
     def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:
         """Return what waits, added up by cause, queue and size."""
+        ...
+
+    def expected(self, application_id: str = "", *, partition: str = "") -> tuple[Expected, ...]:
+        """Return when what waits will start, of an application or of all: places and intervals."""
         ...
 
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:

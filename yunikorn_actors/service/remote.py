@@ -24,6 +24,7 @@ from yunikorn_actors.errors import (
     anew,
 )
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
@@ -308,6 +309,14 @@ class RemoteCore:
         check_names("waiting", optional=("partition",), partition=partition)
         answer = self._ask("Explain", m.Question(partition=partition), m.Explanation)
         return msgspec.json.decode(answer.json, type=tuple[WaitingSum, ...])
+
+    def expected(self, application_id: str = "", *, partition: str = "") -> tuple[Expected, ...]:
+        """Return when what waits will start, of an application or of all; see `SchedulerCore`."""
+        names = {"application_id": application_id, "partition": partition}
+        check_names("expected", optional=tuple(names), **names)
+        question = m.Question(application_id=application_id, partition=partition)
+        answer = self._ask("Expected", question, m.Explanation)
+        return msgspec.json.decode(answer.json, type=tuple[Expected, ...])
 
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""

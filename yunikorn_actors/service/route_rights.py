@@ -74,6 +74,7 @@ _READING: Final = (
     "GET /ws/v1/x/overview",
     "POST /ws/v1/x/logout",
     "/yunikorn_actors.v1.Extension/Explain",
+    "/yunikorn_actors.v1.Extension/Expected",
     "/yunikorn_actors.v1.Extension/StateDump",
     "/yunikorn_actors.v1.Extension/Events",
     "/yunikorn_actors.v1.Extension/EventStream",

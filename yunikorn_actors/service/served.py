@@ -9,6 +9,7 @@ from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreFailed
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.queries import CountsFound, EventsFound
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingQuestion, WaitingSum, Why
 from yunikorn_actors.recording.recorder import FlightRecorder
 from yunikorn_actors.runtime.event_streams import Feed
@@ -68,6 +69,10 @@ class ServedCore(Protocol):
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why: ...
 
     def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]: ...
+
+    def expected(
+        self, application_id: str = "", *, partition: str = ""
+    ) -> tuple[Expected, ...]: ...
 
     def state_dump(self) -> dict[str, Any]: ...
 

@@ -77,6 +77,10 @@ def test_each_partition_has_its_own_and_one_manager_hears_of_all() -> None:
         [sum_] = core.waiting(partition=f"[rm-1]{TWO}")
         assert (1, {"vcore": 10**9}) == (sum_.count, sum_.size)
         assert () == core.waiting() == core.waiting(partition="[rm-1]none")
+        wait_until(core.expected)
+        [expected] = core.expected(partition=f"[rm-1]{TWO}")
+        assert (expected,) == core.expected(expected.application_id)
+        assert () == core.expected("none") == core.expected(partition="[rm-1]none")
     assert [] == rm.faults
 
 

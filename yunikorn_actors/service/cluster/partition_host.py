@@ -23,6 +23,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.rm_events import RequestsHandled
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.service.cluster.channel import Channel, Entry
@@ -355,6 +356,10 @@ class Host:
 
     async def waiting(self, partition: str) -> tuple[WaitingSum, ...]:
         return await asyncio.to_thread(partial(self._core.waiting, partition=partition))
+
+    async def expected(self, application_id: str, partition: str) -> tuple[Expected, ...]:
+        expected = partial(self._core.expected, application_id, partition=partition)
+        return await asyncio.to_thread(expected)
 
     async def state_dump(self) -> dict[str, Any]:
         return await asyncio.to_thread(self._core.state_dump)

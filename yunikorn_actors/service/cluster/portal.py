@@ -29,6 +29,7 @@ from yunikorn_actors.errors import (
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import Feed
 from yunikorn_actors.service.cluster.cluster_follower import Following
@@ -300,6 +301,13 @@ class ClusterCore:
             return ()
         sums: tuple[WaitingSum, ...] = self._hosts[name].call("waiting", partition)
         return sums
+
+    def expected(self, application_id: str = "", *, partition: str = "") -> tuple[Expected, ...]:
+        """Return when what waits will start, of a partition or of all."""
+        names = [short_partition_name(partition)] if partition else list(self._partitions)
+        asked = [self._hosts[it] for it in names if it in self._hosts]
+        found = [it.call("expected", application_id, partition) for it in asked]
+        return tuple([it for part in found for it in part])
 
     def state_dump(self) -> dict[str, Any]:
         """Return everything that the cores know, each at a moment of its own."""

@@ -79,6 +79,7 @@ class Extension:
                 "Unregister": answering(intake, self._unregister),
                 "UpdateConfiguration": answering_whom(intake, self._update_configuration),
                 "Explain": answering(intake, self._explain),
+                "Expected": answering(intake, self._expected),
                 "StateDump": telling(intake, self._state_dump),
                 "Events": answering(intake, self._events),
                 "EventStream": telling(intake, self._event_stream),
@@ -170,6 +171,14 @@ class Extension:
         sums = await self._managers.call(lambda: core.waiting(partition=partition))
         written = msgspec.json.encode(sums).decode()
         return codec(m.Explanation).encode(m.Explanation(json=written))
+
+    async def _expected(self, data: bytes) -> bytes:
+        asked = await self._decode(m.Question, data)
+        expected = partial(
+            self._managers.core.expected, asked.application_id, partition=asked.partition
+        )
+        found = await self._managers.call(expected)
+        return codec(m.Explanation).encode(m.Explanation(json=msgspec.json.encode(found).decode()))
 
     async def _events(self, data: bytes) -> bytes:
         asked = await self._decode(m.EventsRequest, data)
