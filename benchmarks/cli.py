@@ -19,7 +19,7 @@ from benchmarks.run import Run, run
 from benchmarks.workloads import WORKLOADS
 from yunikorn_actors import CoreError
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.runtime.arguments import CoreDriver
+from yunikorn_actors.runtime.core_arguments import CoreDriver
 
 RUN_LIMIT_S = 900
 HOME = Path(__file__).parent.parent

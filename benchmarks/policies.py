@@ -21,7 +21,7 @@ from benchmarks.run import measure
 from benchmarks.workloads import WORKLOADS
 from yunikorn_actors import SchedulerCore
 from yunikorn_actors.machines.topology import TOPOLOGIES
-from yunikorn_actors.runtime.arguments import CoreDriver
+from yunikorn_actors.runtime.core_arguments import CoreDriver
 from yunikorn_actors.si import RegisterResourceManagerRequest
 
 WAYS = ("built-in", "own")

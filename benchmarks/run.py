@@ -12,7 +12,7 @@ from benchmarks.load import Load
 from benchmarks.workloads import WORKLOADS, Outcome, Workload
 from yunikorn_actors import SchedulerCore
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.runtime.arguments import CoreDriver
+from yunikorn_actors.runtime.core_arguments import CoreDriver
 
 Run = dict[str, Any]
 """The JSON object of one run."""

@@ -7,7 +7,7 @@ import pytest
 
 from yunikorn_actors.cli.terminal import json_of, wrapped
 from yunikorn_actors.trace.narrow import columns
-from yunikorn_actors.trace.table import table
+from yunikorn_actors.trace.text_table import table
 
 HEAD = ("name", "place", "count")
 ROWS = [("a" * 40, "b" * 25, "7"), ("short", "\x1b[2J", "123")]

@@ -9,7 +9,7 @@ from served import ANN, BOB, CONFIG, Confirming, Served, live, node, register, s
 
 from yunikorn_actors import si
 from yunikorn_actors.service.read.load_history import SAMPLE_NS, Course, Sample
-from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.request_guard import Guard
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]
 

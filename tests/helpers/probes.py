@@ -24,7 +24,7 @@ from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.runtime.arguments import CoreDriver
+from yunikorn_actors.runtime.core_arguments import CoreDriver
 
 PATIENCE_S = 60.0
 """Nothing that works takes so long, however busy the machine is."""

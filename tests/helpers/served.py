@@ -10,8 +10,8 @@ from probes import wait_until
 
 from yunikorn_actors import SchedulerCore, Settings, si
 from yunikorn_actors.service.listener import Part, Site, Standing
-from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.in_process import RestPart
+from yunikorn_actors.service.rest.request_guard import Guard
 
 RM = "rm-1"
 P = "/ws/v1/partition/default"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from yunikorn_actors.pages.html_page import SCRIPT, SHARED
-from yunikorn_actors.trace.view.page import ASSETS
+from yunikorn_actors.trace.view.run_page import ASSETS
 
 BLOCK = re.compile(r'<script type="text/plain" id="([\w-]+)">([^<]*)</script>')
 POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')

@@ -27,7 +27,8 @@ from yunikorn_actors.messages.rm_events import (
 from yunikorn_actors.service.cluster import recovery_report as report
 from yunikorn_actors.service.cluster import split
 from yunikorn_actors.service.cluster.recovery_report import RecoveryReport
-from yunikorn_actors.service.read import applications, nodes, usage
+from yunikorn_actors.service.read import applications, nodes
+from yunikorn_actors.service.read import owner_usage as usage
 from yunikorn_actors.service.read.event_counts import Tallies
 from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.projection import Notes

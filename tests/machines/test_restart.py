@@ -10,7 +10,7 @@ from support import APP, PARTITION, RM, Lab, report, settled
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.state_invariants import violations
-from yunikorn_actors.drivers.simulator.records import RecordChecker
+from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName

@@ -10,7 +10,7 @@ from pages import REPOSITORY
 
 from yunikorn_actors.pages.html_page import SCRIPT, SHARED
 from yunikorn_actors.service.rest import own_routes as live
-from yunikorn_actors.trace.view import page as of_a_run
+from yunikorn_actors.trace.view import run_page as of_a_run
 
 PARTS: list[tuple[Traversable, str]] = [
     (SHARED, SCRIPT),

@@ -7,7 +7,7 @@ import pytest
 
 from yunikorn_actors.config.yaml_tree import compose
 from yunikorn_actors.scenario.expectations import EXPECTATION
-from yunikorn_actors.scenario.expected import Difference
+from yunikorn_actors.scenario.expected_values import Difference
 
 APP = {
     "state": "Running",

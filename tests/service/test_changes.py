@@ -16,8 +16,8 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.service.config_file import ConfigFile
 from yunikorn_actors.service.core_queries import CoreQuestions
 from yunikorn_actors.service.listener import Standing
-from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.in_process import RestPart
+from yunikorn_actors.service.rest.request_guard import Guard
 
 X = "/ws/v1/x"
 NODE = f"{X}/partition/default/node"

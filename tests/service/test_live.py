@@ -26,9 +26,9 @@ from yunikorn_actors.service.read.overview import CLOSED, FULL, OPEN, sign_of
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest import http_server as server
 from yunikorn_actors.service.rest import live_page as live_pages
-from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.live_page import EVERY_S, SHARE, Live
 from yunikorn_actors.service.rest.loop_slices import Slices
+from yunikorn_actors.service.rest.request_guard import Guard
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.termination import TerminationType

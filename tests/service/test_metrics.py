@@ -18,7 +18,7 @@ from probes import wait_until
 from served import Served, live, serving
 
 from yunikorn_actors.recording.meter import Meter
-from yunikorn_actors.service.metrics.text import Family, Sample, exposition, metric_name
+from yunikorn_actors.service.metrics.exposition import Family, Sample, exposition, metric_name
 
 SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')

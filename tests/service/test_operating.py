@@ -28,7 +28,7 @@ from yunikorn_actors.cli import service_calls as asking
 from yunikorn_actors.cli.rows import Application, units_of
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.request_guard import Guard
 from yunikorn_actors.values.quantity import unit_of
 
 QUEUES = """\

@@ -29,9 +29,9 @@ from yunikorn_actors.service.rest import http_server as server
 from yunikorn_actors.service.rest import sessions, streaming
 from yunikorn_actors.service.rest import yunikorn_routes as yunikorn
 from yunikorn_actors.service.rest.exchange import Answer
-from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.http_server import STREAMS_OF_HOST_MAX, all_routes
 from yunikorn_actors.service.rest.in_process import RestPart
+from yunikorn_actors.service.rest.request_guard import Guard
 from yunikorn_actors.trace.read import TraceReader
 
 STREAM = "/ws/v1/events/stream"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
-from yunikorn_actors.drivers.simulator.records import RecordChecker
+from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.lab.mutants.mutant import Mutant, Target
 from yunikorn_actors.machines.context import (
     applications,

@@ -21,7 +21,7 @@ from yunikorn_actors.trace.message_parts import facts_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.story import story
-from yunikorn_actors.trace.view.run import NONE, Shown, drawn
+from yunikorn_actors.trace.view.run_data import NONE, Shown, drawn
 from yunikorn_actors.trace.wanted import Wanted
 
 

@@ -8,8 +8,8 @@ from yunikorn_actors.cli.exporting import whole_file
 from yunikorn_actors.cli.terminal import Progress
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.view.objects import WHY_USUAL, WhyOf
-from yunikorn_actors.trace.view.page import page
-from yunikorn_actors.trace.view.run import Shown
+from yunikorn_actors.trace.view.run_data import Shown
+from yunikorn_actors.trace.view.run_page import page
 from yunikorn_actors.trace.wanted import Wanted
 
 

@@ -47,7 +47,6 @@ from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum
 from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
-from yunikorn_actors.runtime.arguments import read_timeout
 from yunikorn_actors.runtime.async_callback import (
     Answerer,
     AnyCallback,
@@ -55,6 +54,7 @@ from yunikorn_actors.runtime.async_callback import (
     check_callback,
     overrides,
 )
+from yunikorn_actors.runtime.core_arguments import read_timeout
 from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S, STOP_TIMEOUT_S
 from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request

@@ -32,8 +32,8 @@ from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.why.reasons import WaitingSum
 from yunikorn_actors.policies.registry import Policies, Policy
-from yunikorn_actors.runtime.arguments import read_timeout
 from yunikorn_actors.runtime.core_api import Core
+from yunikorn_actors.runtime.core_arguments import read_timeout
 from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
 from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from yunikorn_actors import si
 from yunikorn_actors.checks.liveness import IDLES, Refuses, stuck
 from yunikorn_actors.drivers.simulator.checkers import default_checkers, told_by
-from yunikorn_actors.drivers.simulator.records import RecordChecker
+from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.node_oracle import NodesReported

@@ -21,8 +21,8 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.manager_registry import ResourceManager
 from yunikorn_actors.machines.context.partition_context import PartitionContext
-from yunikorn_actors.machines.context.registry import ResourceManager
 from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Machine, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.messages import predicates as p

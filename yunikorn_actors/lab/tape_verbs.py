@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from yunikorn_actors.checks.notices import Placed
-from yunikorn_actors.drivers.simulator.records import RecordChecker
+from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.lab.case import EVENTS_MAX, CaseStep
 from yunikorn_actors.lab.harness import World
 from yunikorn_actors.lab.random_draw import Draw

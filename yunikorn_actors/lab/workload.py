@@ -25,7 +25,7 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.planning.why.reasons import Why
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.document import Scenario
-from yunikorn_actors.scenario.expected import Difference
+from yunikorn_actors.scenario.expected_values import Difference
 from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.scenario.step_structs import Advance
 

@@ -22,9 +22,9 @@ from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.recording.recorder import TraceSettings
-from yunikorn_actors.runtime.arguments import CoreDriver, check_forms
 from yunikorn_actors.runtime.async_callback import AnyCallback
 from yunikorn_actors.runtime.core_api import Core
+from yunikorn_actors.runtime.core_arguments import CoreDriver, check_forms
 from yunikorn_actors.runtime.event_streams import ROOM, Feed
 from yunikorn_actors.runtime.failure_hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls

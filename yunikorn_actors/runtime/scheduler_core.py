@@ -73,8 +73,8 @@ from yunikorn_actors.recording.meter import Meter
 from yunikorn_actors.recording.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
 from yunikorn_actors.recording.secret_values import masked_dump
 from yunikorn_actors.runtime import os_groups as accounts
-from yunikorn_actors.runtime.arguments import CoreDriver, check_forms, read_timeout
 from yunikorn_actors.runtime.config_source import read_config
+from yunikorn_actors.runtime.core_arguments import CoreDriver, check_forms, read_timeout
 from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.health_monitor import HealthWatch

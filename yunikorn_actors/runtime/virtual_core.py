@@ -39,8 +39,8 @@ from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
-from yunikorn_actors.runtime.arguments import check_forms
 from yunikorn_actors.runtime.config_source import read_config
+from yunikorn_actors.runtime.core_arguments import check_forms
 from yunikorn_actors.runtime.event_streams import ROOM, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.si.form import check_counts

@@ -19,7 +19,7 @@ from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
-from yunikorn_actors.runtime.arguments import CoreDriver
+from yunikorn_actors.runtime.core_arguments import CoreDriver
 from yunikorn_actors.scenario.recorded_core import RecordedCore
 
 DriverName = Literal["sim", "threads", "direct"]

@@ -12,7 +12,7 @@ from yaml.nodes import Node, SequenceNode
 
 from yunikorn_actors import si
 from yunikorn_actors.config.yaml_tree import line_of
-from yunikorn_actors.scenario.expected import (
+from yunikorn_actors.scenario.expected_values import (
     AMOUNTS,
     NUMBER,
     Difference,

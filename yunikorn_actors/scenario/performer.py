@@ -17,7 +17,7 @@ from yunikorn_actors.scenario.actual_values import Seen, Views
 from yunikorn_actors.scenario.document import Scenario
 from yunikorn_actors.scenario.drivers import Played
 from yunikorn_actors.scenario.expectations import EXPECTATION
-from yunikorn_actors.scenario.expected import Difference
+from yunikorn_actors.scenario.expected_values import Difference
 from yunikorn_actors.scenario.resource_manager import (
     ChoosyResourceManager,
     DemandingResourceManager,

@@ -28,7 +28,7 @@ from yunikorn_actors.scenario.drivers import (
     ServiceDriver,
     SimulatorDriver,
 )
-from yunikorn_actors.scenario.expected import Difference
+from yunikorn_actors.scenario.expected_values import Difference
 from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.scenario.step_structs import Register, WrittenStep
 

@@ -6,8 +6,8 @@ from yunikorn_actors.front import arguments
 from yunikorn_actors.front.aio import AsyncScheduler
 from yunikorn_actors.front.arguments import Queues
 from yunikorn_actors.runtime.aio import AsyncCore
-from yunikorn_actors.runtime.arguments import check_forms
 from yunikorn_actors.runtime.async_callback import AnyCallback
+from yunikorn_actors.runtime.core_arguments import check_forms
 from yunikorn_actors.runtime.failure_hooks import OnCallbackError
 from yunikorn_actors.service.reconnecting import Reconnecting, read_give_up_after
 from yunikorn_actors.service.remote import RemoteCore, Token

@@ -13,7 +13,7 @@ from yunikorn_actors.si.allocation import (
     RejectedAllocation,
 )
 from yunikorn_actors.si.api import ResourceManagerCallback, SchedulerAPI
-from yunikorn_actors.si.application import (
+from yunikorn_actors.si.application_messages import (
     AcceptedApplication,
     AddApplicationRequest,
     ApplicationRequest,

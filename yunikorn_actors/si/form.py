@@ -8,7 +8,7 @@ request with a wrong form is refused as a whole, by an exception. The core check
 from typing import Final
 
 from yunikorn_actors.si.allocation import Allocation, AllocationRelease, AllocationRequest
-from yunikorn_actors.si.application import (
+from yunikorn_actors.si.application_messages import (
     AddApplicationRequest,
     ApplicationRequest,
     RemoveApplicationRequest,

@@ -15,7 +15,7 @@ from yunikorn_actors.si.allocation import (
     AllocationRequest,
     AllocationResponse,
 )
-from yunikorn_actors.si.application import (
+from yunikorn_actors.si.application_messages import (
     AcceptedApplication,
     ApplicationResponse,
     RejectedApplication,

@@ -33,8 +33,8 @@ from yunikorn_actors.trace.again import Again, Moment, asks_in
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.holders import holders
 from yunikorn_actors.trace.items import Item, Part, manager_of_partition
-from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader, silent
+from yunikorn_actors.trace.record_index import Places
 from yunikorn_actors.trace.replay import DifferentError, Step
 from yunikorn_actors.trace.source import STANDARD_INPUT
 from yunikorn_actors.trace.stimuli import Stimuli

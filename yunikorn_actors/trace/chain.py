@@ -13,8 +13,8 @@ from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.heads import Heads, InFile
 from yunikorn_actors.trace.items import Item, Part, item_of, items_in
+from yunikorn_actors.trace.origin_queries import PAIRING
 from yunikorn_actors.trace.origins import Origin, before, origins, within
-from yunikorn_actors.trace.recorded import PAIRING
 
 
 class Link(Struct, frozen=True, kw_only=True):

@@ -15,9 +15,7 @@ from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
 from yunikorn_actors.trace.about import Together
 from yunikorn_actors.trace.items import Item, ItemsOnce
 from yunikorn_actors.trace.message_parts import texts_in
-from yunikorn_actors.trace.places import Places
-from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.recorded import (
+from yunikorn_actors.trace.origin_queries import (
     Addition,
     OfManager,
     Receives,
@@ -25,6 +23,8 @@ from yunikorn_actors.trace.recorded import (
     Written,
     written_in,
 )
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.record_index import Places
 
 _STEP_BITS: Final = 40
 _STEP_MASK: Final = (1 << _STEP_BITS) - 1

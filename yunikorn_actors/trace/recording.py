@@ -20,8 +20,8 @@ from yunikorn_actors.trace.stats import Stats, stats
 from yunikorn_actors.trace.story import Told, story
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.view.objects import WhyOf
-from yunikorn_actors.trace.view.page import page
-from yunikorn_actors.trace.view.run import Shown
+from yunikorn_actors.trace.view.run_data import Shown
+from yunikorn_actors.trace.view.run_page import page
 from yunikorn_actors.trace.wanted import Wanted, moment_of
 
 

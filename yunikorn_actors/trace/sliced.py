@@ -16,7 +16,7 @@ from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.about import of_application
 from yunikorn_actors.trace.items import Item, Part, manager_in
-from yunikorn_actors.trace.recorded import Addition, Recorded
+from yunikorn_actors.trace.origin_queries import Addition, Recorded
 
 _ADDED = (f.AskAdded, f.AskReplaced, f.AllocationRecovered)
 _BRINGING = (rm.RMUpdateAllocation, rm.RMUpdateNode)

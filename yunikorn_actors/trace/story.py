@@ -28,8 +28,8 @@ from yunikorn_actors.trace.heads import Heads
 from yunikorn_actors.trace.items import Item, Part, item_of, items_in
 from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.news import news_of
-from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.record_index import Places
 from yunikorn_actors.trace.refused import refusals_in
 from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.summary import fact_summary, message_summary

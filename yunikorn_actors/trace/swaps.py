@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.news import news_of
-from yunikorn_actors.trace.places import Places
+from yunikorn_actors.trace.record_index import Places
 from yunikorn_actors.trace.wanted import Wanted
 
 

@@ -14,7 +14,7 @@ from yunikorn_actors.trace.show import lacking, place, utc
 from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
 from yunikorn_actors.trace.story import Subject, Told
 from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.table import table
+from yunikorn_actors.trace.text_table import table
 
 _INDENT = "  "
 

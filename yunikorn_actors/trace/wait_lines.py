@@ -10,8 +10,8 @@ from yunikorn_actors.trace.again import Moment
 from yunikorn_actors.trace.causes import Answer, Period, Waits
 from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.show import place, utc
-from yunikorn_actors.trace.table import table
 from yunikorn_actors.trace.tables import seconds
+from yunikorn_actors.trace.text_table import table
 from yunikorn_actors.values.quantity import readable
 
 _WIDTH: Final = 8

@@ -30,7 +30,7 @@ from yunikorn_actors.pages.html_page import SCRIPT
 from yunikorn_actors.trace import open as open_recording
 from yunikorn_actors.trace.refused import grouped
 from yunikorn_actors.trace.show import place
-from yunikorn_actors.trace.view.page import SCRIPTS
+from yunikorn_actors.trace.view.run_page import SCRIPTS
 
 Screen = pytest.CaptureFixture[str]
 MARKUP = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"

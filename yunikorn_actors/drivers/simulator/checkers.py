@@ -5,7 +5,7 @@
 - The view checker does the same with every planner, and at rest compares each replica with the
   truth.
 - The record checker keeps what each resource manager has requested and was notified of, and
-  compares it with the truth (`drivers/simulator/records.py`: G13 to G16, G25, G27, G28).
+  compares it with the truth (`drivers/simulator/notice_checks.py`: G13 to G16, G25, G27, G28).
 - The refusal checker sees that no proposal is made again that was refused on the same facts, the
   agreement checker that none is refused on the facts on which it was decided
   (`drivers/simulator/refusal_checks.py`).
@@ -27,7 +27,7 @@ from yunikorn_actors.checks.equality import are_alike
 from yunikorn_actors.checks.incremental import Watch
 from yunikorn_actors.checks.model_audit import Audit
 from yunikorn_actors.checks.touched import Touched, touched_by
-from yunikorn_actors.drivers.simulator.records import RecordChecker
+from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.refusal_checks import AgreementChecker, RefusalChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.machines.context import Context

@@ -1,8 +1,8 @@
 """Defects that take what belongs to one resource manager, or one registration, for another's."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
+from yunikorn_actors.machines.context.manager_registry import Registry
 from yunikorn_actors.machines.context.partitions import Partitions
-from yunikorn_actors.machines.context.registry import Registry
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
 from yunikorn_actors.machines.rm_proxy.manager_turns import Turns
 from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions

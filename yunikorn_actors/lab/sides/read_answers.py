@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import GeneratorType
 from typing import Any, Final
 
-from yunikorn_actors.service.read import applications, clusters, nodes, queues, usage
+from yunikorn_actors.service.read import applications, clusters, nodes, queues
+from yunikorn_actors.service.read import owner_usage as usage
 from yunikorn_actors.service.read.incremental_answers import at_once
 from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.state.applications import Application

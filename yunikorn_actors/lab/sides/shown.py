@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.lab.sides.read_answers import compare, sum_of, walked, whole
-from yunikorn_actors.service.read import applications, nodes, queues, usage
+from yunikorn_actors.service.read import applications, nodes, queues
+from yunikorn_actors.service.read import owner_usage as usage
 from yunikorn_actors.service.read.incremental_answers import at_once
 from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.state.applications import Application

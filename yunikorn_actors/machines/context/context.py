@@ -22,13 +22,13 @@ from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.batch_commit import commit_all
 from yunikorn_actors.machines.context.config_changes import clean
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
-from yunikorn_actors.machines.context.jobs import ContextJob, Ending
 from yunikorn_actors.machines.context.lifecycle import expire
+from yunikorn_actors.machines.context.manager_registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import Partitions
-from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
+from yunikorn_actors.machines.context.sliced_work import ContextJob, Ending
 from yunikorn_actors.machines.context.timeouts import on_timer
 from yunikorn_actors.machines.context.unit_of_work import Work
 from yunikorn_actors.machines.machine import (

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from yunikorn_actors.messages.base import is_manager, manager_of
 from yunikorn_actors.recording.meter import BOUNDS_NS
-from yunikorn_actors.service.metrics.text import Family, Sample, metric_name
+from yunikorn_actors.service.metrics.exposition import Family, Sample, metric_name
 from yunikorn_actors.service.read.nodes import by_utilization
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.state.applications import ApplicationState

@@ -23,7 +23,6 @@ from yunikorn_actors.messages.codec import decoded
 from yunikorn_actors.service.access_policy import Tls
 from yunikorn_actors.service.log_lines import LogStyle
 from yunikorn_actors.service.read.read_model import ReadSide
-from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.http_server import RestServer
 from yunikorn_actors.service.rest.pipe import (
     LENGTH_BYTES,
@@ -36,6 +35,7 @@ from yunikorn_actors.service.rest.pipe import (
     Renewed,
     frame,
 )
+from yunikorn_actors.service.rest.request_guard import Guard
 from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.tokens import Tokens
 

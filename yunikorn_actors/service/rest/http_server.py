@@ -40,10 +40,10 @@ from yunikorn_actors.service.rest.exchange import (
     Route,
     Texts,
 )
-from yunikorn_actors.service.rest.guard import LOGIN, SESSION, Guard, cookie
 from yunikorn_actors.service.rest.json_stream import paused, pieces
 from yunikorn_actors.service.rest.live_page import Live
 from yunikorn_actors.service.rest.loop_slices import RETRY_S, Slices
+from yunikorn_actors.service.rest.request_guard import LOGIN, SESSION, Guard, cookie
 from yunikorn_actors.service.rest.simulate_route import simulate_route
 from yunikorn_actors.service.rest.streaming import GZIP_LEVEL, Sending
 from yunikorn_actors.service.route_rights import Right, needed_for

@@ -16,8 +16,8 @@ from yunikorn_actors.service.address import listen_at
 from yunikorn_actors.service.core_queries import questions_of
 from yunikorn_actors.service.listener import Part, Site
 from yunikorn_actors.service.read.read_model import ReadSide
-from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.http_server import RestServer
+from yunikorn_actors.service.rest.request_guard import Guard
 from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.tokens import CurrentTokens, Tokens
 

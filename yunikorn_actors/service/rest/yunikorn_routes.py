@@ -16,10 +16,11 @@ from yunikorn_actors.messages.event_views import shown_record
 from yunikorn_actors.messages.followers import ManagerDescribed
 from yunikorn_actors.messages.queries import CountsFound
 from yunikorn_actors.recording.secret_values import masked_dump, masked_json
+from yunikorn_actors.service.metrics.exposition import TYPE as METRICS
+from yunikorn_actors.service.metrics.exposition import exposition
 from yunikorn_actors.service.metrics.families import families
-from yunikorn_actors.service.metrics.text import TYPE as METRICS
-from yunikorn_actors.service.metrics.text import exposition
-from yunikorn_actors.service.read import applications, clusters, configuration, nodes, usage
+from yunikorn_actors.service.read import applications, clusters, configuration, nodes
+from yunikorn_actors.service.read import owner_usage as usage
 from yunikorn_actors.service.read.incremental_answers import LOOKS, Each, Steps
 from yunikorn_actors.service.read.queues import Queues
 from yunikorn_actors.service.read.read_model import ReadSide

@@ -23,7 +23,7 @@ from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.spoken import Spoken
 from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
-from yunikorn_actors.trace.view.run import NONE, Drawn, Tell, counted
+from yunikorn_actors.trace.view.run_data import NONE, Drawn, Tell, counted
 
 WHY_USUAL: Final = 50
 """The default number of asks for which it is worked out."""

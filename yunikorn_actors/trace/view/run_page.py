@@ -19,7 +19,7 @@ from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.read import silent
 from yunikorn_actors.trace.view.aligned import Aligned, aligned
 from yunikorn_actors.trace.view.objects import Objects, WhyOf, objects_of
-from yunikorn_actors.trace.view.run import Run, Shown, Tell, drawn
+from yunikorn_actors.trace.view.run_data import Run, Shown, Tell, drawn
 from yunikorn_actors.trace.wanted import Wanted
 
 ASSETS: Final = files("yunikorn_actors.trace.view") / "assets"

@@ -19,8 +19,8 @@ from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lan
 from yunikorn_actors.trace.heads import Heads, InFile
 from yunikorn_actors.trace.items import Item
 from yunikorn_actors.trace.news import Copies
+from yunikorn_actors.trace.origin_queries import InMemory, Recorded
 from yunikorn_actors.trace.read import TraceReader, silent
-from yunikorn_actors.trace.recorded import InMemory, Recorded
 from yunikorn_actors.trace.show import ending, origin, place, utc
 from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
 from yunikorn_actors.trace.swaps import along_swaps
