@@ -3,7 +3,11 @@
 import json
 import re
 from functools import partial
+from itertools import product
+from math import sqrt
 from pathlib import Path
+from random import Random
+from statistics import fmean
 
 import pytest
 
@@ -12,7 +16,8 @@ from yunikorn_actors.workload import Options, WorkloadError
 from yunikorn_actors.workload.campaign import RunJob, run, run_all
 from yunikorn_actors.workload.charts import Axis, bars, time_axis
 from yunikorn_actors.workload.cluster_config import guaranteed_shares
-from yunikorn_actors.workload.compare import Comparison, Condition, compare
+from yunikorn_actors.workload.compare import WEEK_S, Comparison, Condition, _resampled, compare
+from yunikorn_actors.workload.figures import percentile
 from yunikorn_actors.workload.page import page
 
 SWF = "sample:cluster.swf"
@@ -122,7 +127,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         "compare",
         *given,
         "--limit",
-        "60",
+        "200",
         "--draws",
         "1",
         "--executor",
@@ -217,3 +222,31 @@ def test_a_slowdown_of_one_is_a_bar_that_can_be_seen() -> None:
     heights = [float(it) for it in re.findall(r'<rect.*?height="([0-9.]+)"', drawn)]
     assert 3 == len(heights)
     assert all(it >= 2 for it in heights)
+
+
+def weeks_of(effects: list[float], random: Random) -> tuple[list[float], list[float]]:
+    """Return submits and changes of jobs whose weeks differ by these."""
+    parts = [part / 10 for part in range(10)] + [0.999]
+    submits = [(at + part) * WEEK_S for at in range(len(effects)) for part in parts]
+    return submits, [effects[int(it // WEEK_S)] + random.gauss(0, 50) for it in submits]
+
+
+def test_the_interval_holds_the_true_change_as_often_as_it_says() -> None:
+    random, held, worlds = Random(3), 0, 120  # noqa: S311 - repeatable
+    for _ in range(worlds):
+        effects = [random.gauss(10, 100) for _ in range(6)]
+        low, high = _resampled(*weeks_of(effects, random))
+        held += low <= 10 <= high
+    assert 0.9 <= held / worlds <= 0.99
+
+
+def test_the_interval_is_that_of_all_draws_of_blocks() -> None:
+    """Of six blocks there are 46,656 draws: all of them, in place of a thousand by chance."""
+    random = Random(4)  # noqa: S311 - repeatable
+    submits, changes = weeks_of([-300.0, -20.0, 40.0, 500.0, 10.0, 90.0], random)
+    means = [fmean(changes[at : at + 11]) for at in range(0, 66, 11)]
+    draws = sorted(sum(some) / 6 for some in product(means, repeat=6))
+    mean, student = fmean(changes), 2.570582 / 1.959964 * sqrt(6 / 5)
+    wanted = [mean + student * (percentile(draws, it) - mean) for it in (2.5, 97.5)]
+    off = 0.05 * (wanted[1] - wanted[0])
+    assert wanted == pytest.approx([*_resampled(submits, changes)], abs=off)
