@@ -1,10 +1,13 @@
 """A program whose work is preempted knows how long it has, and hears once of a whole gang."""
 
+import asyncio
+
 import pytest
 from fronting import PATIENCE_S
+from looping import on_a_loop
 from probes import wait_until
 
-from yunikorn_actors import Application, Lease, Scheduler
+from yunikorn_actors import Application, AsyncScheduler, Lease, Scheduler
 
 QUEUES = """
 partitions:
@@ -68,3 +71,40 @@ def test_without_a_word_of_the_queue_the_grace_of_the_scheduler_counts() -> None
         assert left is None or left <= 0.2
         waiting.result(PATIENCE_S).release()
         assert wanted(leases)[0].lost
+
+
+@pytest.mark.parametrize("is_gang", [True, False])
+@on_a_loop
+async def test_the_same_on_a_loop(is_gang: bool) -> None:
+    async with AsyncScheduler(QUEUES.replace("GRACE", "30s"), grace=1) as s:
+        await s.add_node("n1", vcore=4)
+        if is_gang:
+            app = await s.application(
+                "t", queue="root.train", user="ann", gang=GANG, gang_style="Hard"
+            )
+            futures = app.ask("r", group="rank", count=4)
+        else:
+            app = await s.application("t", queue="root.train", user="ann")
+            futures = app.ask("r", vcore=1, count=4)
+        leases = [await asyncio.wait_for(it, PATIENCE_S) for it in futures]
+        assert [None] * 4 == [it.seconds_left for it in leases]
+        async with s.events("application_wanted_back") as heard:
+            web = await s.application("web", queue="root.serve", user="ann")
+            waiting = web.ask("w", vcore=1)
+            if is_gang:
+                event = await asyncio.wait_for(anext(aiter(heard)), PATIENCE_S)
+                assert ("t", set(leases)) == (event.application, set(event.leases))
+            else:
+                first = [asyncio.ensure_future(it.wanted_back.wait()) for it in leases]
+                await asyncio.wait(first, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+                for it in first:
+                    it.cancel()
+            gone = [it for it in leases if it.wanted_back.is_set()]
+            assert (4 if is_gang else 1) == len(gone)
+            assert all(it.seconds_left is not None and 20 < it.seconds_left <= 30 for it in gone)
+            for lease in gone:
+                lease.release()
+            assert {None} == {it.seconds_left for it in gone}
+            (await asyncio.wait_for(waiting, PATIENCE_S)).release()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(aiter(heard)), 0.05)

@@ -64,11 +64,13 @@ def confirming_lab(
     rm: Confirming | None = None,
     checkers: tuple[Checker, ...] = (),
     policies: Policies = NO_POLICIES,
+    schedulers: int = 1,
 ) -> Lab:
     rm = rm or Confirming(at_once=at_once)
     lab = rm.lab = Lab(
-        config=config, seed=seed, topology=topology, rm=rm, checkers=checkers, policies=policies
-    )
+        config=config, seed=seed, topology=topology, rm=rm, checkers=checkers, policies=policies,
+        schedulers=schedulers,
+    )  # fmt: skip
     return lab
 
 
