@@ -14,6 +14,7 @@ from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.state.facts import (
     AllocationCommitted,
     AllocationRecovered,
+    AllocationsCommitted,
     AskParked,
     AskRemoved,
     Fact,
@@ -322,6 +323,22 @@ steps:
   - remove_app: app-1
   - remove_app: app-2
 """, _some(AllocationCommitted, 3)),
+    "a job of several repeats starts when all are placed at once": Small("""\
+name: both repeats of an ask are placed in one run
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues: [{name: a, properties: {application.sort.policy: conservative}}]
+steps:
+  - create_node: {id: n1, capacity: {vcore: 4}}
+  - add_app: {id: app-1, queue: root.a}
+  - ask: {app: app-1, key: first, resource: {vcore: 1}}
+  - ask: {app: app-1, key: second, resource: {vcore: 1}}
+  - ask: {app: app-1, key: k, resource: {vcore: 1}, max_allocations: 2}
+""", _some(AllocationsCommitted)),
 }  # fmt: skip
 
 

@@ -313,7 +313,8 @@ def _committed(
     for part in parts:
         app = state.applications[part.application_id]
         ask = app.asks[part.key]
-        if len(ask.uuids) == 1 and not is_part_of_gang(app, ask.spec):
+        # Of a run that has several repeats of it all are placed by now: it starts with the first.
+        if next(iter(ask.uuids)) == part.uuid and not is_part_of_gang(app, ask.spec):
             yield Started(job_of_ask(app, ask))
 
 
