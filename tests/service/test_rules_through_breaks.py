@@ -254,17 +254,85 @@ def test_an_event_says_that_it_went_and_came(place: Place, s: Any) -> None:
     assert ["away", "connected"] * 2 == found
 
 
-def test_functions_go_on_while_the_service_is_away(place: Place) -> None:
-    go = threading.Event()
-    with connect(place.proxy.address, QUEUES) as s:
-        s.add_node("n1", vcore=2)
-        with s.executor(queue="root.batch", user="ann") as pool:
-            runs = [pool.submit(go.wait, PATIENCE_S) for _ in range(3)]
-            wait_until(lambda: [True, True, False] == [it.running() for it in runs])
-            place.end()
-            wait_until(lambda: state(s) == "away")
-            later = pool.submit(pow, 2, 10)
-            place.begin()
-            wait_until(lambda: state(s) == "connected")
-            go.set()
-            assert ([True] * 3, 1024) == ([it.result(PATIENCE_S) for it in runs], later.result(9))
+class Pool:
+    """The executor of either front, called as the one on threads is."""
+
+    def __init__(self, s: Any) -> None:
+        self._front = None if isinstance(s, Scheduler) else s
+        made = (s if self._front is None else s.front).executor(queue="root.batch", user="ann")
+        self._made = made.__enter__() if self._front is None else self._front.run(made.start())
+
+    def submit(self, *call: Any) -> Any:
+        if self._front is None:
+            return self._made.submit(*call)
+
+        async def submit() -> Any:
+            return self._made.submit(*call)
+
+        return LoopedFuture(self._front, self._front.run(submit()))
+
+    def close(self) -> None:
+        if self._front is None:
+            self._made.shutdown()
+        else:
+            self._front.run(self._made.close())
+
+
+def test_functions_go_on_while_the_service_is_away(place: Place, s: Any) -> None:
+    go, begun = threading.Event(), threading.Semaphore(0)
+
+    def work() -> bool:
+        begun.release()
+        return go.wait(PATIENCE_S)
+
+    s.add_node("n1", vcore=2)
+    pool = Pool(s)
+    runs = [pool.submit(work) for _ in range(3)]
+    assert all(begun.acquire(timeout=PATIENCE_S) for _ in range(2))
+    place.end()
+    wait_until(lambda: state(s) == "away")
+    later = pool.submit(pow, 2, 10)
+    place.begin()
+    wait_until(lambda: state(s) == "connected")
+    # Both have their leases, so there is no room for the third.
+    assert not begun.acquire(timeout=0.1)
+    go.set()
+    results = [it.result(PATIENCE_S) for it in runs]
+    assert ([True] * 3, 1024) == (results, later.result(PATIENCE_S))
+    # Each began once.
+    assert begun.acquire(timeout=0)
+    assert not begun.acquire(timeout=0.1)
+    pool.close()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_conditions_of_asks_hold_on_what_comes_back(
+    place: Place, s: Any, *, is_async: bool
+) -> None:
+    if is_async and isinstance(s, Scheduler):
+        pytest.skip("those are for a front on a loop")
+    asked: list[str] = []
+
+    def fits(node_id: str) -> bool:
+        asked.append(node_id)
+        return node_id == "n3"
+
+    async def fits_later(node_id: str) -> bool:
+        await asyncio.sleep(0)
+        return fits(node_id)
+
+    app = zoned(s)
+    condition = fits_later if is_async else fits
+    first = app.ask("first", vcore=3, fits=condition).result(PATIENCE_S)
+    waits = app.ask("waits", vcore=2, fits=condition)
+    place.end()
+    wait_until(lambda: state(s) == "away")
+    later = app.ask("later", vcore=1, fits=condition)
+    asked.clear()
+    place.begin()
+    wait_until(lambda: state(s) == "connected")
+    assert "n3" == later.result(PATIENCE_S).node_id
+    assert "n3" in asked
+    assert not waits.done()
+    first.release()
+    assert "n3" == waits.result(PATIENCE_S).node_id
