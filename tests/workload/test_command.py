@@ -46,6 +46,7 @@ def test_the_summary_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         ([SWF, "--nodes", "999999999x1"], "write from 1 to 1,000,000 of them"),
         ([SWF, "--map", "user={user:d}"], "map user: {user} is no field, or has a format"),
         ([SWF, "--map", "queue="], "map queue: it is empty"),
+        ([SWF, "--policy", "eazy"], "there is no policy 'eazy': use fifo, stateaware, fair, fcfs"),
         ([SWF, "--limit", "-1"], "limit -1: write a number from 0 to"),
         ([SWF, "--faults", "1.5"], "faults 1.5: write a number from 0 to 1"),
         ([SWF, "--until", "nan"], "until nan: write a number from 0 to"),

@@ -13,7 +13,7 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.workload import Options, WorkloadError
-from yunikorn_actors.workload.campaign import RunJob, run, run_all
+from yunikorn_actors.workload.campaign import RunJob, _keep, run, run_all
 from yunikorn_actors.workload.charts import Axis, bars, time_axis
 from yunikorn_actors.workload.cluster_config import guaranteed_shares
 from yunikorn_actors.workload.compare import WEEK_S, Comparison, Condition, _resampled, compare
@@ -168,10 +168,47 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
         SERIAL(JOBS, cache=tmp_path, progress=interrupt)
     kept = sorted(tmp_path.iterdir())
     assert 2 == len(kept)
-    kept[0].write_text(kept[0].read_text().replace('"seed": ', '"kept": 1, "seed": '))
+    _, text = kept[0].read_text().split("\n")
+    _keep(text.replace('"seed": ', '"kept": 1, "seed": '), kept[0])
     results = SERIAL(JOBS, cache=tmp_path)
     assert 1 == sum("kept" in it for it in results)
     assert 4 == len([*tmp_path.iterdir()])
+
+
+def test_what_is_damaged_in_a_cache_is_made_again(tmp_path: Path) -> None:
+    made = SERIAL(JOBS, cache=tmp_path)
+    files = sorted(tmp_path.iterdir())
+    damage = (
+        b"",
+        b'{"done": 1}',
+        b"\xff\xfe",
+        files[3].read_bytes().replace(b'"done": ', b'"done": 1'),
+    )
+    for file, data in zip(files, damage, strict=True):
+        file.write_bytes(data)
+    assert made == SERIAL(JOBS, cache=tmp_path)
+    assert made == SERIAL(JOBS, cache=tmp_path, progress=lambda done, _: [1][4 - done])
+
+
+def test_two_campaigns_write_one_entry_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, other = Path.replace, []
+
+    def late(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        other.append(SERIAL(JOBS[:1], cache=tmp_path))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", late)
+    made = SERIAL(JOBS[:1], cache=tmp_path)
+    assert other == [made]
+    assert 1 == len([*tmp_path.iterdir()])
+
+
+def test_so_many_workers_as_there_cannot_be() -> None:
+    with pytest.raises(WorkloadError, match="workers -1: write a number from 1 on"):
+        run_all(JOBS, workers=-1)
 
 
 def test_another_log_has_other_results(tmp_path: Path) -> None:
@@ -195,6 +232,11 @@ def test_the_command_of_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     report = tmp_path / "report.csv"
     given = ["workload", "campaign", str(file), "-o", str(report), "--executor", "serial"]
+    text = file.read_text()
+    file.write_text(text.replace("[1, 2]", "[]"))
+    assert 2 == main(given)
+    assert "no campaign: a list is empty" in capsys.readouterr().err
+    file.write_text(text)
     assert 0 == main(given)
     assert "4 runs" in capsys.readouterr().out
     lines = report.read_text(encoding="utf-8").splitlines()

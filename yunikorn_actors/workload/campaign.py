@@ -6,11 +6,12 @@ was interrupted continues where it stopped. Results come in the order of the job
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import product
 from os import cpu_count
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 import msgspec
@@ -97,12 +98,14 @@ def run_all(
     progress: Progress = lambda *_: None,
 ) -> list[Result]:
     """Make all runs: `serial`, in `processes` or on the cluster `dask://HOST:PORT`."""
+    if workers is not None and workers < 1:
+        raise WorkloadError(f"workers {workers}: write a number from 1 on")
     results: dict[int, Result] = {}
     given = [_anywhere(job) for job in jobs]
     files = [None if cache is None else cache / f"{_digest(job)}.json" for job in jobs]
     for at, file in enumerate(files):
-        if file is not None and file.exists():
-            results[at] = json.loads(file.read_text(encoding="utf-8"))
+        if file is not None and (kept := _kept(file)) is not None:
+            results[at] = kept
     left = [at for at in range(len(jobs)) if at not in results]
     progress(len(results), len(jobs))
     with _each(executor, min(workers or cpu_count() or 1, len(left))) as each:
@@ -111,12 +114,27 @@ def run_all(
             text = json.dumps(result, sort_keys=True)
             results[at] = json.loads(text)
             if (file := files[at]) is not None:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                written = file.with_suffix(".part")
-                written.write_text(text, encoding="utf-8")
-                written.replace(file)
+                _keep(text, file)
             progress(len(results), len(jobs))
     return [results[at] for at in range(len(jobs))]
+
+
+def _kept(file: Path) -> Result | None:
+    """Return the result that is kept there; one that is damaged is made again."""
+    with suppress(OSError, ValueError):
+        digest, text = file.read_text(encoding="utf-8").split("\n")
+        if digest == sha256(text.encode()).hexdigest():
+            found: Result = json.loads(text)
+            return found
+    return None
+
+
+def _keep(text: str, file: Path) -> None:
+    """Write it at once: another campaign with this cache may write the same at this moment."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=file.parent, suffix=".part", delete=False) as part:
+        part.write(f"{sha256(text.encode()).hexdigest()}\n{text}")
+    Path(part.name).replace(file)
 
 
 @contextmanager
@@ -159,9 +177,12 @@ def campaign_jobs(file: Path) -> list[tuple[dict[str, Any], RunJob]]:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
         lists = [it if isinstance(it, list) else [it] for it in document.values()]
         named = [dict(zip(document, values, strict=True)) for values in product(*lists)]
-        return [(fields, _job(fields, file.parent)) for fields in named]
+        jobs = [(fields, _job(fields, file.parent)) for fields in named]
     except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise WorkloadError(f"{file}: no campaign: {error}"[:300]) from error
+    if not jobs:
+        raise WorkloadError(f"{file}: no campaign: a list is empty")
+    return jobs
 
 
 def _job(named: dict[str, Any], folder: Path) -> RunJob:

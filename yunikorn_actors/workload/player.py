@@ -23,8 +23,10 @@ from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.policies.built_in import APPLICATION_ORDERS
 from yunikorn_actors.policies.fgd import Fgd
 from yunikorn_actors.policies.fragments import Kind, typical
+from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.values import tags
@@ -122,8 +124,11 @@ def play(
     `policies` are policies of your own by name, as `SchedulerCore` takes them. The node order `fgd`
     takes what is typical from the workload.
     """
-    config = configured(config, policy)
     given = dict(policies or {})
+    known = [*map(str, APPLICATION_ORDERS), *Policies(given).names.applications]
+    if policy and policy not in known:
+        raise WorkloadError(f"there is no policy {policy!r:.60}: use {', '.join(known)}")
+    config = configured(config, policy)
     if FGD in config and FGD not in given:
         given[FGD] = partial(Fgd, typical(map(_kind, workload.jobs())))
     player = _Player(workload, nodes, config, given, policy, options or Options())
