@@ -42,6 +42,7 @@ def test_the_summary_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         ([SWF, "--strict"], "line 137: 4 fields"),
         ([SWF, "--map", "queue=root.{moon}"], "map queue: {moon} is no field"),
         (["sample:openb-pods.csv"], "name the nodes (--nodes)"),
+        ([SWF, "--nodes", os.devnull], "write from 1 to 1,000,000 of them"),
         ([SWF, "--nodes", "3x"], "nodes 3x: write N, NxP or the name of a file"),
         ([SWF, "--nodes", "999999999x1"], "write from 1 to 1,000,000 of them"),
         ([SWF, "--map", "user={user:d}"], "map user: {user} is no field, or has a format"),

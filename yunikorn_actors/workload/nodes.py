@@ -83,7 +83,7 @@ def _of_openb(text: str) -> Iterator[Node]:
 
 def _of_yaml(text: str) -> Iterator[Node]:
     document: Any = yaml.safe_load(text)
-    for item in document:
+    for item in document or ():
         if not isinstance(item, dict) or not item.keys() <= _NODE_KEYS:
             raise ValueError(f"a node has {', '.join(sorted(_NODE_KEYS))}")
         count, base = int(item.get("count", 1)), item.get("base")
