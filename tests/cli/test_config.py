@@ -472,7 +472,7 @@ def test_who_fares_otherwise_in_a_state(tmp_path: Path, capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     assert "    max vcore: 4 -> 6" in lines
     where = lines.index("fares otherwise:")
-    assert ["  site/c: starts never, with them at once on n1", "assumed:"] == lines[
+    assert ["  site/c: starts never, with them at once on n1", "in sum:"] == lines[
         where + 1 : where + 3
     ]
     assert 1 == main(["config", "diff", str(less), str(more), "--dump", state, "--json"])
@@ -483,7 +483,8 @@ def test_who_fares_otherwise_in_a_state(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"), [("[", "not JSON"), ("3", "no state dump"), (None, "No such file")]
+    ("text", "complaint"),
+    [("[", "not JSON"), ("3", "not a state dump: a number at the top"), (None, "No such file")],
 )
 def test_a_state_that_is_none(
     text: str | None, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.what_if.test_simulate import busy
+from tests.what_if.test_simulate import busy, node
+from yunikorn_actors import VirtualCore, si
 from yunikorn_actors.cli import main
 
 
@@ -59,3 +60,43 @@ def test_what_cannot_be_understood(dump: str, capsys: pytest.CaptureFixture[str]
     assert "--trace: name the moment with --at" in capsys.readouterr().err
     assert main(["simulate", "--dump", dump, "--least", "-c", "drain_node: n1"]) == 2
     assert "least change: name an ask that is to start" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "it is empty; write one with"),
+        ("yaml: yes", "not JSON: Expecting value"),
+        ("[]", "not a state dump: a list at the top, as in a part of one; write one with"),
+        ("{}", "dump: 'timestamp' is missing; write one with"),
+        ('{"queuename": "root"}', "it looks like the answer of another route"),
+    ],
+)
+def test_what_is_no_dump_names_the_remedy(
+    text: str, fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, config = tmp_path / "dump.json", tmp_path / "queues.yaml"
+    file.write_text(text)
+    config.write_text("partitions: [{name: default, queues: [{name: root}]}]")
+    for command in (["simulate", "-c", ASK], ["config", "diff", str(config), str(config)]):
+        assert main([*command, "--dump", str(file)]) == 2
+        err = capsys.readouterr().err
+        assert fault in err
+        assert "take /debug/fullstatedump of a service" in err
+
+
+def test_a_place_behind_the_end_of_a_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    core = VirtualCore(trace=tmp_path / "run.trace").start()
+    request = si.RegisterResourceManagerRequest(rm_id="rm-1")
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.advance_to(core.now_ns + 2_500_000_000)
+    core.update_node(node("n1", 1_000))
+    core.run_until_idle()
+    core.stop()
+    where = ["--trace", str(tmp_path / "run.trace"), "--at"]
+    assert main(["simulate", *where, "9s", "-c", ASK]) == 1
+    err = capsys.readouterr().err
+    assert "does not come that far: its last message is record " in err
+    assert ", 2.5s after the start" in err

@@ -40,6 +40,49 @@ def test_what_is_no_dump_is_refused_with_the_remedy() -> None:
     for wrong in ({}, {"partitions": {"x": {}}}, {"partitions": [], "timestamp": "now"}):
         with pytest.raises(InvalidRequest, match=r"dump: .* take /debug/fullstatedump"):
             state_from_dump(wrong)
+    for route in ({"queuename": "root"}, {"partitionName": "default", "nodesInfo": []}):
+        with pytest.raises(InvalidRequest, match=r"the answer of another route"):
+            state_from_dump(route)
+
+
+GO = Path(__file__).parent / "yunikorn-statedump.json"
+"""As Apache YuniKorn writes one: two partitions, a gang, a reservation, a limit, and nulls."""
+
+
+def test_the_full_state_dump_of_the_go_core() -> None:
+    dump = json.loads(GO.read_text())
+    state = state_from_dump(dump)
+    assert not [line for line in state.lacks if "does not take" in line]
+    assert any("reservations" in line for line in state.lacks)
+    default, gpu = (state.images[f"[mycluster]{name}"] for name in ("default", "gpu"))
+    assert {it["node_id"]: sorted(it["allocations"]) for it in default["nodes"]}.keys() == {
+        "n1",
+        "n2",
+    }
+    apps = {it["spec"]["application_id"]: it for it in default["applications"]}
+    assert apps.keys() == {"spark-1", "gang-1", "idle-1"}
+    assert {key for key, it in apps["gang-1"]["asks"].items() if it["remaining"]} == {"tg-hold-1"}
+    assert [it["node_id"] for it in gpu["nodes"] if it["drained"]] == ["g2"]
+    # It wants two of a quota of six, of which five are used; the queue of the other one is full.
+    answer = simulate(state, until=3)
+    waits = [it.cause for it in answer.course.waits if it.application == "spark-1"]
+    assert waits == ["QUEUE_LIMIT"]
+    more = si.AllocationRequest(
+        asks=(
+            si.AllocationAsk(
+                partition_name="gpu", application_id="train-1", allocation_key="train-1",
+                resource_ask=si.Resource.of({"vcore": 1_000}),
+            ),
+        )
+    )  # fmt: skip
+    (wait,) = [it for it in simulate(state, more, until=0).course.waits if it.queue == "root.ml"]
+    assert "queue root.ml has no room for it, vcore 1 short" in wait.text
+
+
+def test_versions_of_before_write_the_names_at_the_top_as_go_has_them() -> None:
+    dump = json.loads(GO.read_text())
+    former = {name[:1].upper() + name[1:]: it for name, it in dump.items()}
+    assert state_from_dump(former).images == state_from_dump(dump).images
 
 
 def test_a_journal_that_a_core_writes(tmp_path: Path) -> None:

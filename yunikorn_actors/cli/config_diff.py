@@ -11,6 +11,7 @@ import msgspec
 
 from yunikorn_actors import si
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
+from yunikorn_actors.cli.dumps import DumpError, read_dump
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
@@ -52,11 +53,8 @@ def run(options: argparse.Namespace) -> int:
         texts = _text_of(options.old), _text_of(options.new)
         old, new = _config_of(options.old, texts[0]), _config_of(options.new, texts[1])
         answer = None if options.dump is None else _on_dump(options, *texts)
-    except (Mistake, InvalidRequest) as mistake:
+    except (Mistake, DumpError, InvalidRequest) as mistake:
         complain(str(mistake))
-        return MISUNDERSTOOD
-    except OSError as error:
-        complain(f"{error.filename}: {error.strerror}")
         return MISUNDERSTOOD
     changes = tuple(config_changes(old, new))
     if options.server is not None:
@@ -82,7 +80,6 @@ def _tell(
 def _on_dump(options: argparse.Namespace, old: str, new: str) -> "Answer":
     """Load each into a copy of the state, and compare what becomes of it."""
     # A comparison of two files alone needs no simulator.
-    from yunikorn_actors.cli.simulate import read_dump  # noqa: PLC0415
     from yunikorn_actors.what_if.answer import differences_of  # noqa: PLC0415
     from yunikorn_actors.what_if.dumps import state_from_dump  # noqa: PLC0415
     from yunikorn_actors.what_if.simulate import simulate  # noqa: PLC0415

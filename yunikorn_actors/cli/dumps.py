@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from yunikorn_actors.state.dump import DUMP_FORMAT
+from yunikorn_actors.state.dump import DUMP_FORMAT, DUMP_REMEDY
 
 DUMP_MAX = 1 << 30
 Told = TypeVar("Told")
@@ -21,28 +21,43 @@ class DumpError(Exception):
 def told_of(name: str, tell: Callable[[dict[str, Any]], Told]) -> Told:
     """Return the facts in the dump of this name; `-` is standard input."""
     try:
-        return tell(_read(name))
-    except OSError as error:
-        why = error.strerror or str(error)
+        return tell(read_dump(name))
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         why = f"not a state dump: {error!r} is missing or has a wrong type"
-    except (ValueError, RecursionError) as error:
-        why = f"not JSON: {error}"
     raise DumpError(f"{name}: {why}; write one with json.dump(core.state_dump(), file)")
 
 
-def _read(name: str) -> dict[str, Any]:
-    if name == "-":
-        dump = json.loads(sys.stdin.read(DUMP_MAX))
+def read_dump(name: str) -> dict[str, Any]:
+    """Return what is in the file of this name; `-` is standard input."""
+    try:
+        text = _text_of(name)
+        dump = json.loads(text)
+    except OSError as error:
+        why = error.strerror or str(error)
+    except (ValueError, RecursionError) as error:
+        # What is no text is no JSON either, and its error says at which byte.
+        is_empty = isinstance(error, json.JSONDecodeError) and not error.doc.strip()
+        why = "it is empty" if is_empty else f"not JSON: {error}"
     else:
-        with Path(name).open(encoding="utf-8") as file:
-            dump = json.loads(file.read(DUMP_MAX))
-    if not isinstance(dump, dict):
-        raise TypeError(f"{type(dump).__name__} at the top")
+        if isinstance(dump, dict):
+            _check_format(name, dump)
+            return dump
+        kind = {list: "list", str: "text"}.get(type(dump), "number")
+        why = f"not a state dump: a {kind} at the top, as in a part of one"
+    raise DumpError(f"{name}: {why}; {DUMP_REMEDY}")
+
+
+def _text_of(name: str) -> str:
+    if name == "-":
+        return sys.stdin.read(DUMP_MAX)
+    with Path(name).open(encoding="utf-8") as file:
+        return file.read(DUMP_MAX)
+
+
+def _check_format(name: str, dump: dict[str, Any]) -> None:
     number = dump.get("format", DUMP_FORMAT)
     if not isinstance(number, int) or number > DUMP_FORMAT:
         raise DumpError(
             f"{name}: is of format {number!r}, and this version reads up to {DUMP_FORMAT}; read it "
             "with the version that wrote it"
         )
-    return dump

@@ -2,12 +2,10 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
-from typing import Any
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
-from yunikorn_actors.cli.dumps import DUMP_MAX
+from yunikorn_actors.cli.dumps import DumpError, read_dump
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
 from yunikorn_actors.cli.terminal import complain, tell_sentences
@@ -15,6 +13,7 @@ from yunikorn_actors.errors import InvalidRequest, JournalError
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.service.rest.client import Client
+from yunikorn_actors.trace.at import reach_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import DifferentError
 from yunikorn_actors.trace.simulated import state_from_trace
@@ -66,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         changes = _changes(options)
         state = _state(options)
         if state is None:
-            complain(f"{options.trace}: the recording does not come that far")
+            complain(f"{options.trace}: {reach_of(options.trace)}")
             return NO
         if options.least:
             found = least_changes(state, Wanted(tuple(changes)))
@@ -76,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     except DifferentError as error:
         complain(f"{options.trace}: {error.told()}")
         return NO
-    except (InvalidRequest, JournalError, TraceError, Unreadable, ValueError) as error:
+    except (DumpError, InvalidRequest, JournalError, TraceError, Unreadable, ValueError) as error:
         complain(str(error))
         return MISUNDERSTOOD
     except OSError as error:
@@ -114,20 +113,6 @@ def _state(options: argparse.Namespace) -> CoreState | None:
         raise InvalidRequest("--trace: name the moment with --at")
     with TraceReader(options.trace) as trace:
         return state_from_trace(trace, moment_of(options.at))
-
-
-def read_dump(name: str) -> dict[str, Any]:
-    try:
-        if name == "-":
-            found = json.loads(sys.stdin.read(DUMP_MAX))
-        else:
-            with Path(name).open(encoding="utf-8") as file:
-                found = json.loads(file.read(DUMP_MAX))
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"{name}: not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InvalidRequest(f"{name}: no state dump: {type(found).__name__} at the top")
-    return found
 
 
 def _steps(options: argparse.Namespace) -> list[tuple[str, str]]:

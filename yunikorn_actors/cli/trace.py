@@ -29,7 +29,7 @@ from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.policies.registry import MissingPolicy, Policies, PolicyChanged
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.state.facts import Fact
-from yunikorn_actors.trace.at import state_changes, states_at
+from yunikorn_actors.trace.at import reach_of, state_changes, states_at
 from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, upwards
 from yunikorn_actors.trace.compare import compare, comparison_lines, comparison_rows
@@ -502,7 +502,7 @@ def _at(options: argparse.Namespace) -> int:
         print(printable(f"{options.file}: {error.told()}"), file=sys.stderr)
         return NO
     if len(states) < len(places):
-        print(printable(f"{options.file}: the recording does not come that far"), file=sys.stderr)
+        print(printable(f"{options.file}: {reach_of(options.file)}"), file=sys.stderr)
         return NO
     if options.diff is None:
         print(json.dumps(states[0], indent=None if options.json else 2))

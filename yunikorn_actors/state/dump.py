@@ -20,6 +20,10 @@ from yunikorn_actors.values.resource import Resource, pruned, saturated
 
 DUMP_FORMAT = 1
 """Number of the form of a state dump: another one where a reader of this one would be misled."""
+DUMP_REMEDY = (
+    "write one with json.dump(core.state_dump(), file), or take /debug/fullstatedump of a service"
+)
+"""What to do where something else was given."""
 
 
 def snapshot(state: PartitionState) -> dict[str, Any]:

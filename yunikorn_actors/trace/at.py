@@ -1,6 +1,7 @@
 """The state of a recorded core at some moment, by running the recording again up to there."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import REJECTED_TOLD_MAX
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.recording.packed import packed, unpacked
@@ -51,6 +53,22 @@ def states_at(
 def state_changes(one: State, other: State) -> Iterator[Change]:
     """Yield what is different, but for why asks wait: that follows from the rest."""
     return changes({**one, "waiting": {}}, {**other, "waiting": {}})
+
+
+def reach_of(path: Path) -> str:
+    """Say how far a recording comes, where less than was asked for."""
+    with TraceReader(path) as trace:
+        last_ns = trace.header.start_ns
+        for head in trace.heads():
+            last_ns = max(last_ns, head.at_ns)
+            number = trace.number
+        if not trace.messages:
+            return "the recording has no messages"
+        after_s = (last_ns - trace.header.start_ns) / SECOND
+        return (
+            "the recording does not come that far: its last message is record "
+            f"{number}, {after_s:g}s after the start"
+        )
 
 
 def _is_passed(moment: Moment, trace: TraceReader, checkpoint: Checkpoint) -> bool:

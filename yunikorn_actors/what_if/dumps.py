@@ -25,6 +25,7 @@ from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.rm_events import RMHeldBack
+from yunikorn_actors.state.dump import DUMP_REMEDY
 from yunikorn_actors.values import tags
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.what_if.core_state import CoreState, state_of
@@ -42,6 +43,8 @@ _OF_YUNIKORN: Final = (
     "fractions of a second: what waits is ordered by its time, then by its place in the dump",
 )
 _PROVIDED: Final = (RuleConfig(name="provided", create=True),)
+_OF_ROUTES: Final = {"queuename", "nodesinfo", "applicationid", "clusterid", "checksum", "healthy"}
+"""Names in what other routes answer, and in no dump at the top."""
 _FREE: Final = ("properties", "guaranteed", "max", "maxresources", "resourceweights")
 
 
@@ -53,14 +56,22 @@ def state_from_dump(
 ) -> CoreState:
     """Return the state that a dump tells of; raise InvalidRequest where it is no such dump."""
     built = Topology(topology, settings=settings or Settings(), instance="simulated")
-    read = _Ours if isinstance(dump.get("partitions"), Mapping) else _YuniKorns
     try:
-        return _made(read(dump), Simulator(built))
-    except (KeyError, TypeError, AttributeError, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidRequest(
-            f"dump: {error!r} is missing or has a wrong form; write one with "
-            "json.dump(core.state_dump(), file), or take /debug/fullstatedump of a service"
-        ) from error
+        is_ours = isinstance(dump.get("partitions"), Mapping)
+        read = _Ours(dump) if is_ours else _YuniKorns(_without_nulls(dump))
+        return _made(read, Simulator(built))
+    except KeyError as error:
+        what = f"{error.args[0]!r} is missing{_elsewhere(dump)}"
+    except (TypeError, AttributeError, ValueError, msgspec.MsgspecError) as error:
+        what = f"a part has a wrong form: {error}"
+    raise InvalidRequest(f"dump: {what}; {DUMP_REMEDY}")
+
+
+def _elsewhere(dump: Mapping[str, Any]) -> str:
+    """Say where what was given instead may come from."""
+    if {it.lower() for it in dump} & _OF_ROUTES:
+        return ": it looks like the answer of another route, which is a part of a state dump"
+    return ""
 
 
 class _Collected(si.ResourceManagerCallback):
@@ -291,7 +302,9 @@ class _YuniKorns:
     """The parts have the shapes of the routes; that of the service here is one of these."""
 
     def __init__(self, dump: Mapping[str, Any]) -> None:
-        self._dump = dump
+        """`dump` is without nulls: Go's encoder writes one for a list without elements."""
+        # Older versions write the names at the top as Go has them.
+        self._dump = dump = {name[:1].lower() + name[1:]: it for name, it in dump.items()}
         self.at_ns = int(dump["timestamp"])
         partitions: Rows = dump["partitions"]
         self.managers = list(dict.fromkeys(it["clusterId"] for it in partitions))[:1]
@@ -308,7 +321,7 @@ class _YuniKorns:
     def _applications(self) -> Rows:
         active = [
             it
-            for it in self._dump["applications"]
+            for it in self._dump.get("applications", ())
             if it["applicationState"] not in {"Completed", "Failed", "Rejected", "Expired"}
             and short_partition_name(it["partition"]) in self._names
         ]
@@ -318,8 +331,8 @@ class _YuniKorns:
         for app in self._applications():
             gang: dict[str, int] = {}
             for group in app.get("placeholderData", ()):
-                for kind, amount in group["minResource"].items():
-                    gang[kind] = gang.get(kind, 0) + amount * group["count"]
+                for kind, amount in group.get("minResource", {}).items():
+                    gang[kind] = gang.get(kind, 0) + amount * group.get("count", 0)
             yield _application(
                 short_partition_name(app["partition"]), app["applicationID"], app["queueName"],
                 app.get("user", ""), app.get("groups", ()), {"placeholder_ask": gang},
@@ -327,16 +340,16 @@ class _YuniKorns:
 
     def nodes(self, _: str) -> Iterator[si.NodeInfo]:
         for name, node in self._nodes():
-            others = [it["resource"] for it in node.get("foreignAllocations", ())]
+            others = [it.get("resource", {}) for it in node.get("foreignAllocations", ())]
             occupied = {
                 kind: amount - sum(it.get(kind, 0) for it in others)
                 for kind, amount in node.get("occupied", {}).items()
             }
             yield si.NodeInfo(
                 node_id=node["nodeID"],
-                action=_A.CREATE if node["schedulable"] else _A.CREATE_DRAIN,
+                action=_A.CREATE if node.get("schedulable") else _A.CREATE_DRAIN,
                 attributes={**node.get("attributes", {}), tags.NODE_PARTITION: name},
-                schedulable_resource=_resource(node["capacity"]),
+                schedulable_resource=_resource(node.get("capacity")),
                 occupied_resource=_resource({k: it for k, it in occupied.items() if it > 0}),
                 existing_allocations=tuple(
                     _running(name, it["applicationId"], _in_our_words(it))
@@ -345,28 +358,28 @@ class _YuniKorns:
             )
 
     def _nodes(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        for part in self._dump["nodes"]:
+        for part in self._dump.get("nodes", ()):
             name = short_partition_name(part["partitionName"])
             if name in self._names:
-                for node in part["nodesInfo"] or ():
+                for node in part.get("nodesInfo", ()):
                     yield name, node
 
     def asks(self, _: str) -> Iterator[si.AllocationAsk]:
         found = [(app, it) for app in self._applications() for it in app.get("requests", ())]
-        for app, it in sorted(found, key=lambda one: one[1]["requestTime"]):
+        for app, it in sorted(found, key=lambda one: one[1].get("requestTime", 0)):
             required = it.get("requiredNodeId", "")
             yield si.AllocationAsk(
                 partition_name=short_partition_name(app["partition"]),
                 application_id=app["applicationID"],
                 allocation_key=it["allocationKey"],
-                resource_ask=_resource(it["resource"]),
-                priority=int(it["priority"]),
+                resource_ask=_resource(it.get("resource")),
+                priority=int(it.get("priority", 0)),
                 task_group_name=it.get("taskGroupName", ""),
                 placeholder=it.get("placeholder", False),
                 originator=it.get("originator", False),
                 tags={
                     **it.get("allocationTags", {}),
-                    **_seconds(it["requestTime"]),
+                    **_seconds(it.get("requestTime")),
                     **({tags.TAG_REQUIRED_NODE: required} if required else {}),
                 },
             )
@@ -374,21 +387,29 @@ class _YuniKorns:
     def foreign(self, _: str) -> Iterator[si.Allocation]:
         for name, node in self._nodes():
             for it in node.get("foreignAllocations", ()):
-                yield _foreign(name, it["allocationKey"], node["nodeID"], it["resource"])
+                yield _foreign(name, it["allocationKey"], node["nodeID"], it.get("resource"))
 
 
 def _in_our_words(it: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "key": it["allocationKey"],
         "tags": it.get("allocationTags", {}),
-        "allocated_ns": it["allocationTime"],
-        "resource": it["resource"],
-        "priority": it["priority"],
+        "allocated_ns": it.get("allocationTime"),
+        "resource": it.get("resource"),
+        "priority": it.get("priority", 0),
         "node": it["nodeId"],
         "task_group": it.get("taskGroupName", ""),
         "placeholder": it.get("placeholder", False),
         "originator": it.get("originator", False),
     }
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - of a dump
+    if isinstance(value, list):
+        return [_without_nulls(it) for it in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_nulls(it) for name, it in value.items() if it is not None}
 
 
 def _lowered(value: Any) -> Any:  # noqa: ANN401 - of a dump

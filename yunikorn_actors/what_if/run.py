@@ -130,7 +130,7 @@ class Run:
     def _begin(self) -> None:
         # In an order that every source of a state has: it decides what ends first at one moment.
         for name, state in sorted(self._states()):
-            for app in state.applications.values():
+            for app in tuple(state.applications.values()):
                 for _, allocation in sorted(app.allocations.items()):
                     self._take_on(name, app, allocation)
         self._make_changes()
