@@ -1,6 +1,7 @@
 """Questions to a core in virtual time: what would happen, and nothing of it happens."""
 
 import pytest
+from msgspec.structs import replace
 from support import RM
 
 from yunikorn_actors import InvalidRequest, VirtualCore, si
@@ -140,3 +141,27 @@ def test_asks_that_wait_for_the_same_are_one_line() -> None:
     assert waits[0].startswith("  app/3 to 4 (2 asks) from the beginning until 1 min 30 s: queue")
     assert waits[1].startswith("  app/5 ")
     assert waits[2].startswith("  app/6 ")
+
+
+@both
+def test_a_partition_that_a_change_removes(topology: TopologyName) -> None:
+    part = "- {{name: {}, queues: [{{name: root, submitacl: '*', queues: [{{name: a}}]}}]}}\n"
+    config = "partitions:\n" + part.format("default") + part.format("spare")
+    core = VirtualCore(topology=topology).start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=config)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    ugi = si.UserGroupInformation(user="ann", groups=("staff",))
+    app = si.AddApplicationRequest(
+        application_id="app", queue_name="root.a", ugi=ugi, partition_name="spare"
+    )
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+    (wanted,) = asks("1").asks
+    core.update_allocation(
+        si.AllocationRequest(rm_id=RM, asks=(replace(wanted, partition_name="spare"),))
+    )
+    core.run_until_idle()
+    update = si.UpdateConfigurationRequest(
+        rm_id=RM, config="partitions:\n" + part.format("default")
+    )
+    answer = core.simulate(update, until=60)
+    assert [it.key for it in answer.course.ended] == ["1"]

@@ -42,7 +42,7 @@ def read_dump(name: str) -> dict[str, Any]:
         if isinstance(dump, dict):
             _check_format(name, dump)
             return dump
-        kind = {list: "list", str: "text"}.get(type(dump), "number")
+        kind = "list" if isinstance(dump, list) else type(dump).__name__
         why = f"not a state dump: a {kind} at the top, as in a part of one"
     raise DumpError(f"{name}: {why}; {DUMP_REMEDY}")
 

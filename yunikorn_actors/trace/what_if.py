@@ -481,10 +481,6 @@ class _RecordedRun(Run):
             for it in self._recorded.of_app[partition, application]
         )
 
-    def _application(self, partition: str, application: str) -> Application | None:
-        known = self._context.partitions.get(partition)
-        return None if known is None else known.state.applications.get(application)
-
     def _settle(self) -> None:
         super()._settle()
         while ready := [it for it in self._held if not self._is_held(*it)]:

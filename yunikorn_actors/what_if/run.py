@@ -254,7 +254,7 @@ class Run:
         ended: si.AllocationRelease | si.AllocationAskRelease,
         found: Allocation | None,
     ) -> None:
-        app = self._state(name).applications.get(ended.application_id)
+        app = self._application(name, ended.application_id)
         whom = None if found is None else found.beneficiary
         self._ended.append(
             Ended(
@@ -272,7 +272,7 @@ class Run:
     def _started(self, name: str, new: si.Allocation) -> None:
         """Note a start, and of what has not been released meanwhile when it ends."""
         allocation = self._find(name, new.application_id, new.uuid)
-        app = self._state(name).applications.get(new.application_id)
+        app = self._application(name, new.application_id)
         ends_ns = None
         if allocation is not None and app is not None:
             runtime_ns = self._runtime_ns(name, app, allocation)
@@ -358,9 +358,13 @@ class Run:
         return self._context.partitions[name].rm_id
 
     def _find(self, name: str, application: str, uuid: str) -> Allocation | None:
-        partition = self._context.partitions.get(name)
-        app = None if partition is None else partition.state.applications.get(application)
+        app = self._application(name, application)
         return None if app is None else app.allocations.get(uuid)
+
+    def _application(self, name: str, application: str) -> Application | None:
+        """Return it, if it is there: a change may have removed its partition."""
+        partition = self._context.partitions.get(name)
+        return None if partition is None else partition.state.applications.get(application)
 
     def _loops(self) -> Iterator[tuple[str, PlanningLoop]]:
         for name, partition in self._context.partitions.items():
