@@ -16,8 +16,7 @@ from viewed import blocks
 from yunikorn_actors import SchedulerCore, TraceSettings, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.recording.secret_values import masked_record
-from yunikorn_actors.recording.secrets import salted
+from yunikorn_actors.recording.secret_values import masked_record, salted
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.values.masking import Cover, masked, stars

@@ -338,18 +338,13 @@ class BaseApplication(Generic[F, L]):
         keys = [key]
         if count is not None:
             keys = [f"{key}-{number}" for number in range(1, read_count("ask", count) + 1)]
-        made = [self._make() for _ in keys]
-        asked = [
-            Asked(
-                replace(ask, allocation_key=key),
-                _running(key, ask, written, rule),
-                fits,
-                it.promise,
-                late_s,
-                rule,
-            )
-            for key, it in zip(keys, made, strict=True)
-        ]
+        made: list[Made[F, L]] = []
+        asked: list[Asked[L]] = []
+        for key in keys:
+            it = self._make()
+            made.append(it)
+            one, running = replace(ask, allocation_key=key), _running(key, ask, written, rule)
+            asked.append(Asked(one, running, fits, it.promise, late_s, rule))
         for it, record in zip(made, self._operations.ask(self._record, asked), strict=True):
             it.attach(PendingAsk(self._operations, record))
         return [it.future for it in made]

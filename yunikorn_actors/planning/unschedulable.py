@@ -8,14 +8,14 @@ behind the first ask of a lane, because they are refused with it.
 from collections import Counter
 from collections.abc import Iterable
 
-from yunikorn_actors.planning.model.headroom import available_to
 from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.model.views import AppView, AskView, Holder, Lane
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Holder, Lane
 from yunikorn_actors.planning.why.reasons import no_room
 from yunikorn_actors.state.allocations import Ask, WaitingState
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.findings import Finding
 from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.values.resource import Resource
 
 RunLimitFinding = tuple[Application, GateKind, str]
 NO_NODE = "request is waiting for cluster resources become available"
@@ -123,3 +123,25 @@ class Findings:
             spec.application_id, spec.key, found.state, found.reason, found.shortage, refusals
         )  # fmt: skip
         self.found.setdefault(name, found)
+
+
+def available_to(ask: AskView, shortage: GateKind) -> Resource:
+    """Return what is left of each type that it asks for and that anything bounds."""
+    if shortage is GateKind.NONE:
+        return {}
+    levels, limits = ask.app.leaf.limits, ask.app.limits
+    queue = shortage is GateKind.QUEUE
+    gates: tuple[Gate, ...] = levels if queue else limits
+    kinds = [kind for kind, _ in ask.shape.wanted]
+    # The cluster has nothing of a type that no node has.
+    nothing = dict.fromkeys(kinds, 0) if queue else {}
+    return nothing | _least(kinds, (gate.room() for gate in gates))
+
+
+def _least(kinds: list[str], rooms: Iterable[Resource]) -> Resource:
+    least: Resource = {}
+    for room in rooms:
+        for kind in kinds:
+            if kind in room:
+                least[kind] = min(room[kind], least.get(kind, room[kind]))
+    return least

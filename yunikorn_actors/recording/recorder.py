@@ -26,8 +26,7 @@ from yunikorn_actors.messages.base import GATEWAY, Delivery, Message, is_callbac
 from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, state_digest, timed_record_of
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.logs import alarm, logger
-from yunikorn_actors.recording.secret_values import masked_record, may_hold_secrets
-from yunikorn_actors.recording.secrets import salted
+from yunikorn_actors.recording.secret_values import masked_record, may_hold_secrets, salted
 from yunikorn_actors.recording.trace_file import TraceFile
 from yunikorn_actors.version import VERSION
 

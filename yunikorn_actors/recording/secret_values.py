@@ -1,5 +1,13 @@
-"""Records and dumps without the secrets in them; the texts of logs need no codec for that."""
+"""Records and dumps without the secrets in them; the texts of logs need no codec for that.
 
+In a log and in a dump of the state a value is replaced by stars. In a recording it is replaced by a
+digest of it with a salt that is never written down. So equal values stay equal and different ones
+different, and a replay, which gives the machines what was recorded, comes to the same: no machine
+decides by a secret. What a secret looks like stands in `values.masking`.
+"""
+
+import hashlib
+import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -99,3 +107,9 @@ def _masked_item(key: object, value: Any, cover: Cover) -> Any:  # noqa: ANN401 
     if isinstance(value, str) and value and isinstance(key, str) and _names_a_secret(key):
         return cover(value)
     return _masked_value(value, cover)
+
+
+def salted() -> Cover:
+    """Return a cover by which equal secrets stay equal; only this process could tell them."""
+    salt = os.urandom(16)
+    return lambda secret: f"masked:{hashlib.sha256(salt + secret.encode()).hexdigest()[:8]}"

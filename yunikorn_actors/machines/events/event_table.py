@@ -34,7 +34,7 @@ def builders_of(fact: f.Fact) -> tuple[Builder, ...]:
 def count_of(fact: f.Fact) -> int:
     """Say how many records this fact has."""
     kind = type(fact)
-    count = _COUNTS.get(kind)
+    count = COUNTS.get(kind)
     if count is not None:
         return count
     count_of = _RUNS.get(kind)
@@ -54,7 +54,7 @@ _RUNS: dict[type, Callable[[Any], int]] = {
     f.AsksAdded: lambda fact: len(fact.specs) * len(_FIXED[f.AskAdded]),
 }
 """How many records the parts have together: those are built from the parts."""
-_COUNTS: dict[type, int] = {
+COUNTS: dict[type, int] = {
     kind: len(_FIXED.get(kind, ()))
     for kind in get_args(f.Fact)
     if kind not in _CHOSEN and kind not in _RUNS

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from yunikorn_actors.config import ExtraConfig
-from yunikorn_actors.machines.events.event_table import builders_of, count_of
+from yunikorn_actors.machines.events.event_table import COUNTS, builders_of, count_of
 from yunikorn_actors.machines.events.record import Builder
 from yunikorn_actors.machines.machine import CallRm, Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
@@ -77,7 +77,9 @@ class Ring:
         """Keep the facts that have records, and return how many records these are."""
         next_id, kept, first_ids = self.next_id, self._facts, self._first_ids
         for fact in facts:
-            count = count_of(fact)
+            count = COUNTS.get(type(fact))
+            if count is None:
+                count = count_of(fact)
             if count:
                 kept.append(fact)
                 first_ids.append(next_id)
