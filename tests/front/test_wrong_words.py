@@ -335,6 +335,19 @@ def test_queues_without_slips_warn_of_nothing() -> None:
         Scheduler()
 
 
+def test_a_timeout_that_is_no_time_is_refused() -> None:
+    with Scheduler(QUEUES) as s:
+        future = s.application("a", queue="root.batch", user="ann").ask("t", vcore=1)
+        with s.executor(queue="root.batch", user="ann", vcore=1) as pool:
+            call = pool.submit(pow, 2, 3)
+            for wait in (future.result, future.exception, call.result, call.exception):
+                said = raised(lambda wait=wait: wait("1s"), InvalidRequest)  # type: ignore[misc]
+                assert "timeout: must be seconds, not '1s'" in said
+            assert call.cancel()
+        with pytest.raises(TimeoutError):
+            future.result(0)
+
+
 # -- names that are not there
 
 

@@ -203,7 +203,8 @@ def test_what_waits_is_said_again_and_meanwhile_where_it_is_not_known(place: Pla
     before = {(it.cause, it.count, *it.size.items()) for it in s.waiting()}
     place.end()
     wait_until(lambda: state(s) == "away")
-    assert place.proxy.address in raised(s.waiting, ConnectionLost)
+    said = raised(s.waiting, ConnectionLost)
+    assert f"at {place.proxy.address} has broken, and is made again by itself" in said
     place.begin()
     wait_until(lambda: state(s) == "connected")
     wait_until(lambda: before == {(it.cause, it.count, *it.size.items()) for it in s.waiting()})

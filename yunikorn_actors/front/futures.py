@@ -20,6 +20,7 @@ from yunikorn_actors.front.lease import BaseLease
 from yunikorn_actors.front.records import nothing
 from yunikorn_actors.front.session import Session
 from yunikorn_actors.recording.logs import alarm
+from yunikorn_actors.runtime.core_arguments import read_timeout
 
 T = TypeVar("T")
 
@@ -170,6 +171,10 @@ class CoreFuture(Future[T]):
             self._session.check_may_wait("result")
         try:
             return super().result(timeout)
+        except TypeError:
+            if not self.done():
+                read_timeout("result", timeout)
+            raise
         except TimeoutError:
             if not self.done():
                 raise self._still_waits(timeout) from None
@@ -181,6 +186,10 @@ class CoreFuture(Future[T]):
             self._session.check_may_wait("exception")
         try:
             return super().exception(timeout)
+        except TypeError:
+            if not self.done():
+                read_timeout("exception", timeout)
+            raise
         except TimeoutError:
             if not self.done():
                 raise self._still_waits(timeout) from None

@@ -385,7 +385,19 @@ class RemoteCore:
             self.check_running()
         self._check_there()
         assert self._link is not None
-        return self._link.ask(method, message, kind, timeout)
+        try:
+            return self._link.ask(method, message, kind, timeout)
+        except ConnectionLost as error:
+            if self._when_away is None:
+                raise
+            raise self._broken() from error
+
+    def _broken(self) -> ConnectionLost:
+        """Say what a program is to do whose connection is made again by itself."""
+        return ConnectionLost(
+            f"the connection to the service at {self.address} has broken, and is made again by "
+            "itself: make the call again, or look at connection"
+        )
 
     def _lost(self, conversation: "Conversation", error: CoreError) -> None:
         """Called on the thread of a conversation that the other side has ended."""
@@ -396,6 +408,7 @@ class RemoteCore:
             del self._conversations[conversation.rm_id]
             comes_back = self._when_away is not None and not isinstance(error, FOR_GOOD)
             if comes_back:
+                error = self._broken() if isinstance(error, ConnectionLost) else error
                 self._away = error
         if comes_back and self._when_away is not None:
             self._when_away(error)
