@@ -10,6 +10,7 @@ from typing import Any
 
 from yunikorn_actors.checks.rm_record import RmRecord, States
 from yunikorn_actors.config import ConfigError, parse_config
+from yunikorn_actors.config.policy_names import ANY_NAMES
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import (
     AllocationsRequested,
@@ -131,7 +132,7 @@ class Registrations:
 def _leaves_none(config: str) -> bool:
     """Whether a configuration is taken and has no partition."""
     try:
-        return not parse_config(config).partitions
+        return not parse_config(config, ANY_NAMES).partitions
     except ConfigError:
         return False
 

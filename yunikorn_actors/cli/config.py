@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from yunikorn_actors.cli import config_diff
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
+from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.terminal import complain
 from yunikorn_actors.config import (
@@ -32,9 +33,9 @@ from yunikorn_actors.config import (
     warnings_in,
 )
 from yunikorn_actors.config.fault import Fault
+from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.config.properties import READERS
 from yunikorn_actors.config.words import access, allowance, people, rule_in_words
-from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.values.quantity import amounts
 
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true", help="refuse also what is legal but confusing"
     )
     check.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_policies(check)
     check.set_defaults(part=_check)
     diff = commands.add_parser("diff", help=_DIFF, description=_DIFF)
     config_diff.add_arguments(diff)
@@ -89,11 +91,12 @@ def _check(options: argparse.Namespace) -> int:
     except Unreadable as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    checked = _judge(name, text, strict=options.strict)
+    names = options.policies.names_for(text)
+    checked = _judge(name, text, names, strict=options.strict)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(checked), indent=2).decode())
     else:
-        _print(checked)
+        _print(checked, names)
     return 1 if checked.faults or checked.warnings else 0
 
 
@@ -115,45 +118,45 @@ def _load(options: argparse.Namespace) -> int:
 # --- a verdict ------------------------------------------------------------------------------------
 
 
-def _judge(name: str, text: str, *, strict: bool) -> Checked:
+def _judge(name: str, text: str, names: PolicyNames, *, strict: bool) -> Checked:
     try:
-        config = parse_config(text)
+        config = parse_config(text, names)
     except ConfigError as error:
         return Checked(file=name, faults=error.faults)
-    doubts = warnings_in(text)
+    doubts = warnings_in(text, names)
     if not strict:
         return Checked(file=name, doubts=doubts, config=config)
     return Checked(file=name, faults=doubts, warnings=name_warnings(config), config=config)
 
 
-def _print(checked: Checked) -> None:
+def _print(checked: Checked, names: PolicyNames) -> None:
     for fault in checked.faults:
         complain(line_of(checked.file, fault))
     for doubt in checked.doubts:
         complain(line_of(checked.file, doubt, "warning: "))
     for warning in checked.warnings:
         print(printable(f"{checked.file}: {warning} (rename all but one)"), file=sys.stderr)
-    for line in () if checked.config is None else tree(checked.config):
+    for line in () if checked.config is None else tree(checked.config, names):
         print(printable(line))
 
 
 # --- the tree -------------------------------------------------------------------------------------
 
 
-def tree(config: SchedulerConfig) -> Iterator[str]:
+def tree(config: SchedulerConfig, names: PolicyNames) -> Iterator[str]:
     """Yield what the configuration means, line by line."""
     yield f"checksum {config.checksum}"
     for partition in config.partitions:
         yield ""
         yield f"partition {partition.name}"
-        yield from _indented(_partition_lines(partition))
+        yield from _indented(_partition_lines(partition, names))
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (_INDENT + line for line in lines)
 
 
-def _partition_lines(partition: PartitionConfig) -> Iterator[str]:
+def _partition_lines(partition: PartitionConfig, names: PolicyNames) -> Iterator[str]:
     order = partition.node_sort
     weights = ", ".join(f"{kind} {weight:g}" for kind, weight in sorted(order.weights.items()))
     yield f"node order: {order.policy}, weights {weights}"
@@ -163,27 +166,31 @@ def _partition_lines(partition: PartitionConfig) -> Iterator[str]:
         yield f"groups of users: {partition.user_group_resolver}"
     for number, rule in enumerate(partition.placement_rules, start=1):
         yield f"placement rule {number}: {rule_in_words(rule)}"
-    yield from _queue_lines(partition.root, partition.root.name, {})
+    yield from _queue_lines(partition.root, partition.root.name, {}, names)
 
 
-def _queue_lines(queue: QueueConfig, path: str, inherited: Mapping[str, str]) -> Iterator[str]:
+def _queue_lines(
+    queue: QueueConfig, path: str, inherited: Mapping[str, str], names: PolicyNames
+) -> Iterator[str]:
     properties = effective_properties(inherited, queue.properties)
     yield f"{path} (leaf)" if queue.is_leaf else path
-    yield from _indented(_own_lines(queue, properties))
+    yield from _indented(_own_lines(queue, properties, names))
     for child in queue.children:
-        yield from _indented(_queue_lines(child, f"{path}.{child.name}", properties))
+        yield from _indented(_queue_lines(child, f"{path}.{child.name}", properties, names))
 
 
-def _own_lines(queue: QueueConfig, properties: Mapping[str, str]) -> Iterator[str]:
+def _own_lines(
+    queue: QueueConfig, properties: Mapping[str, str], names: PolicyNames
+) -> Iterator[str]:
     yield from _amount_lines(queue)
     yield from _labelled({"submit": access(queue.submit_acl), "admin": access(queue.admin_acl)})
-    yield from _labelled(_telling(properties))
+    yield from _labelled(_telling(properties, names))
     for limit in queue.limits:
         yield f"limit for {people(limit)}: {allowance(limit)}"
     if queue.template is not None:
         yield "queues created below:"
         yield from _indented(_amount_lines(queue.template))
-        yield from _indented(_labelled(_telling(queue.template.properties)))
+        yield from _indented(_labelled(_telling(queue.template.properties, names)))
 
 
 def _labelled(texts: Mapping[str, str]) -> Iterator[str]:
@@ -201,9 +208,9 @@ def _amount_lines(queue: QueueConfig | TemplateConfig) -> Iterator[str]:
     )
 
 
-def _telling(properties: Mapping[str, str]) -> dict[str, str]:
+def _telling(properties: Mapping[str, str], names: PolicyNames) -> dict[str, str]:
     """Leave out properties that equal the default or that cannot be read."""
-    default, names = QueueProperties(), NO_POLICIES.names
+    default = QueueProperties()
     return {
         f"property {key}": value
         for key, value in sorted(properties.items())

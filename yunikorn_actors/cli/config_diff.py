@@ -16,6 +16,7 @@ from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
+from yunikorn_actors.config.policy_names import ANY_NAMES
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.recording.printable import printable
 
@@ -115,7 +116,7 @@ def _text_of(file: str) -> str:
 def _config_of(file: str, text: str) -> SchedulerConfig:
     name = name_of(file)
     try:
-        return parse_config(text)
+        return parse_config(text, ANY_NAMES)
     except ConfigError as error:
         raise Mistake("\n".join(line_of(name, it) for it in error.faults)) from None
 

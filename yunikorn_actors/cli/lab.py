@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from yunikorn_actors.cli import fanning, mistake, mutants, shrinking, swarm
 from yunikorn_actors.cli.fanning import INTERRUPTED
+from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.config import parse_duration
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.errors import CoreError
@@ -92,6 +93,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_cases(parser: argparse.ArgumentParser) -> None:
     mistake.add_argument(parser)
     parser.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER")
+    add_place_of_policies(parser)
     parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
     parser.add_argument(
         "--schedulers", type=_positive, default=1, metavar="N",
@@ -199,7 +201,8 @@ def _play_files(options: argparse.Namespace, play_file: Callable[[Case], int]) -
     status = 0
     for path in list(_files(options.paths)):
         try:
-            case = read_case(path, options.topology).on(options.topology, options.schedulers)
+            case = read_case(path, options.topology)
+            case = case.on(options.topology, options.schedulers, options.policies or "")
             status = max(status, play_file(case))
         except NotRepeatable as error:
             _print_failure(path, error, options)

@@ -1,35 +1,34 @@
 """Policies of the user's own on the command line."""
 
 import argparse
-import sys
-from collections.abc import Mapping
-from importlib import import_module
+from typing import Any, Final
 
-from yunikorn_actors.policies.registry import InvalidPolicy, Policies, Policy
+from yunikorn_actors.policies.loading import policies_at
+from yunikorn_actors.policies.registry import NO_POLICIES, InvalidPolicy, Policies
+
+_OPTION: Final[dict[str, Any]] = {
+    "metavar": "MODULE:ATTRIBUTE",
+    "help": "policies of your own: a mapping of names to classes, in a module here or that Python "
+    "finds",
+}
 
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--policies", metavar="MODULE:ATTRIBUTE", type=policies_at,
-        help="policies of your own: a mapping of names to classes, in a module here or that Python "
-        "finds",
-    )  # fmt: skip
+    parser.add_argument("--policies", type=_policies, default=NO_POLICIES, **_OPTION)
 
 
-def policies_at(text: str) -> Mapping[str, Policy]:
-    """Load what MODULE:ATTRIBUTE names; a module in the present folder is found as with `-m`."""
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    module, _, attribute = text.partition(":")
+def add_place_of_policies(parser: argparse.ArgumentParser) -> None:
+    """Have the option give where they stand, for tapes and other processes."""
+    parser.add_argument("--policies", type=_place, **_OPTION)
+
+
+def _policies(place: str) -> Policies:
     try:
-        found = getattr(import_module(module), attribute)
-    except Exception as error:  # noqa: BLE001
-        # It is a program of others: whatever it raises while it is read is a mistake in it.
-        raise argparse.ArgumentTypeError(f"{text}: {error!r:.300}") from None
-    if not isinstance(found, Mapping):
-        raise argparse.ArgumentTypeError(f"{text}: must be a mapping of names to policies")
-    try:
-        Policies(found)
+        return policies_at(place)
     except InvalidPolicy as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
-    return found
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _place(text: str) -> str:
+    _policies(text)
+    return text

@@ -6,15 +6,14 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
-from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
 from yunikorn_actors.lab.policy_check.check import WORLDS, Report, check_policy
 from yunikorn_actors.lab.policy_check.findings import shown_path
+from yunikorn_actors.policies.loading import found_at
+from yunikorn_actors.policies.registry import InvalidPolicy
 
 
 class _Named(NamedTuple):
@@ -72,22 +71,16 @@ def _whole(least: int) -> Callable[[str], int]:
 
 
 def _loaded(text: str) -> tuple[_Named, ...]:
-    module_name, _, attribute = text.partition(":")
-    if not module_name or not attribute:
-        raise argparse.ArgumentTypeError(f"{text!r}: give MODULE:CLASS, such as mine:ShortestFirst")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
     try:
-        module = import_module(module_name)
-        found = attrgetter(attribute)(module)
-    except Exception as error:  # noqa: BLE001 - a module may raise anything
-        what = f"{text}: {type(error).__name__}: {error}"
-        raise argparse.ArgumentTypeError(what) from None
+        found = found_at(text)
+    except InvalidPolicy as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     if isinstance(found, Mapping):
         return tuple(_Named(policy, str(name), "") for name, policy in found.items())
     if isinstance(found, type):
         return (_Named(found, "", ""),)
-    return (_Named(found, attribute, _place(module, attribute)),)
+    module, _, attribute = text.partition(":")
+    return (_Named(found, attribute, _place(sys.modules[module], attribute)),)
 
 
 def _place(module: object, attribute: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.drivers import DriverName
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="so many plan for each partition at once (default: 1); only proposing has several",
     )  # fmt: skip
     run_.add_argument("--driver", choices=get_args(DriverName), default="sim")
+    add_policies(run_)
     run_.add_argument("--trace", type=Path, metavar="FILE", help="write the trace of the last run")
     run_.add_argument("--json", action="store_true", help="one JSON object for each file")
     run_.add_argument(
@@ -74,6 +76,7 @@ def _run_files(files: list[Path], options: argparse.Namespace) -> int:
         driver=options.driver,
         time_scale=options.time_scale,
         trace=options.trace,
+        policies=options.policies,
     )
     outcomes: list[Outcome] = []
     for file in files:

@@ -16,6 +16,7 @@ from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.signals import ENDING, WANTING, Signals
 from yunikorn_actors.errors import ConfigError, CoreStopped, JournalError
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.policies.registry import GROUP
 from yunikorn_actors.recording.logs import DEFAULT_LEVEL, logger
 from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.config_source import read_config
@@ -197,13 +198,18 @@ def _serving(
                 config=config,
                 topology=options.topology,
                 journal=options.journal,
-                policies=options.policies,
+                policies=options.policies.given,
                 trace=_trace(options.flight_recorder),
                 on_failure=signals.core_failed,
             )
             return Serving(core, addresses, access=access, config=config, logs=logs)
     if options.flight_recorder is not None:
         raise Unusable("--flight-recorder: not with --cluster, whose cores are not recorded")
+    if options.policies.given:
+        raise Unusable(
+            "--policies: not with --cluster, whose cores are elsewhere: install a package there "
+            f"that has them as entry points {GROUP}"
+        )
     with _naming(config):
         text = "" if config is None else read_config(config)
     engine = engine_at(options.cluster, options.journal, options.topology)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from yunikorn_actors.cli import fanning, mistake
+from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explore import Budget
@@ -41,6 +42,7 @@ def add_arguments(
     seconds: Callable[[str], float],
 ) -> None:
     mistake.add_argument(parser)
+    add_place_of_policies(parser)
     parser.add_argument(
         "--seed", type=whole, default=Plan().seed, metavar="N",
         help=f"another seed, other runs (default: {Plan().seed})",
@@ -86,7 +88,10 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
-    plan = Plan(seed=options.seed, wanted=Wanted(only=options.parts, without=options.without))
+    plan = Plan(
+        seed=options.seed, wanted=Wanted(only=options.parts, without=options.without),
+        policies=options.policies or "",
+    )  # fmt: skip
     budget = Budget(
         runs=options.runs if options.time is None else RUNS_MAX - options.first,
         seconds=options.time,

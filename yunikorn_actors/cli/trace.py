@@ -364,7 +364,7 @@ def _add_replayed(parser: argparse.ArgumentParser) -> None:
 def _replay(options: argparse.Namespace) -> int:
     extent = Extent(until=options.end, goes_on=options.all)
     with (
-        TraceReader(options.file, policies=options.policies) as trace,
+        TraceReader(options.file, policies=options.policies.given) as trace,
         Progress() as progress,
     ):
         outcome = replay(trace, extent, progress.tell)
@@ -382,7 +382,7 @@ def _add_scrubbed(parser: argparse.ArgumentParser) -> None:
 def _scrub(options: argparse.Namespace) -> int:
     try:
         with readable_twice(options.file) as path, whole_file(options.out) as out:
-            scrubbed = Scrubbed(path, options.policies)
+            scrubbed = Scrubbed(path, options.policies.given)
             with out.open("wb") as file:
                 file.writelines(scrubbed)
     except ScrubError as error:
@@ -470,7 +470,9 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
 
 def _why(options: argparse.Namespace) -> int:
     with Progress() as progress:
-        waits = why_of(options.file, options.keys, tell=progress.tell, policies=options.policies)
+        waits = why_of(
+            options.file, options.keys, tell=progress.tell, policies=options.policies.given
+        )
         answer = waits.told(each=options.each)
     for names in map(answer.names, options.keys):
         if len(names) > 1:
@@ -496,7 +498,7 @@ def _add_at(parser: argparse.ArgumentParser) -> None:
 def _at(options: argparse.Namespace) -> int:
     places = [options.place] if options.diff is None else [options.place, options.diff]
     try:
-        with TraceReader(options.file, policies=options.policies) as trace:
+        with TraceReader(options.file, policies=options.policies.given) as trace:
             states = [state for state in states_at(trace, places) if state is not None]
     except DifferentError as error:
         print(printable(f"{options.file}: {error.told()}"), file=sys.stderr)

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from yunikorn_actors.cli.exporting import whole_file
+from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.terminal import Progress
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.view.objects import WHY_USUAL, WhyOf
@@ -14,6 +15,7 @@ from yunikorn_actors.trace.wanted import Wanted
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
+    add_policies(parser)
     parser.add_argument(
         "other", type=Path, nargs="?", metavar="OTHER", help="a recording to lay beside it"
     )
@@ -34,7 +36,9 @@ def view(options: argparse.Namespace, wanted: Wanted) -> list[int]:
     with ExitStack() as opened:
         paths = [opened.enter_context(readable_twice(path)) for path in files]
         names = [path.absolute().name for path in files]
-        shown, progress = [*map(Shown, names, paths)], opened.enter_context(Progress())
+        given = options.policies.given
+        shown = [Shown(name, path, given) for name, path in zip(names, paths, strict=True)]
+        progress = opened.enter_context(Progress())
         made = page(shown, wanted, WhyOf(options.why), progress.tell)
     out = options.out or Path(f"{_stem(options.file)}.html")
     with whole_file(out) as path:

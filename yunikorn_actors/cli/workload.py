@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec.structs import replace
 
+from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.dask_pool import NoExecutor
 from yunikorn_actors.lab.fan_out import TooMany, WorkerLost
@@ -87,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     run_.add_argument("--config", **_CONFIG)
     run_.add_argument("--policy", default="", metavar="NAME", help="order of every leaf")
+    add_policies(run_)
     run_.add_argument("--parquet", action="store_true", help="write the rows as Parquet as well")
     run_.add_argument("--strict", action="store_true", help="a line that is no job ends it")
     _add(run_, _OF_A_RUN, "FOLDER")
@@ -169,7 +171,10 @@ def _run(options: argparse.Namespace) -> int:
     if never := never_fitting(workload, nodes, job.options):
         _say(f"{never:,} of {len(workload):,} jobs never fit on these nodes and are left out")
     config = "" if options.config is None else read_file(options.config)
-    table = play(workload, nodes, config, policy=options.policy, options=job.options)
+    table = play(
+        workload, nodes, config, policies=options.policies.given, policy=options.policy,
+        options=job.options,
+    )  # fmt: skip
     summary = table.summary()
     if options.output is not None:
         _write(table, summary, config, options.output)

@@ -23,8 +23,12 @@ class PolicyNames(Struct, frozen=True, kw_only=True):
     is_closed: bool = False
     """Another name is a fault and no warning: where policies are given, one of them is meant."""
 
+    is_open: bool = False
+    """Any other name may stand for something, too: it is known elsewhere."""
+
     def of_property(self, key: str) -> tuple[str, ...]:
         return self.applications if key.startswith("application") else self.queues
 
 
 SHIPPED_NAMES = PolicyNames()
+ANY_NAMES = PolicyNames(is_open=True)

@@ -131,7 +131,7 @@ def _child_name_faults(site: Site) -> Iterator[Fault]:
 def _node_sort_faults(partition: PartitionSite) -> Iterator[Fault]:
     written = partition.written.nodesortpolicy
     known = (*NODE_ORDERS, *partition.names.nodes)
-    if written.type not in ("", *known):
+    if not partition.names.is_open and written.type not in ("", *known):
         what = f"undefined policy: {written.type}"
         remedy = f"use {' or '.join(known)}, in lower case"
         yield partition.fault(written.line_of("type"), what, remedy)

@@ -60,6 +60,8 @@ def _property_warnings(site: Site, entry: Entry[str], names: PolicyNames) -> Ite
 def value_warnings(site: Site, entry: Entry[str], names: PolicyNames) -> Iterator[Fault]:
     """Tell of a value that a known property cannot have."""
     key, text = entry.key, entry.value
+    if names.is_open and key in POLICY_OF:
+        return
     policies = names.of_property(key) if key in POLICY_OF else ()
     if text and READERS[key].parse(text) is None and text not in policies:
         words = (*READERS[key].words, *policies)

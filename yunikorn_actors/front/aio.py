@@ -46,6 +46,7 @@ from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum
+from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
 from yunikorn_actors.runtime.async_callback import (
     Answerer,
@@ -111,13 +112,16 @@ class AsyncScheduler:
         grace: float = arguments.GRACE_S,
         callback: AnyCallback | None = None,
         core: AsyncCore[Any] | None = None,
+        policies: Mapping[str, Policy] | None = None,
         rm_id: str = "rm-1",
         partition: str = "",
     ) -> None:
         """Make a scheduler, as `Scheduler` is made; the callback answers, and runs on the loop."""
         if callback is not None:
             check_callback(callback)
-        self._options = Options.read(queues, rm_id, partition, grace)
+        inner = None if core is None else getattr(core, "_core", None)
+        self._policies = arguments.policies_of(inner, policies)
+        self._options = Options.read(queues, rm_id, partition, grace, self._policies)
         given: object = core
         if given is not None and not isinstance(given, AsyncCore):
             raise InvalidRequest(
@@ -126,7 +130,7 @@ class AsyncScheduler:
             )
         self._callback = callback
         self.core: Final[AsyncCore[Any]] = core or AsyncSchedulerCore(
-            settings=arguments.patient_settings()
+            settings=arguments.patient_settings(), policies=policies
         )
         """The core below, for whatever the front does not offer."""
         make_lease = partial(AsyncLease, self._on_loop)
@@ -345,7 +349,7 @@ class AsyncScheduler:
 
     async def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
-        text = read_queues(queues)
+        text = read_queues(queues, self._policies)
         self._check_may_wait("configure")
         await self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._options.rm_id, config=text)

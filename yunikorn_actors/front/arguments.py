@@ -15,7 +15,8 @@ from yunikorn_actors.config import parse_duration, warnings_in
 from yunikorn_actors.errors import ConfigWarning, InvalidRequest
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.policies.registry import NO_POLICIES, Policies
+from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.policies.registry import ELSEWHERE, NO_POLICIES, Policies, Policy
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.si.form import flaw_of
 from yunikorn_actors.si.wire import SiMessage
@@ -222,6 +223,16 @@ def changed_policy(
         allow_preempt_self=kept if preemptible is None else preemptible,
         allow_preempt_other=kept_other if may_preempt is None else may_preempt,
     )
+
+
+def policies_of(core: object, given: Mapping[str, Policy] | None) -> Policies:
+    """Return those that decide: of a core of the user's own its own, as far as they are known."""
+    if core is None:
+        return Policies(given)
+    if given:
+        raise InvalidRequest("policies: those of your core decide; give them to it, not here")
+    built = getattr(core, "topology", None)
+    return built.policies if isinstance(built, Topology) else ELSEWHERE
 
 
 class Options(NamedTuple):

@@ -31,7 +31,7 @@ from yunikorn_actors.front.session import undone
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.why.reasons import WaitingSum
-from yunikorn_actors.policies.registry import Policies, Policy
+from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.core_arguments import read_timeout
 from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
@@ -84,7 +84,7 @@ class Scheduler:
                 f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}; "
                 "subclass it and override what you care about"
             )
-        self._policies = Policies(policies)
+        self._policies = arguments.policies_of(core, policies)
         self._options = Options.read(queues, rm_id, partition, grace, self._policies)
         given: object = core
         if given is not None and not isinstance(given, Core):

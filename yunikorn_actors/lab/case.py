@@ -14,8 +14,11 @@ from msgspec.structs import replace
 
 from yunikorn_actors.config.fault import TEXT_BYTES_MAX
 from yunikorn_actors.lab.tape import Entry, Tape, TapeError
-from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.machines.topology import Topology, TopologyName
+from yunikorn_actors.policies.loading import policies_at
+from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario
+from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.scenario.runner import steps_of
 from yunikorn_actors.scenario.step_structs import Expect, Step, Together, WrittenStep
 
@@ -70,11 +73,21 @@ class Case(Struct, frozen=True, kw_only=True):
     """After so many events a run counts as one that never ends."""
     text: str = ""
     """What the file says; empty if there is none."""
+    policies: str = ""
+    """MODULE:ATTRIBUTE of those that were named beside the file; it goes to any machine."""
     workload: Workload | None = None
     """What makes the steps, where they do not come from a file; then those of a first run."""
 
-    def on(self, topology: TopologyName, schedulers: int = 1) -> "Case":
-        return replace(self, topology=topology, schedulers=schedulers)
+    def on(self, topology: TopologyName, schedulers: int = 1, policies: str = "") -> "Case":
+        return replace(self, topology=topology, schedulers=schedulers, policies=policies)
+
+    def built(self) -> Topology:
+        """Return what makes its machines."""
+        named = policies_at(self.policies) if self.policies else NO_POLICIES
+        return Topology(
+            self.topology, settings=self.scenario.settings, instance=INSTANCE,
+            schedulers=self.schedulers, policies=named.beside(self.scenario.policies),
+        )  # fmt: skip
 
     def tape(self, *entries: Entry) -> Tape:
         return Tape(
@@ -82,6 +95,7 @@ class Case(Struct, frozen=True, kw_only=True):
             digest=self.digest,
             topology=self.topology,
             schedulers=self.schedulers,
+            policies=self.policies,
             entries=entries,
         )
 

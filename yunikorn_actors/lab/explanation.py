@@ -27,10 +27,9 @@ from yunikorn_actors.lab.run_schedule import STUCK, Outcome, run, run_tape, worl
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Entry, Tape
 from yunikorn_actors.lab.tape_player import Listening, TapePlayer
-from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
-from yunikorn_actors.scenario.drivers import INSTANCE, trace_header
+from yunikorn_actors.scenario.drivers import trace_header
 
 SUFFIXES: Final = 20
 """So often a prefix is continued at random."""
@@ -404,9 +403,8 @@ def _plain(text: str) -> str:
 
 def save_trace(it: Explanation, path: Path) -> None:
     """Write the run as a trace file, which the commands for traces show and draw."""
-    settings = it.case.scenario.settings
-    topology = Topology(it.tape.topology, settings=settings, instance=INSTANCE)
-    recorder = FileRecorder(TraceSettings(path=path), trace_header(topology, 0))
+    built = it.case.on(it.tape.topology, it.tape.schedulers, it.tape.policies).built()
+    recorder = FileRecorder(TraceSettings(path=path), trace_header(built, 0))
     for delivery in it.outcome.deliveries:
         recorder.add(delivery)
     failure = "" if it.outcome.violation is None else it.outcome.violation.text

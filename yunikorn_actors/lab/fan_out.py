@@ -191,6 +191,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     file: str
     topology: TopologyName
     schedulers: int
+    policies: str
     options: Options
     length: int
 
@@ -226,6 +227,7 @@ def _shares(runs: Runs, numbers: range) -> Iterator[Share]:
         file=case.scenario.file,
         topology=case.topology,
         schedulers=case.schedulers,
+        policies=case.policies,
         options=runs.options,
         length=runs.length,
     )
@@ -241,5 +243,6 @@ def play_share(share: Share) -> list[Run]:
 
 @lru_cache(maxsize=1)
 def _runs(ground: Ground) -> Runs:
-    case = parse_case(ground.text, ground.file).on(ground.topology, ground.schedulers)
+    case = parse_case(ground.text, ground.file)
+    case = case.on(ground.topology, ground.schedulers, ground.policies)
     return Runs(case=case, options=ground.options, length=ground.length)

@@ -33,7 +33,6 @@ from yunikorn_actors.machines.machine import (
     SetTimer,
 )
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
     CONTEXT,
     GATEWAY,
@@ -461,14 +460,8 @@ class LabSimulator(Simulator):
     """A simulator in which the world decides what is next, also while a call waits."""
 
     def __init__(self, world: World, checkers: tuple[Checker, ...]) -> None:
-        topology = Topology(
-            world.case.topology,
-            settings=world.case.scenario.settings,
-            instance=INSTANCE,
-            schedulers=world.case.schedulers,
-        )
         super().__init__(
-            topology,
+            world.case.built(),
             checkers=checkers,
             recorders=(world.deliveries.append,),
             replaced_for=(Planted,),

@@ -144,7 +144,7 @@ def world_of(
     case: Case, schedule: Schedule, tape: Tape, checkers: tuple[Checker, ...] = ()
 ) -> World:
     """Make the world in which the case goes on: by what the tape leaves of it."""
-    case = case.on(tape.topology, tape.schedulers)
+    case = case.on(tape.topology, tape.schedulers, tape.policies)
     if case.workload is None:
         return World(case, schedule, case.left(tape), ACTS, checkers)
     return TrialWorld(case, schedule, frozenset(tape.without), ACTS, checkers)

@@ -169,7 +169,10 @@ def _numbered(failing: Failing, document: Document, numbers: Mapping[str, str]) 
     """Number the steps anew on the tape; raise ScenarioError if the document is no scenario."""
     file = failing.case.scenario.file
     case = parse_case(written(document), file, failing.case.topology)
-    case = replace(case, schedulers=failing.case.schedulers, events_max=failing.case.events_max)
+    case = replace(
+        case, schedulers=failing.case.schedulers, policies=failing.case.policies,
+        events_max=failing.case.events_max,
+    )  # fmt: skip
     left = {step.label for step in case.steps}
     named = {**numbers, **dict.fromkeys(left & {"0"}, "0")}
     entries = (_entry(entry, named) for entry in failing.tape.entries)

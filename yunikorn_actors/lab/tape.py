@@ -137,6 +137,8 @@ class Tape(Struct, frozen=True, kw_only=True):
     """The first digits of the SHA-256 of that file when the tape was made."""
     topology: TopologyName = "proposing"
     schedulers: int = 1
+    policies: str = ""
+    """MODULE:ATTRIBUTE of those that the case was given beside its file."""
     steps: tuple[str, ...] | None = None
     """The numbers of the steps that are left of a scenario file; None for all of them."""
     without: tuple[str, ...] = ()
@@ -149,7 +151,8 @@ class Tape(Struct, frozen=True, kw_only=True):
             steps += f", without {', '.join(self.without)}"
         file = quote(self.scenario, safe="-_./+=@~")
         several = f" with {self.schedulers} schedulers" if self.schedulers > 1 else ""
-        where = f"{self.topology}{several}{steps}"
+        policies = f" with policies {self.policies}" if self.policies else ""
+        where = f"{self.topology}{several}{policies}{steps}"
         return f"tape {TAPE_FORMAT} of {file} sha256 {self.digest} on {where}"
 
     def __str__(self) -> str:
@@ -199,6 +202,7 @@ def _steps(text: str, place: str) -> Iterator[str]:
 _HEADER: Final = re.compile(
     r"tape (?P<format>\d+) of (?P<file>\S+) sha256 (?P<digest>[0-9a-f]{8,64}) "
     r"on (?P<topology>\w+)(?: with (?P<schedulers>\d{1,6}) schedulers)?"
+    rf"(?: with policies (?P<policies>[\w.]+:[\w.]+))?"
     rf"(?:, steps (?P<steps>[^;,]*))?(?:, without (?P<without>{_LABEL}(?:, {_LABEL})*))?"
 )
 
@@ -237,6 +241,7 @@ def parse_tape(text: str, source: str = "tape") -> Tape:
         digest=header["digest"],
         topology="fused" if header["topology"] == "fused" else "proposing",
         schedulers=schedulers,
+        policies=header["policies"] or "",
         steps=None if steps is None else tuple(_steps(steps, place)),
         without=() if header["without"] is None else tuple(header["without"].split(", ")),
         entries=tuple(_entry(phrase, f"{source}:{line}") for line, phrase in phrases[1:]),

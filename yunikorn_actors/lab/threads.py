@@ -24,10 +24,9 @@ from yunikorn_actors.lab.run_schedule import Violation, explore, violation_of
 from yunikorn_actors.lab.shrink import Shrinker
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.tape_player import TapeWriter
-from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.recording.recorder import Recorder
-from yunikorn_actors.scenario.drivers import INSTANCE, ServiceDriver
+from yunikorn_actors.scenario.drivers import ServiceDriver
 from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.trace.read import TraceReader
 
@@ -154,11 +153,7 @@ def record(case: Case, draw: Draw) -> Recording:
 
 
 def _driver(case: Case, path: Path, draw: Draw) -> ServiceDriver:
-    topology = Topology(
-        case.topology, settings=case.scenario.settings, instance=INSTANCE,
-        schedulers=case.schedulers,
-    )  # fmt: skip
-    driver = ServiceDriver(driver="threads", topology=topology, trace=path)
+    driver = ServiceDriver(driver="threads", topology=case.built(), trace=path)
     inside = driver.core._inside
     assert inside.recorder is not None
     inside.recorder = _Pausing(inside.recorder, draw)

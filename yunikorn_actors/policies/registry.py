@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct, convert, to_builtins
 
-from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
+from yunikorn_actors.config.policy_names import ANY_NAMES, SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.policies import places
 from yunikorn_actors.policies.best_fit import BestFit
 from yunikorn_actors.policies.conservative import Conservative
@@ -58,19 +58,27 @@ class PolicyChanged(UserWarning):
     """A policy of this name is not the one that decided what was recorded or kept."""
 
 
+class BrokenPolicy(UserWarning):
+    """An installed package offers what is no policy."""
+
+
 class Policies:
     """What the names in a configuration stand for beside those that are built in."""
 
     def __init__(self, given: Mapping[str, Policy] | None = None) -> None:
-        self._given = dict(given or {})
+        self.given: Final = dict(given or {})
         self._taking: dict[str, bool] = {}
         """By name whether leaves under it take gangs."""
-        for name, policy in self._given.items():
+        for name, policy in self.given.items():
             _check(name, policy)
+
+    def beside(self, others: "Policies") -> "Policies":
+        """Return both; of one name it is the one that stands here."""
+        return Policies(others.given | self.given) if others.given else self
 
     def make(self, name: str) -> Any | None:  # noqa: ANN401 - it has the methods it has
         """Return a new one; None where the name stands for nothing."""
-        policy = self._given.get(name) or SHIPPED.get(name) or installed().get(name)
+        policy = self.given.get(name) or SHIPPED.get(name) or installed().get(name)
         return None if policy is None else policy()
 
     def takes_gangs(self, name: str) -> bool:
@@ -82,17 +90,16 @@ class Policies:
 
     @cached_property
     def names(self) -> PolicyNames:
-        known = {name: policy() for name, policy in (installed() | SHIPPED | self._given).items()}
-        return PolicyNames(
-            applications=_which(known, *_OF_LEAF),
-            queues=_which(known, places.QueueOrder),
-            nodes=_which(known, places.NodeScore),
-            is_closed=bool(self._given),
-        )
+        return _named(installed() | SHIPPED | self.given, is_closed=bool(self.given))
+
+    @property
+    def own_names(self) -> PolicyNames:
+        """Those of the given ones alone."""
+        return _named(self.given, is_closed=True)
 
     def names_for(self, text: str) -> PolicyNames:
         """Return those that a configuration may use; one that names no policy needs no list."""
-        return self.names if self._given or "policy" in text else SHIPPED_NAMES
+        return self.names if self.given or "policy" in text else SHIPPED_NAMES
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -100,7 +107,7 @@ class Policies:
 
         Those that are shipped have none: the version of the package stands beside it.
         """
-        known = installed() | self._given
+        known = installed() | self.given
         return {name: digest_of(policy) for name, policy in sorted(known.items())}
 
     def compare(self, recorded: Mapping[str, str], where: object) -> None:
@@ -126,6 +133,16 @@ class Policies:
                 )
 
 
+def _named(policies: Mapping[str, Policy], *, is_closed: bool) -> PolicyNames:
+    known = {name: policy() for name, policy in policies.items()}
+    return PolicyNames(
+        applications=_which(known, *_OF_LEAF),
+        queues=_which(known, places.QueueOrder),
+        nodes=_which(known, places.NodeScore),
+        is_closed=is_closed,
+    )
+
+
 def _listed(names: Sequence[str]) -> str:
     return f"polic{'y' if len(names) == 1 else 'ies'} {', '.join(map(repr, names))}"
 
@@ -136,8 +153,18 @@ def _which(known: Mapping[str, Any], *kinds: Any) -> tuple[str, ...]:  # noqa: A
 
 @lru_cache(maxsize=1)
 def installed() -> dict[str, Policy]:
-    """Load what installed packages offer."""
-    return {point.name: point.load() for point in entry_points(group=GROUP)}
+    """Load what installed packages offer; what is no policy is warned of, and stops nobody."""
+    found: dict[str, Policy] = {}
+    for point in entry_points(group=GROUP):
+        try:
+            policy = point.load()
+            _check(point.name, policy)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is a program of others
+            what = f"entry point {point.name} = {point.value} of {GROUP} counts as not there"
+            warnings.warn(f"{what}: {type(error).__name__}: {error}", BrokenPolicy, stacklevel=2)
+        else:
+            found[point.name] = policy
+    return found
 
 
 def digest_of(policy: Policy) -> str:
@@ -193,4 +220,12 @@ def unwritable(fold: object) -> str:
     return fault
 
 
+class _PoliciesElsewhere(Policies):
+    """Those of a core that is served elsewhere, which alone knows them."""
+
+    def names_for(self, text: str) -> PolicyNames:  # noqa: ARG002 - whatever it names
+        return ANY_NAMES
+
+
 NO_POLICIES: Final = Policies()
+ELSEWHERE: Final = _PoliciesElsewhere()

@@ -116,7 +116,7 @@ class VirtualCore:
         self._recorder: FileRecorder | None = None
         self._trace = None if trace is None else TraceSettings(path=trace)
         self._header = {**built.described(), "driver": "sim", "seed": seed, "start_ns": start_ns}
-        self._config = None if config is None else read_config(config)
+        self._config = None if config is None else read_config(config, built.policies)
         self._state: Literal["new", "running", "stopped"] = "new"
         self._feeds: dict[str, Feed] = {}
         self._simulator = _Heard(

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
-from yaml.nodes import Node
+from yaml.nodes import Node, ScalarNode
 
 from yunikorn_actors.config import ConfigError
 from yunikorn_actors.config.fault import TEXT_BYTES_MAX
 from yunikorn_actors.config.yaml_tree import compose, line_of
 from yunikorn_actors.machines.settings import InvalidSetting, Settings
+from yunikorn_actors.policies.loading import found_at, policies_at
+from yunikorn_actors.policies.registry import NO_POLICIES, InvalidPolicy, Policies
 from yunikorn_actors.scenario.expectations import EXPECTATION
 from yunikorn_actors.scenario.resource_manager import Confirmation
 from yunikorn_actors.scenario.step_readers import read_steps
@@ -60,6 +62,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     queues: str
     settings: Settings
     confirmation: Confirmation
+    policies: Policies = NO_POLICIES
+    """Of the user's own, by the names that its configurations may use."""
     steps: tuple[WrittenStep, ...]
     always: dict[str, Any] = {}
     sometimes: dict[str, Any] = {}
@@ -128,6 +132,7 @@ def scenario_of(root: Node, file: str) -> Scenario:
         queues=values.get("queues", DEFAULT_QUEUES),
         settings=values.get("settings", Settings()),
         confirmation=values.get("rm", {}).get("confirm", "auto"),
+        policies=values.get("policies", NO_POLICIES),
         steps=values["steps"],
         **{kind: values[kind] for kind in PROMISES if kind in values},
     )
@@ -158,6 +163,17 @@ def _read_settings(node: Node) -> Settings:
         raise ScenarioFault(line_of(node), str(error)) from None
 
 
+def _read_policies(node: Node) -> Policies:
+    """Load a mapping of names to MODULE:CLASS, or MODULE:ATTRIBUTE that is such a mapping."""
+    try:
+        if isinstance(node, ScalarNode):
+            return policies_at(text(node))
+        places = mapping(text)(node)
+        return Policies({name: found_at(place) for name, place in places.items()})
+    except InvalidPolicy as error:
+        raise ScenarioFault(line_of(node), str(error)) from None
+
+
 _CONFIRMATIONS: Final[dict[str, Confirmation]] = {"auto": "auto", "manual": "manual"}
 _SETTINGS: Final = {name.removesuffix(_NS): name for name in Settings.__struct_fields__}
 _read_values: Final = table(
@@ -169,6 +185,7 @@ _read_document: Final = table(
         "name": _read_name,
         "about": text,
         "queues": configuration,
+        "policies": _read_policies,
         "settings": _read_settings,
         "rm": table({"confirm": one_of(_CONFIRMATIONS)}),
         "steps": read_steps,

@@ -121,6 +121,7 @@ class ServiceDriver:
         self.core = RecordedCore(
             driver=driver, topology=topology.name, settings=topology.settings,
             schedulers=topology.schedulers, instance=topology.instance, trace=trace,
+            policies=topology.policies.given,
             clock=self._standing or RealClock(self._time_scale),
         )  # fmt: skip
         self.core.start()

@@ -20,6 +20,7 @@ from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology, TopologyName
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.scenario.document import Scenario, ScenarioError, read_scenario
 from yunikorn_actors.scenario.drivers import (
     INSTANCE,
@@ -44,6 +45,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     driver: DriverName = "sim"
     time_scale: int | None = None
     """How much faster than real time the clock in service runs; without it the clock stands."""
+    policies: Policies = NO_POLICIES
+    """Beside those that a file names, and before them."""
     trace: Path | None = None
     """The file for the recording of the last run."""
     checkers: Callable[[], tuple[Checker, ...]] = default_checkers
@@ -120,7 +123,7 @@ def _run(scenario: Scenario, seed: int, options: RunOptions) -> Outcome:
 def _driver(scenario: Scenario, seed: int, options: RunOptions) -> Driver:
     topology = Topology(
         options.topology, settings=scenario.settings, instance=INSTANCE,
-        schedulers=options.schedulers,
+        schedulers=options.schedulers, policies=options.policies.beside(scenario.policies),
     )  # fmt: skip
     if options.driver == "sim":
         return SimulatorDriver(

@@ -13,6 +13,7 @@ import msgspec
 
 from yunikorn_actors import si
 from yunikorn_actors.config import parse_config
+from yunikorn_actors.config.policy_names import ANY_NAMES
 from yunikorn_actors.core.entry import Update
 from yunikorn_actors.errors import (
     ConnectionLost,
@@ -452,7 +453,7 @@ class RemoteCore:
 def _check_config(text: str) -> None:
     """Refuse here what the core would refuse, with every fault and its line."""
     if text.strip():
-        parse_config(text)
+        parse_config(text, ANY_NAMES)
 
 
 def _link(address: str, token: Token, trust: Trust) -> "Link":

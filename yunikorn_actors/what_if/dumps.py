@@ -19,6 +19,7 @@ from yunikorn_actors.config import (
     SchedulerConfig,
     parse_config,
 )
+from yunikorn_actors.config.policy_names import ANY_NAMES
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.machines.settings import SECOND, Settings
@@ -316,7 +317,7 @@ class _YuniKorns:
     def config(self, _: str) -> SchedulerConfig:
         found = _lowered(self._dump["config"])
         text = json.dumps({"partitions": found["partitions"]})
-        return parse_config(text)
+        return parse_config(text, ANY_NAMES)
 
     def _applications(self) -> Rows:
         active = [

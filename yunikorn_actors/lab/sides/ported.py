@@ -185,7 +185,9 @@ class _Heir(si.ResourceManagerCallback):
         self.refused: dict[str, None] = {}
         """Applications and nodes that this core does not take."""
         self.announced: list[si.Allocation] = []
-        core = Simulator(Topology("fused", settings=simulator.settings, instance="heir"))
+        policies = simulator.topology.policies
+        built = Topology("fused", settings=simulator.settings, instance="heir", policies=policies)
+        core = Simulator(built)
         core.now_ns = simulator.now_ns
         core.register_resource_manager(portal.request, self)
         for request in self._report_after_restart.recover():

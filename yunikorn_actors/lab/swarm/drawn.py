@@ -85,12 +85,14 @@ def _case(text: str, file: str) -> Case:
     return replace(case_of(scenario_of(root, file), digest_of(text)), text=text)
 
 
-def drawn(seed: int, number: int, wanted: Wanted = ALL) -> Drawn:
+def drawn(seed: int, number: int, wanted: Wanted = ALL, policies: str = "") -> Drawn:
     """Draw the run that has this number."""
     draw = Draw(seed, number)
     parts = drawn_parts(draw, wanted)
     parts = with_later_parts(Draw(seed + _SEEDS, number), parts, wanted)
-    script = World(draw, parts).script(f"run {number} of seed {seed}")
+    if policies:
+        parts |= {"policies"}
+    script = World(draw, parts, policies).script(f"run {number} of seed {seed}")
     is_fused = "fused" in parts and "several-schedulers" not in parts
     schedulers = draw.whole(2, 3) if "several-schedulers" in parts else 1
     case = _case(written(script), f"swarm-{seed}-{number}.yaml")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from yunikorn_actors.config import ConfigError, parse_config
-from yunikorn_actors.config.policy_names import PolicyNames
+from yunikorn_actors.config.policy_names import ANY_NAMES, PolicyNames
 from yunikorn_actors.lab.random_draw import Draw
 
 Config = dict[str, Any]
@@ -71,13 +71,18 @@ def with_back_off(draw: Draw, config: Config) -> Config:
 
 def with_policies(draw: Draw, config: Config, names: PolicyNames, *, is_one: bool) -> Config:
     """Have policies decide in some leaves, or one of them in all, and which node comes first."""
-    changed, usual = copy.deepcopy(config), draw.one_of(names.applications)
+    changed = copy.deepcopy(config)
+    usual = draw.one_of(names.applications) if names.applications else ""
     for _, queue in paths_below(changed["queues"][0]):
-        if not queue.get("queues") and (is_one or not draw.once_in(3)):
+        if queue.get("queues"):
+            if names.queues and draw.once_in(2):
+                own = queue.setdefault("properties", {})
+                own["queue.sort.policy"] = draw.one_of(names.queues)
+        elif usual and (is_one or not draw.once_in(3)):
             own = queue.setdefault("properties", {})
             other = draw.one_of(names.applications)
             own["application.sort.policy"] = other if draw.once_in(4) and not is_one else usual
-    if draw.once_in(3):
+    if names.nodes and draw.once_in(3):
         changed["nodesortpolicy"] = {"type": draw.one_of(names.nodes)}
     return changed
 
@@ -91,7 +96,7 @@ def paths_below(queue: dict[str, Any], above: str = "") -> Iterator[tuple[str, d
 
 def _valid(config: Config) -> Config | None:
     try:
-        parse_config(json.dumps({"partitions": [config]}))
+        parse_config(json.dumps({"partitions": [config]}), ANY_NAMES)
     except ConfigError:
         return None
     return config

@@ -32,9 +32,11 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     seed: int = 1
     wanted: Wanted = Wanted()
+    policies: str = ""
+    """MODULE:ATTRIBUTE of those that decide in each world, in place of those that are shipped."""
 
     def drawn(self, number: int) -> Drawn:
-        return drawn(self.seed, number, self.wanted)
+        return drawn(self.seed, number, self.wanted, self.policies)
 
 
 class Planned(Protocol):

@@ -45,6 +45,7 @@ from yunikorn_actors.lab.swarm.scripts import (
 )
 from yunikorn_actors.lab.swarm.small_bounds import NS, TIMES, drawn_extra, drawn_settings
 from yunikorn_actors.machines.settings import HOUR, Settings
+from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.state.reservations import WAIT_NS
 from yunikorn_actors.values.tags import (
@@ -163,8 +164,9 @@ _JOINED: Final = 5
 class World:
     """All of it: the resource managers, and what happens, as far as the parts allow."""
 
-    def __init__(self, draw: Draw, parts: frozenset[str]) -> None:
-        self.draw = draw
+    def __init__(self, draw: Draw, parts: frozenset[str], policies: str = "") -> None:
+        self.draw, self.policies = draw, policies
+        self.names = policies_at(policies).own_names if policies else SHIPPED_NAMES
         self.scene = next((scene for scene in _SCENES if scene in parts), "")
         """What this world is about and has little else."""
         self.parts = parts | _OF_SCENES.get(self.scene, frozenset())
@@ -209,6 +211,8 @@ class World:
             else:
                 draw.one_of(self.managers).move()
         script: Document = {"name": name, "queues": self.queues}
+        if self.policies:
+            script["policies"] = self.policies
         if self.settings:
             script["settings"] = self.settings
         if "manual-confirmations" in self.parts:
@@ -416,7 +420,8 @@ class PartitionWriter(Writer):
             drawn = tuple(with_back_off(draw, config) for config in drawn)
         if "policies" in parts:
             is_one = manager.world.scene == "one-gate"
-            drawn = tuple(with_policies(draw, it, SHIPPED_NAMES, is_one=is_one) for it in drawn)
+            names = manager.world.names
+            drawn = tuple(with_policies(draw, it, names, is_one=is_one) for it in drawn)
         if "devices" in parts:
             self.sizes, self.capacities = device_words.SIZES, device_words.NODES
         if "placement-rules" in parts:

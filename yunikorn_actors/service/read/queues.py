@@ -5,6 +5,8 @@ from functools import partial
 from typing import Final, Self
 
 from yunikorn_actors.config import PreemptionPolicy, TemplateConfig
+from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
+from yunikorn_actors.policies.folds import policy_name
 from yunikorn_actors.recording.secret_values import masked_texts
 from yunikorn_actors.service.read.incremental_answers import AT_ONCE, Each, Pauses, Steps
 from yunikorn_actors.service.read.rendering import (
@@ -32,9 +34,9 @@ ALWAYS: Final = frozenset({
 class Queues:
     """The queues of one partition, at one moment: what belongs to several is worked out once."""
 
-    def __init__(self, book: Book, preemption_delay_ns: int) -> None:
+    def __init__(self, book: Book, preemption_delay_ns: int, names: PolicyNames) -> None:
         """Made with `measured`, which looks at all asks."""
-        self._book = book
+        self._book, self._names = book, names
         self._state = book.state
         self._preemption_delay_ns = preemption_delay_ns
         """Where a queue says nothing."""
@@ -43,8 +45,10 @@ class Queues:
         self._ids = dict[int, str]()
 
     @classmethod
-    def measured(cls, book: Book, preemption_delay_ns: int) -> "Steps[Self]":
-        self = cls(book, preemption_delay_ns)
+    def measured(
+        cls, book: Book, preemption_delay_ns: int, names: PolicyNames = SHIPPED_NAMES
+    ) -> "Steps[Self]":
+        self = cls(book, preemption_delay_ns, names)
         pauses = Pauses()
         for app in self._state.applications.values():
             self._ids[app.serial] = app.id
@@ -79,9 +83,6 @@ class Queues:
 
     def _own(self, queue: Queue) -> Value:
         spec, properties = queue.spec, queue.properties
-        sorting = (
-            properties.application_sort_policy if queue.is_leaf else properties.queue_sort_policy
-        )
         own_max = self._max(queue)
         delay_ns = properties.preemption_delay_ns
         return {
@@ -104,7 +105,7 @@ class Queues:
             "runningApps": queue.running_apps,
             "currentPriority": self._priorities.get(queue.path, NO_PRIORITY),
             "allocatingAcceptedApps": sorted(self._ids[it] for it in queue.allocating),
-            "sortingPolicy": sorting.value,
+            "sortingPolicy": self._sorting(queue),
             "prioritySorting": properties.application_sort_priority,
             "preemptionEnabled": properties.preemption_policy is not PreemptionPolicy.DISABLED,
             "isPreemptionFence": properties.preemption_policy is PreemptionPolicy.FENCE,
@@ -115,6 +116,15 @@ class Queues:
             "isPriorityFence": properties.priority_fence,
             "priorityOffset": properties.priority_offset,
         }
+
+    def _sorting(self, queue: Queue) -> str:
+        """Name the policy; a name that stands for nothing counts as not set."""
+        properties, named = queue.properties, policy_name(queue)
+        if queue.is_leaf:
+            is_known = named in self._names.applications
+            return named if is_known else properties.application_sort_policy.value
+        is_known = named in self._names.queues
+        return named if is_known else properties.queue_sort_policy.value
 
     def _max(self, queue: Queue) -> Resource | None:
         return self._state.capacity if queue.parent is None else queue.spec.max

@@ -8,6 +8,7 @@ numbers; nobody is pushed anything from here.
 from collections.abc import Callable
 from typing import Any, Final
 
+from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.machines.settings import Settings
@@ -39,8 +40,13 @@ Hearer = Callable[[tuple[EventRecord, ...]], None]
 
 
 class ReadSide:
-    def __init__(self, *, settings: Settings, instance: str, start_ns: int) -> None:
+    def __init__(
+        self, *, settings: Settings, instance: str, start_ns: int,
+        names: PolicyNames = SHIPPED_NAMES,
+    ) -> None:  # fmt: skip
         self.settings = settings
+        self.names = names
+        """Of policies: which ones stand for something."""
         self.instance = instance
         self.start_ns = start_ns
         self.now_ns = start_ns

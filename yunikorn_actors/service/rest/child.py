@@ -71,7 +71,10 @@ class Child:
         if begin.log_level:
             LogStyle(begin.log_level, begin.log_format).enable(sys.stderr)
         self._shift_ns = begin.now_ns - time.monotonic_ns()
-        side = ReadSide(settings=begin.settings, instance=begin.instance, start_ns=begin.start_ns)
+        side = ReadSide(
+            settings=begin.settings, instance=begin.instance, start_ns=begin.start_ns,
+            names=begin.policies,
+        )  # fmt: skip
         guard = Guard(
             frozenset(begin.names), cors=begin.cors, token=begin.token, read_token=begin.read_token
         )

@@ -62,6 +62,7 @@ class RestPart(Part):
             settings=core.topology.settings,
             instance=core.topology.instance,
             start_ns=clock.now_ns(),
+            names=core.topology.policies.names,
         )
         self._server = RestServer(side, self._questions, clock.now_ns, self._guard)
         self._thread = threading.Thread(

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.log_lines import LogFormat
 
@@ -25,6 +26,7 @@ class Begin(Struct, frozen=True, array_like=True, tag=True):
     instance: str
     start_ns: int
     now_ns: int
+    policies: PolicyNames = SHIPPED_NAMES
     names: tuple[str, ...] = ()
     cors: bool = True
     token: str = ""

@@ -158,6 +158,7 @@ class ProcessPart(Part):
                 instance=topology.instance,
                 start_ns=self._start_ns,
                 now_ns=self._core.clock.now_ns(),
+                policies=topology.policies.names,
                 names=self._site.names,
                 cors=self._site.cors,
                 token=tokens.full,

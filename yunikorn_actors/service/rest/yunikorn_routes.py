@@ -11,6 +11,7 @@ import yaml
 from yunikorn_actors.checks.health_checks import Health
 from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.config.names import is_group_name, is_queue_name, is_user_name
+from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.machines.events.publisher import Ring
 from yunikorn_actors.messages.event_views import shown_record
 from yunikorn_actors.messages.followers import ManagerDescribed
@@ -94,14 +95,14 @@ def _partitions(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
 
 def _queues(side: ReadSide, asked: Asked) -> Steps[Any]:
     book = book_of(side, asked)
-    shown = yield from Queues.measured(book, side.settings.preemption_delay_ns)
+    shown = yield from Queues.measured(book, side.settings.preemption_delay_ns, side.names)
     return shown.tree()
 
 
 def _one_queue(side: ReadSide, asked: Asked) -> Steps[Any]:
     book = book_of(side, asked)
     queue = _queue(book, asked)
-    shown = yield from Queues.measured(book, side.settings.preemption_delay_ns)
+    shown = yield from Queues.measured(book, side.settings.preemption_delay_ns, side.names)
     return shown.queue(queue, subtree="subtree" in asked.query)
 
 
@@ -307,13 +308,13 @@ def _config_text(manager: ManagerDescribed | None) -> bytes:
     return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True).encode()
 
 
-def _validate(_: ReadSide, asked: Asked) -> Answer:
-    return Answer(partial(_verdict, asked.body))
+def _validate(side: ReadSide, asked: Asked) -> Answer:
+    return Answer(partial(_verdict, asked.body, side.names))
 
 
-def _verdict(body: bytes) -> Any:  # noqa: ANN401 - a value
+def _verdict(body: bytes, names: PolicyNames) -> Any:  # noqa: ANN401 - a value
     try:
-        parse_config(body.decode())
+        parse_config(body.decode(), names)
     except (ConfigError, UnicodeDecodeError) as error:
         return {"allowed": False, "reason": masked(str(error))}
     return {"allowed": True}
@@ -343,9 +344,7 @@ def _dump(side: ReadSide, asked: Asked) -> Answer:
         ],
         "clusterInfo": clusters.clusters(side),
         "containerHistory": clusters.containers_over_time(side),
-        "queues": [
-            _tree(book, side.settings.preemption_delay_ns) for book in books if book.state.queues
-        ],
+        "queues": [_tree(book, side) for book in books if book.state.queues],
         "rmDiagnostics": Foreign(asked.answer),
         "logLevel": "INFO",
         "config": configuration.in_go_names(shown_config(_first_manager(side), piecemeal=True)),
@@ -359,8 +358,8 @@ def _dump(side: ReadSide, asked: Asked) -> Answer:
     return Answer(dump, style=Style(masked_json, is_indented=True))
 
 
-def _tree(book: Book, preemption_delay_ns: int) -> Steps[Any]:
-    return (yield from Queues.measured(book, preemption_delay_ns)).tree()
+def _tree(book: Book, side: ReadSide) -> Steps[Any]:
+    return (yield from Queues.measured(book, side.settings.preemption_delay_ns, side.names)).tree()
 
 
 def _metrics(side: ReadSide, asked: Asked) -> Answer:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.policies.registry import MissingPolicy
 from yunikorn_actors.trace.causes import Period, Waits, why
 from yunikorn_actors.trace.handled import Handled
 from yunikorn_actors.trace.message_parts import texts_in
@@ -23,7 +24,7 @@ from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.spoken import Spoken
 from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
-from yunikorn_actors.trace.view.run_data import NONE, Drawn, Tell, counted
+from yunikorn_actors.trace.view.run_data import NONE, Drawn, Shown, Tell, counted
 
 WHY_USUAL: Final = 50
 """The default number of asks for which it is worked out."""
@@ -86,8 +87,9 @@ class Objects(Struct, kw_only=True):
     """Why there is no `why`, or not of all."""
 
 
-def objects_of(path: Path, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -> Objects:
+def objects_of(shown: Shown, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -> Objects:
     """Return the objects of the messages in a picture; each has its whole life."""
+    path = shown.path
     with _all_of(path, picture) as deliveries:
         subjects = subjects_in(counted(deliveries, tell, "names in "))
     with _all_of(path, picture) as deliveries:
@@ -103,7 +105,7 @@ def objects_of(path: Path, picture: Drawn, why_of: WhyOf, tell: Tell = silent) -
         for it, life, messages in zip(subjects, told, spoken, strict=True)
         if messages != []
     ]  # fmt: skip
-    has_times, problem = _add_why(path, objects, numbers, why_of, tell)
+    has_times, problem = _add_why(shown, objects, numbers, why_of, tell)
     return Objects(objects=objects, lines=story.lines, has_times=has_times, problem=problem)
 
 
@@ -211,7 +213,7 @@ def _words_of(kind: type[Struct]) -> Iterator[str]:
 
 
 def _add_why(
-    path: Path, objects: list[Object], numbers: dict[Cause, int], why_of: WhyOf, tell: Tell
+    shown: Shown, objects: list[Object], numbers: dict[Cause, int], why_of: WhyOf, tell: Tell
 ) -> tuple[bool, str]:
     """Work out why asks waited; return whether that has times, and what was in the way of it."""
     asks = [it for it in objects if it.kind == "ask"]
@@ -225,9 +227,9 @@ def _add_why(
         return f"{application_id}/{key}" in wanted
 
     try:
-        with TraceReader(path) as trace:
+        with TraceReader(shown.path, policies=shown.policies) as trace:
             answer = why(trace, is_wanted, partial(tell, doing="why asks waited in ")).told()
-    except TraceError as error:
+    except (TraceError, MissingPolicy) as error:
         return True, str(error)
     for waits in answer.waits:
         ask = wanted[f"{waits.application_id}/{waits.key}"]

@@ -5,7 +5,7 @@ columns, with an entry for each message. The payloads stand apart, one a line, i
 number that stands for a message is its place in these columns.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
 from yunikorn_actors.trace.heads import Heads, InFile
 from yunikorn_actors.trace.items import Item
@@ -39,6 +40,8 @@ class Shown(NamedTuple):
 
     name: str
     path: Path
+    policies: Mapping[str, Policy] | None = None
+    """Those of the user's own that decided in it."""
 
 
 class Columns(Struct, kw_only=True):

@@ -54,7 +54,7 @@ def page(recordings: Sequence[Shown], wanted: Wanted, why_of: WhyOf, tell: Tell 
 def _page(recordings: Sequence[Shown], wanted: Wanted, why_of: WhyOf, tell: Tell) -> Page:
     pictures = [drawn(it, wanted, tell) for it in recordings]
     runs = [
-        _Pictured(run=it.run, about=objects_of(shown.path, it, why_of, tell))
+        _Pictured(run=it.run, about=objects_of(shown, it, why_of, tell))
         for shown, it in zip(recordings, pictures, strict=True)
     ]
     blocks = {"data": msgspec.json.encode(_Data(runs=runs, comparison=_compared(recordings, runs)))}

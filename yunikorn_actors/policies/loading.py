@@ -1,0 +1,36 @@
+"""Policies by the place where they stand, as commands, scenarios and tapes name it."""
+
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+
+from yunikorn_actors.policies.registry import InvalidPolicy, Policies
+
+
+def found_at(place: str) -> Any:  # noqa: ANN401 - whatever stands there
+    """Load what MODULE:ATTRIBUTE names; a module in the present folder is found as with `-m`."""
+    module, _, attribute = place.partition(":")
+    if not module or not attribute:
+        raise InvalidPolicy(f"{place!r:.100}: give MODULE:ATTRIBUTE, such as mine:ShortestFirst")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return attrgetter(attribute)(import_module(module))
+    # It is a program of others: whatever it raises while it is read is a mistake in it.
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        raise InvalidPolicy(f"{place}: {type(error).__name__}: {error!s:.300}") from None
+
+
+@lru_cache(maxsize=8)
+def policies_at(place: str) -> Policies:
+    """Load a mapping of names to policies."""
+    found = found_at(place)
+    if not isinstance(found, Mapping):
+        raise InvalidPolicy(f"{place}: must be a mapping of names to policies")
+    try:
+        return Policies(found)
+    except InvalidPolicy as error:
+        raise InvalidPolicy(f"{place}: {error}") from None
