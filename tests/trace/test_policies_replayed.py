@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from viewed import blocks
 
 from yunikorn_actors import si
 from yunikorn_actors.cli import main
@@ -195,3 +196,21 @@ def test_policies_of_a_replay_are_named_on_the_command_line(
     with pytest.raises(SystemExit):
         main(["trace", "replay", str(path), "--policies", "my_policies:NONE"])
     assert "give a class, not 3" in capsys.readouterr().err
+
+
+def test_a_page_of_a_recording_says_why_asks_waited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.trace"
+    run(path, "proposing")
+    monkeypatch.chdir(tmp_path)
+    text = f"from {__name__} import LastNode, LeastStarted\n"
+    Path("of_view.py").write_text(
+        f"{text}M = {{'mine': LeastStarted, 'last': LastNode}}\n", "utf-8"
+    )
+    assert 0 == main(["trace", "view", str(path), "-o", "without.html"])
+    assert "decided by policies 'last', 'mine'" in blocks(Path("without.html"))["data"]
+    assert 0 == main(["trace", "view", str(path), "-o", "with.html", "--policies", "of_view:M"])
+    shown = blocks(Path("with.html"))["data"]
+    assert "two run" in shown
+    assert "decided by policies" not in shown

@@ -1,0 +1,213 @@
+"""Policies by name: on the command line, of installed packages, and in answers."""
+
+import json
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors import Scheduler
+from yunikorn_actors.cli import main
+from yunikorn_actors.lab.swarm.drawn import drawn
+from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.policies import loading, registry
+from yunikorn_actors.policies.registry import BrokenPolicy, Policies
+from yunikorn_actors.runtime.virtual_core import VirtualCore
+from yunikorn_actors.scenario.document import ScenarioError, parse_scenario
+
+MODULE = """
+class Own:
+    def application_key(self, app):
+        return app.id
+
+    def queue_key(self, queue):
+        return queue.path
+
+    def score(self, node, shape):
+        return 0
+
+
+MINE = {"own": Own}
+NOTHING = 3
+"""
+QUEUES = """\
+partitions:
+- name: default
+  nodesortpolicy: {type: own}
+  queues:
+  - name: root
+    submitacl: "*"
+    properties: {queue.sort.policy: own}
+    queues: [{name: jobs, properties: {application.sort.policy: own}}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    Path("own_names.py").write_text(MODULE, "utf-8")
+    Path("q.yaml").write_text(QUEUES, "utf-8")
+    yield tmp_path
+    sys.modules.pop("own_names", None)
+    loading.policies_at.cache_clear()
+
+
+def check(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
+    status = main(["config", "check", "q.yaml", *options])
+    told = capsys.readouterr()
+    return status, told.out, told.err
+
+
+def test_a_configuration_is_checked_with_policies(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, told = check(capsys)
+    assert (1, True) == (status, "undefined policy: own" in told)
+    for options in ((), ("--strict",)):
+        status, shown, told = check(capsys, *options, "--policies", "own_names:MINE")
+        assert (0, "") == (status, told)
+        assert "node order: own" in shown
+        assert "property application.sort.policy: own" in shown
+        assert "property queue.sort.policy: own" in shown
+
+
+def test_a_name_that_stands_for_nothing_is_a_fault_where_policies_are_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("q.yaml").write_text(
+        QUEUES.replace("type: own", "type: fair").replace(
+            "sort.policy: own}}]", "sort.policy: owm}}]"
+        ),
+        "utf-8",
+    )
+    status, _, told = check(capsys)
+    assert (0, True) == (status, "q.yaml:8: warning: " in told)
+    status, _, told = check(capsys, "--strict")
+    assert (1, True) == (status, "'owm' is no value for it" in told)
+    status, _, told = check(capsys, "--policies", "own_names:MINE")
+    assert 1 == status
+    assert re.search(r"q.yaml:8: .*'owm' is no value for it.*or a policy: .*, own\)", told)
+
+
+@pytest.mark.parametrize(
+    ("place", "what"),
+    [
+        ("own_names", "'own_names': give MODULE:ATTRIBUTE"),
+        ("own_names:MINES", "AttributeError"),
+        ("no_such:MINE", "ModuleNotFoundError: No module named 'no_such'"),
+        ("own_names:NOTHING", "must be a mapping of names to policies"),
+        ("own_names:Own", "must be a mapping of names to policies"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    ["config check q.yaml", "scenario run q.yaml", "lab run q.yaml", "lab swarm", "workload run x"],
+)
+def test_what_is_no_mapping_is_refused_by_each_command(
+    command: str, place: str, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), "--policies", place])
+    told = capsys.readouterr().err
+    assert (2, True) == (ended.value.code, what in told), told
+
+
+@pytest.mark.parametrize(
+    ("policies", "what"),
+    [
+        ("{own: own_names:Owm}", "a.yaml:2: .*module 'own_names' has no attribute 'Owm'"),
+        ("{own: own_names:NOTHING}", "a.yaml:2: .*policy 'own': give a class, not 3"),
+        ("{own: 3}", "a.yaml:2: .*give MODULE:ATTRIBUTE"),
+        ("own_names:Own", "a.yaml:2: .*must be a mapping"),
+        ("[own]", "a.yaml:2: .*a list where a mapping is expected"),
+    ],
+)
+def test_a_scenario_with_a_wrong_policy_names_its_line(policies: str, what: str) -> None:
+    text = f"name: a\npolicies: {policies}\nsteps: [{{advance: 1s}}]\n"
+    with pytest.raises(ScenarioError, match=what):
+        parse_scenario(text, "a.yaml")
+
+
+def test_a_tape_names_the_place_of_policies() -> None:
+    header = "tape 2 of a.yaml sha256 0123456789ab on proposing"
+    where = " with 2 schedulers with policies own_names:MINE, steps 1-4"
+    tape = parse_tape(header + where)
+    assert (2, "own_names:MINE", 4) == (tape.schedulers, tape.policies, len(tape.steps or ()))
+    assert header + where == tape.line()
+    assert not parse_tape(header).policies
+
+
+def test_worlds_of_a_swarm_name_the_policies_that_decide_in_them() -> None:
+    texts = [drawn(5, number, policies="own_names:MINE").case.text for number in range(1, 13)]
+    assert all("policies: own_names:MINE\n" in text for text in texts)
+    for place in ("application.sort.policy: own", "queue.sort.policy: own", "type: own"):
+        assert any(place in text for text in texts), place
+    assert not any("conservative" in text for text in texts)
+
+
+def test_a_swarm_plays_them(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["lab", "swarm", "--runs", "3", "--policies", "own_names:MINE", "--json"])
+    assert (0, 3) == (status, json.loads(capsys.readouterr().out)["runs"])
+
+
+# -- of installed packages
+
+
+@pytest.fixture
+def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    def offer(*values: str) -> None:
+        points = [EntryPoint(f"of-{n}", value, registry.GROUP) for n, value in enumerate(values)]
+        monkeypatch.setattr(registry, "entry_points", lambda group: points if group else [])
+        _forget()
+
+    yield offer
+    monkeypatch.undo()
+    _forget()
+
+
+def _forget() -> None:
+    registry.installed.cache_clear()
+    for known in ("names", "digests"):
+        registry.NO_POLICIES.__dict__.pop(known, None)
+
+
+def test_policies_of_an_installed_package_decide_by_their_names(
+    offers: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    offers("own_names:Own")
+    assert {"of-0"} <= {*Policies().names.applications} & {*Policies().names.nodes}
+    assert ["of-0"] == [*Policies().digests]
+    text = QUEUES.replace("own", "of-0")
+    Path("q.yaml").write_text(text, "utf-8")
+    assert (0, "") == check(capsys, "--strict")[::2]
+    with Scheduler(text) as s:
+        s.add_node("n1", vcore=1)
+        later = s.application("b", queue="root.jobs", user="ann")
+        first = s.application("a", queue="root.jobs", user="ann")
+        with s.application("0", queue="root.jobs", user="ann").ask("k", vcore=1).result(10):
+            waiting = [app.ask("k", vcore=1) for app in (later, first)]
+        assert "n1" == waiting[1].result(10).node_id
+        assert not waiting[0].done()
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("no_such_package:Own", "ModuleNotFoundError"),
+        ("own_names:Owm", "AttributeError"),
+        ("own_names:NOTHING", "give a class, not 3"),
+        ("builtins:dict", "decides nothing"),
+    ],
+)
+def test_a_broken_package_is_warned_of_and_stops_nobody(
+    offers: Callable[..., None], value: str, what: str
+) -> None:
+    offers(value, "own_names:Own")
+    with pytest.warns(BrokenPolicy, match=f"of-0 = {value} .* counts as not there: .*{what}"):
+        known = Policies().names.applications
+    assert ("of-0" in known, "of-1" in known) == (False, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        VirtualCore()
