@@ -57,6 +57,14 @@ Everything that travels between mailboxes. A message is frozen; a driver puts it
 that says who sent it, which message caused it and on whose behalf. Names and order of delivery are
 in [the delivery contract](delivery-contract.md).
 """
+ABOUT_POLICIES = """\
+The protocols of [policies of your own](../how-to/write-a-policy.md): a policy is a class that has
+one or several of the methods of `ApplicationOrder`, `AsksOrder`, `QueueOrder`, `NodeScore`,
+`DeviceChoice`, `Gate`, `VictimOrder` and `Fold`, and derives from none of them. The other classes
+are what it is given. A `Resource` is a mapping of types to whole numbers in base units; a time is
+in nanoseconds, since 1970 where it is a moment. `yunikorn_actors.policies` has all of them for type
+checkers: the protocols in `places`, the values in `jobs`.
+"""
 ABOUT_ROUTES = """\
 What the service answers over HTTP, on 127.0.0.1:9080 unless it is told otherwise. YuniKorn's routes
 have its names, types and units; what differs is in
@@ -372,6 +380,34 @@ def facts() -> str:
         "`ProposalRejected` with one of these reasons:\n\n" + reasons
     )
     return "\n".join(parts)
+
+
+def policies() -> str:
+    """List where a policy decides and what it is given, from the protocols themselves."""
+    files = [PACKAGE / "policies" / name for name in ("places.py", "jobs.py", "profile.py")]
+    found = [node for file in files for node in ast.parse(file.read_text("utf-8")).body]
+    shown = [_protocol(node) for node in found if isinstance(node, ast.ClassDef)]
+    return "\n".join((NOTE, "# Policies", "", ABOUT_POLICIES, *shown)).rstrip() + "\n"
+
+
+def _protocol(node: ast.ClassDef) -> str:
+    rows = []
+    for place, part in enumerate(node.body):
+        match part:
+            case ast.FunctionDef(name=name, returns=returns) if not name.startswith("_"):
+                is_value = any(ast.unparse(it) == "property" for it in part.decorator_list)
+                # Without `self`.
+                taken = ast.unparse(ast.arguments([], part.args.args[1:], None, [], [], None, []))
+                kind = "" if returns is None else ast.unparse(returns)
+                shown = name if is_value else f"{name}({taken})"
+                rows.append((f"`{shown}`", f"`{kind}`", _words(ast.get_docstring(part))))
+            case ast.AnnAssign(target=target, annotation=kind):
+                words = _about(node.body[place + 1] if place + 1 < len(node.body) else None)
+                shown = ast.unparse(target)
+                rows.append((f"`{shown}`", f"`{ast.unparse(kind)}`", words))
+    words = _words(ast.get_docstring(node))
+    head = f"## {node.name}\n\n" + (f"{words}\n\n" if words else "")
+    return head + (table(("member", "type", "meaning"), rows) if rows else "")
 
 
 def _transitions(table_: Transitions) -> str:
@@ -753,6 +789,7 @@ PAGES = {
     "reference/mutants.md": mutants,
     "reference/messages.md": messages,
     "reference/facts.md": facts,
+    "reference/policies.md": policies,
     "reference/state-machine.md": states,
     "how-to/reproduce-a-race.md": race,
     "how-to/read-a-trace.md": trace,

@@ -142,6 +142,22 @@ def test_an_order_of_ones_own_goes_by_what_it_reads(topology: Any) -> None:
     assert order(lab(LongestFirst, topology)) == ["long", "middle", "short"]
 
 
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+@pytest.mark.parametrize(
+    "text", ["soon", "-5", "nan", "-inf", "inf", "1e300", "9e9999", " ", "1e10"]
+)
+def test_a_run_time_that_is_none_is_as_long_as_can_be(topology: Any, text: str) -> None:
+    """It ended the core: infinity is no whole number of nanoseconds."""
+    it = lab(LongestFirst, topology)
+    it.nodes(n=1)
+    it.submit("short", "long")
+    times = {"short": "1", "long": text}
+    asks = (ask(it, app=it, tags={"yunikorn-actors/runtime": tag}) for it, tag in times.items())
+    it.request(asks=tuple(asks))
+    it.settle()
+    assert ["long"] == it.running()
+
+
 def test_without_a_policy_the_first_is_first() -> None:
     assert order(lab(LongestFirst, name="fifo")) == ["short", "long", "middle"]
 

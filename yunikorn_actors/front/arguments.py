@@ -16,6 +16,7 @@ from yunikorn_actors.errors import ConfigWarning, InvalidRequest
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.policies.jobs import NEVER_NS, declared_ns
 from yunikorn_actors.policies.registry import ELSEWHERE, NO_POLICIES, Policies, Policy
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.si.form import flaw_of
@@ -147,7 +148,7 @@ def with_model(what: str, tags: dict[str, str], model: object) -> dict[str, str]
 
 def with_runtime(what: str, tags: dict[str, str], runtime: object) -> dict[str, str]:
     """Add for how many seconds it will run."""
-    if type(runtime) not in {int, float} or not 0 <= runtime < float("inf"):  # type: ignore[operator]
+    if type(runtime) not in {int, float} or declared_ns(str(runtime)) is None:
         raise InvalidRequest(f"{what}: runtime: must be seconds, 0 or more, not {shown(runtime)}")
     return {**tags, si.constants.TAG_RUNTIME: str(runtime)}
 
@@ -181,6 +182,12 @@ def read_texts(what: str, texts: Mapping[str, str] | None) -> dict[str, str]:
     """Take a mapping; that it holds texts is for the check of the request to say."""
     if texts is not None and not isinstance(texts, Mapping):
         raise InvalidRequest(f"{what}: must be a mapping from text to text, not {shown(texts)}")
+    runtime = texts.get(si.constants.TAG_RUNTIME) if texts else None
+    if isinstance(runtime, str) and declared_ns(runtime) is None:
+        raise InvalidRequest(
+            f"{what}: {si.constants.TAG_RUNTIME}: must be seconds, 0 or more and below "
+            f"{NEVER_NS / 1e9:.0e}, not {shown(runtime)}"
+        )
     return dict(texts or {})
 
 

@@ -18,6 +18,7 @@ from yunikorn_actors.policies.jobs import (
     Left,
     Sized,
     Started,
+    declared_ns,
 )
 from yunikorn_actors.policies.places import Fold
 from yunikorn_actors.policies.registry import Policies
@@ -196,11 +197,8 @@ def is_part_of_gang(app: Application, spec: AskSpec) -> bool:
 def runtime_of(app: Application, spec: AskSpec) -> int:
     """Return for how long it says that it runs: by its own tag, else by its application's."""
     text = spec.tags.get(TAG_RUNTIME) or app.spec.tags.get(TAG_RUNTIME, "")
-    try:
-        runtime_s = float(text)
-    except ValueError:
-        return NEVER_NS
-    return min(NEVER_NS, round(runtime_s * 1e9)) if runtime_s >= 0 else NEVER_NS
+    runtime_ns = declared_ns(text) if text else None
+    return NEVER_NS if runtime_ns is None else runtime_ns
 
 
 def job_of_ask(app: Application, ask: Ask) -> Job:

@@ -13,6 +13,16 @@ NEVER_NS: Final = 2**63 - 1
 """The end of what has declared no run time."""
 
 
+def declared_ns(text: str) -> int | None:
+    """Return the run time that a tag declares, in seconds; None if it is no such number."""
+    try:
+        runtime_s = float(text)
+    except ValueError:
+        return None
+    # Compared as floats: what is too large, or infinite, is no whole number.
+    return round(runtime_s * 1e9) if 0 <= runtime_s < NEVER_NS / 1e9 else None
+
+
 class Job(Struct, frozen=True, kw_only=True):
     """An ask that waits, or a gang that awaits its admission; a value of its own."""
 

@@ -11,6 +11,7 @@ from yunikorn_actors.journal.restored_state import stored_entry
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 from yunikorn_actors.messages.rm_events import RegistrationRequested, RMRejectedAllocationAsk
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.policies.jobs import declared_ns
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.values import tags
@@ -76,7 +77,7 @@ class _Recorded:
                     "priority": spec.priority,
                     "preemptible": spec.allow_preempt_self,
                     "may_preempt": spec.allow_preempt_other,
-                    "declared_s": float(spec.tags.get(tags.TAG_RUNTIME, 0) or 0),
+                    "declared_s": (declared_ns(spec.tags.get(tags.TAG_RUNTIME, "")) or 0) / 1e9,
                     "models": tuple(it for it in spec.gpu_model.split("|") if it),
                 }
                 key = spec.application_id, spec.key
