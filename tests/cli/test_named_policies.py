@@ -96,7 +96,7 @@ def test_a_name_that_stands_for_nothing_is_a_fault_where_policies_are_given(
     [
         ("own_names", "'own_names': give MODULE:ATTRIBUTE"),
         ("own_names:MINES", "AttributeError"),
-        ("no_such:MINE", "ModuleNotFoundError: No module named 'no_such'"),
+        ("no_such:MINE", "ModuleNotFoundError(\"No module named 'no_such'\")"),
         ("own_names:NOTHING", "must be a mapping of names to policies"),
         ("own_names:Own", "must be a mapping of names to policies"),
     ],

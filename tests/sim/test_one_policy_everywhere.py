@@ -27,7 +27,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.policies import loading
-from yunikorn_actors.runtime.arguments import CoreDriver
+from yunikorn_actors.runtime.core_arguments import CoreDriver
 from yunikorn_actors.state.facts import AllocationCommitted
 from yunikorn_actors.trace.read import TraceReader
 

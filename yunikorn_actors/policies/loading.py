@@ -7,6 +7,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
+from yunikorn_actors.policies.guard import tried
 from yunikorn_actors.policies.registry import InvalidPolicy, Policies
 
 
@@ -17,11 +18,10 @@ def found_at(place: str) -> Any:  # noqa: ANN401 - whatever stands there
         raise InvalidPolicy(f"{place!r:.100}: give MODULE:ATTRIBUTE, such as mine:ShortestFirst")
     if "" not in sys.path:
         sys.path.insert(0, "")
-    try:
-        return attrgetter(attribute)(import_module(module))
-    # It is a program of others: whatever it raises while it is read is a mistake in it.
-    except (Exception, SystemExit) as error:  # noqa: BLE001
-        raise InvalidPolicy(f"{place}: {type(error).__name__}: {error!s:.300}") from None
+    found, fault = tried("loading it", lambda: attrgetter(attribute)(import_module(module)))
+    if fault:
+        raise InvalidPolicy(f"{place}: {fault}")
+    return found
 
 
 @lru_cache(maxsize=8)

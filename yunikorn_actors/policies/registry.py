@@ -156,12 +156,13 @@ def installed() -> dict[str, Policy]:
     """Load what installed packages offer; what is no policy is warned of, and stops nobody."""
     found: dict[str, Policy] = {}
     for point in entry_points(group=GROUP):
+        policy: Any
+        policy, fault = tried("loading it", point.load)
         try:
-            policy = point.load()
             _check(point.name, policy)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is a program of others
+        except InvalidPolicy as error:
             what = f"entry point {point.name} = {point.value} of {GROUP} counts as not there"
-            warnings.warn(f"{what}: {type(error).__name__}: {error}", BrokenPolicy, stacklevel=2)
+            warnings.warn(f"{what}: {fault or error}", BrokenPolicy, stacklevel=2)
         else:
             found[point.name] = policy
     return found
