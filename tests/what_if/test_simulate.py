@@ -1,12 +1,14 @@
 """Questions to a core in virtual time: what would happen, and nothing of it happens."""
 
 import pytest
-from msgspec.structs import replace
 from support import RM
 
 from yunikorn_actors import InvalidRequest, VirtualCore, si
-from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.what_if import Change, Reconfigure
+from yunikorn_actors.what_if.run import Run
 from yunikorn_actors.what_if.text import lines_of
 
 CONFIG = """
@@ -143,25 +145,8 @@ def test_asks_that_wait_for_the_same_are_one_line() -> None:
     assert waits[2].startswith("  app/6 ")
 
 
-@both
-def test_a_partition_that_a_change_removes(topology: TopologyName) -> None:
-    part = "- {{name: {}, queues: [{{name: root, submitacl: '*', queues: [{{name: a}}]}}]}}\n"
-    config = "partitions:\n" + part.format("default") + part.format("spare")
-    core = VirtualCore(topology=topology).start()
-    request = si.RegisterResourceManagerRequest(rm_id=RM, config=config)
-    core.register_resource_manager(request, si.ResourceManagerCallback())
-    ugi = si.UserGroupInformation(user="ann", groups=("staff",))
-    app = si.AddApplicationRequest(
-        application_id="app", queue_name="root.a", ugi=ugi, partition_name="spare"
-    )
-    core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
-    (wanted,) = asks("1").asks
-    core.update_allocation(
-        si.AllocationRequest(rm_id=RM, asks=(replace(wanted, partition_name="spare"),))
-    )
-    core.run_until_idle()
-    update = si.UpdateConfigurationRequest(
-        rm_id=RM, config="partitions:\n" + part.format("default")
-    )
-    answer = core.simulate(update, until=60)
-    assert [it.key for it in answer.course.ended] == ["1"]
+def test_the_last_words_about_a_partition_that_is_gone_are_taken() -> None:
+    run = Run(Simulator(Topology("fused", settings=Settings(), instance="t")))
+    gone = si.AllocationAskRelease(partition_name="gone", application_id="app", allocation_key="1")
+    run.hear(RM, si.AllocationResponse(released_asks=(gone,)))
+    assert [it.key for it in run.go(0).ended] == ["1"]
