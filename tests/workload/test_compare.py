@@ -206,6 +206,11 @@ def test_two_campaigns_write_one_entry_at_once(
     assert 1 == len([*tmp_path.iterdir()])
 
 
+def test_draws_that_cannot_be_made() -> None:
+    with pytest.raises(WorkloadError, match="draws -1: write a number from 0 to"):
+        compared(draws=-1)
+
+
 def test_so_many_workers_as_there_cannot_be() -> None:
     with pytest.raises(WorkloadError, match="workers -1: write a number from 1 on"):
         run_all(JOBS, workers=-1)

@@ -18,7 +18,7 @@ from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.workload.campaign import Result, RunJob
 from yunikorn_actors.workload.cluster_config import guaranteed_shares
 from yunikorn_actors.workload.figures import percentile, spread
-from yunikorn_actors.workload.jobs import WorkloadError
+from yunikorn_actors.workload.jobs import WorkloadError, check_number
 from yunikorn_actors.workload.page import page, section_table
 from yunikorn_actors.workload.summary import duration, duration_signed
 from yunikorn_actors.workload.table import Table
@@ -115,6 +115,7 @@ def compare(
 
     Each is played so often again with other submits and run times: the same in all variants.
     """
+    check_number("draws", draws)
     tables = {name: job.play() for name, job in variants.items()}
     drawn = [
         replace(
