@@ -565,7 +565,7 @@ class RmRecord:
         app = self._applications.get(app_id)
         if not self._was_restored and (app is None or not app.accepted):
             faults.append(self._fault("G27", notice, f"{app_id} was not accepted before"))
-        if not self._was_restored and notice.node_id not in self._nodes and not faults:
+        if notice.node_id not in self._nodes and not faults:
             faults.append(self._fault("G16", notice, f"node {notice.node_id} is none of its own"))
         self._wanted.pop(name, None)
         self._by_report.pop(uuid, None)
