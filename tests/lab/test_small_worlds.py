@@ -18,6 +18,7 @@ from yunikorn_actors.state.facts import (
     AskParked,
     AskRemoved,
     Fact,
+    PreemptionDecided,
     SwapCompleted,
 )
 
@@ -339,6 +340,23 @@ steps:
   - ask: {app: app-1, key: second, resource: {vcore: 1}}
   - ask: {app: app-1, key: k, resource: {vcore: 1}, max_allocations: 2}
 """, _some(AllocationsCommitted)),
+    "work goes alone from now on": Small("""\
+name: a daemon waits for what its own application has on its node
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues: [{name: a, properties: {preemption.unit: application}}]
+steps:
+  - create_node: {id: n1, capacity: {vcore: 1}}
+  - add_app: {id: app-1, queue: root.a}
+  - ask: {app: app-1, key: work, resource: {vcore: 1}}
+  - ask: {app: app-1, key: daemon, resource: {vcore: 1}, required_node: n1}
+  - config: {queues: {partitions: [{name: default, queues: [
+      {name: root, submitacl: '*', queues: [{name: a}]}]}]}}
+""", _some(PreemptionDecided)),
 }  # fmt: skip
 
 

@@ -90,6 +90,9 @@ def _on_configured(model: Model, fact: f.PartitionConfigured) -> None:
     _sort_nodes(model, fact.config)
     if model.apps:
         model.wakes.cluster_changed()
+    for node_id in model.reserved_nodes:
+        # Who may go for an ask that requires it depends on what queues say of their work.
+        model.wakes.work_changed(model.nodes.views[node_id])
 
 
 def _sort_nodes(model: Model, config: PartitionConfig) -> None:
