@@ -101,6 +101,13 @@ class Oracle:
     def at_rest(self, world: "World") -> None:
         """Judge the end of the case: every message was delivered, every release confirmed."""
 
+    def patience_ns(self) -> int:
+        """Return how much time is to pass after that before something is surely wrong."""
+        return 0
+
+    def waited(self, world: "World") -> None:
+        """Judge what has not come about since; only if some oracle wanted time to pass."""
+
     def drained(self, world: "World") -> None:
         """Judge what is left when all applications were removed and time has passed."""
 
@@ -399,6 +406,7 @@ class World:
         self._lift_refusals()
         self._confirm_all()
         self._judge()
+        self._wait()
         self._drain()
 
     def _lift_refusals(self) -> None:
@@ -413,6 +421,15 @@ class World:
         for oracle in self._oracles():
             oracle.at_rest(self)
         self.promises.at_rest(self.context)
+
+    def _wait(self) -> None:
+        patience_ns = max((oracle.patience_ns() for oracle in self._oracles()), default=0)
+        if patience_ns:
+            self.simulator.advance(patience_ns)
+            self._settle()
+            self._confirm_all()
+            for oracle in self._oracles():
+                oracle.waited(self)
 
     def _oracles(self) -> Iterator[Oracle]:
         return (checker for checker in self._checkers if isinstance(checker, Oracle))

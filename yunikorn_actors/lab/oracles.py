@@ -19,14 +19,16 @@ from collections.abc import Iterable, Iterator
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.liveness import IDLES, Refuses, stuck
-from yunikorn_actors.drivers.simulator.checkers import default_checkers, told_by
+from yunikorn_actors.drivers.simulator.checkers import DecisionChecker, default_checkers, told_by
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
+from yunikorn_actors.lab.gate_oracle import PLAIN, Gates
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.node_oracle import NodesReported
 from yunikorn_actors.lab.policy_oracle import ShippedPolicies
 from yunikorn_actors.lab.question_oracle import Questions
 from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.replanning_oracle import Replanning
 from yunikorn_actors.lab.rm_proxy_oracle import Proxied
 from yunikorn_actors.lab.sides import sides
 from yunikorn_actors.lab.sides.restarted import Ended
@@ -44,11 +46,14 @@ from yunikorn_actors.values.tags import APP_TAG_COMPLETING_DISABLE
 
 def oracles() -> tuple[Checker, ...]:
     """Return those of the core, for one run: of single messages, and of the whole run."""
-    checkers = default_checkers()
+    checkers = default_checkers(PLAIN)
+    (decisions,) = (it for it in checkers if isinstance(it, DecisionChecker))
     (records,) = (it for it in checkers if isinstance(it, RecordChecker))
     return (
         *checkers,
         Timers(),
+        Replanning(),
+        Gates(decisions),
         Proxied(),
         NodesReported(),
         ShippedPolicies(),

@@ -5,44 +5,25 @@ each message. Which jobs a gang makes depends on how its leaf admits gangs, so o
 are looked at that a fold knows and the partition does not.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
 from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.context.partition_context import PartitionContext
-from yunikorn_actors.machines.machine import InvariantViolation, Send
+from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
-from yunikorn_actors.messages.rm_calls import CallPredicates
-from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, RunCycle
+from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.policies.conservative import Conservative
 from yunikorn_actors.policies.fair_decay import FairDecay
-from yunikorn_actors.policies.folds import Folds, is_part_of_gang
+from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import SHIPPED
-from yunikorn_actors.state.allocations import Ask
-from yunikorn_actors.state.applications import SCHEDULABLE, Application
-from yunikorn_actors.state.facts import (
-    AllocationCommitted,
-    AskUnparked,
-    Fact,
-    ReservationDropped,
-    parts_of,
-)
 from yunikorn_actors.state.partition import PartitionState
 
 
 class ShippedPolicies(Oracle):
-    def __init__(self) -> None:
-        self._revisions: dict[tuple[str, int], int] = {}
-        """Of each life of a partition, when Context had handled the last message."""
-        self._is_refused = False
-        """Whether a resource manager has been asked, who may have refused what came first."""
-
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
-        self._is_refused |= isinstance(delivery.message, CallPredicates)
         if delivery is not simulator.last:
             return
         machine = simulator.machines.get(delivery.mailbox)
@@ -54,27 +35,6 @@ class ShippedPolicies(Oracle):
                 if partition.planner is not None:
                     _fail(delivery, _failed(partition.planner))
                 _fail(delivery, _folds(partition.state))
-                self._look_at_turns(simulator, delivery, partition)
-
-    def _look_at_turns(
-        self, simulator: Simulator, delivery: Delivery, partition: PartitionContext
-    ) -> None:
-        """Judge what was placed by a plan that knew all, and is the only one under way."""
-        state, message = partition.state, delivery.message
-        life = (partition.name, partition.epoch)
-        before, self._revisions[life] = self._revisions.get(life), state.revision
-        knows_all = isinstance(message, ProposeAllocations) and message.as_of == before
-        if isinstance(message, RunCycle):
-            # Planned and carried out in one, on the truth.
-            knows_all = message.partition == partition.name and partition.loop is not None
-        if not knows_all or self._is_refused or len(partition.schedulers) > 1:
-            return
-        for effect in simulator.effects:
-            if not isinstance(effect, Send) or effect.to != EVENT_PUBLISHER:
-                continue
-            told = effect.message
-            if isinstance(told, FactsAppended) and told.partition == partition.name:
-                _fail(delivery, _passed(state, told.facts))
 
 
 def _fail(delivery: Delivery, faults: Iterable[str]) -> None:
@@ -88,53 +48,6 @@ def _failed(planner: Planner) -> Iterator[str]:
     for path, (name, what) in planner.model.deciders.failed.items():
         if name in SHIPPED:
             yield f"the policy of {path or 'nodes'} has failed: {what}"
-
-
-def _passed(state: PartitionState, facts: Sequence[Fact]) -> Iterator[str]:
-    """Where the first without room holds all others, nothing is placed while one before it waits.
-
-    What has a reservation or takes a placeholder's room was decided before, and asks no gate.
-    """
-    parts = [part for fact in facts for part in parts_of(fact)]
-    aside = {
-        (it.application_id, it.key)
-        for it in parts
-        if isinstance(it, ReservationDropped | AskUnparked)
-    }
-    placed = [it for it in parts if isinstance(it, AllocationCommitted) and it.proposal_id]
-    urgent: dict[str, int] = {}
-    for it in placed:
-        ask = state.applications[it.application_id].asks[it.key]
-        most = max(urgent.get(it.application_id, ask.spec.priority), ask.spec.priority)
-        urgent[it.application_id] = most
-    for it in placed:
-        app = state.applications[it.application_id]
-        ask = app.asks[it.key]
-        if app.queue.properties.application_policy != "fcfs" or is_part_of_gang(app, ask.spec):
-            continue
-        if (app.id, it.key) in aside:
-            continue
-        mine = _turn(app, ask, urgent)
-        for other in state.applications.values():
-            if other.queue is not app.queue or other.state not in SCHEDULABLE:
-                continue
-            for first in other.asks.values():
-                waits = first.remaining and not is_part_of_gang(other, first.spec)
-                if waits and first is not ask and _turn(other, first, urgent) < mine:
-                    yield f"{it.key} of {app.id} passes {first.spec.key} of {other.id}"
-
-
-def _turn(app: Application, ask: Ask, urgent: Mapping[str, int]) -> tuple[int, ...]:
-    waiting = [
-        it.spec.priority
-        for it in app.asks.values()
-        if it.remaining and not (it.spec.placeholder and it.parked)
-    ]
-    most = max([*waiting, *([urgent[app.id]] if app.id in urgent else [])])
-    whose = (-most, app.submitted_ns)
-    if not app.queue.properties.application_sort_priority:
-        whose = (app.submitted_ns, -most)
-    return (*whose, app.submitted_ns, app.serial, -ask.spec.priority, ask.created_ns, ask.sequence)
 
 
 def _folds(state: PartitionState) -> Iterator[str]:

@@ -46,6 +46,8 @@ from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import (
     ApplicationAdded,
@@ -61,12 +63,13 @@ from yunikorn_actors.state.proposals import Allocate
 from yunikorn_actors.state.snapshot import restore
 
 
-def default_checkers() -> tuple[Checker, ...]:
+def default_checkers(policies: Policies | None = None) -> tuple[Checker, ...]:
+    """Return all of them; what is given decides in the folds of the replica that they follow."""
     return (
         StateChecker(),
         ViewChecker(),
         RecordChecker(),
-        DecisionChecker(),
+        DecisionChecker(policies),
         RefusalChecker(),
         AgreementChecker(),
     )
@@ -251,9 +254,14 @@ def could_run(planner: Planner) -> list[str]:
             if ask in app.leaf.holds or app in app.leaf.holds:
                 continue
             seen[like] = None
-            if any(_could_run_on(planner, ask, node_id) for node_id in planner.state.nodes):
+            if could_run_somewhere(planner, ask):
                 found.append(key)
     return found
+
+
+def could_run_somewhere(planner: Planner, ask: AskView) -> bool:
+    """Whether Context would commit a proposal for it, on some node that is not refused."""
+    return any(_could_run_on(planner, ask, node_id) for node_id in planner.state.nodes)
 
 
 def _could_run_on(planner: Planner, ask: AskView, node_id: str) -> bool:
@@ -285,9 +293,14 @@ class DecisionChecker:
     And that applications and queues that are made go by the configuration (G28).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, policies: Policies | None = None) -> None:
+        """With policies the replicas have their folds, unless a core before this one began them."""
+        self._policies = policies
         self._replicas: dict[tuple[str, int], PartitionState] = {}
         """A replica for each life of a partition."""
+
+    def replica(self, partition: str, epoch: int) -> PartitionState | None:
+        return self._replicas.get((partition, epoch))
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         """Take facts from the effects of Context: a failed subscriber does not get all of them."""
@@ -304,7 +317,10 @@ class DecisionChecker:
 
     def _follow(self, message: FactsAppended) -> list[str]:
         life = (message.partition, message.epoch)
-        replica = self._replicas.setdefault(life, PartitionState(message.partition))
+        replica = self._replicas.get(life)
+        if replica is None:
+            folds = None if self._policies is None else Folds(self._policies)
+            replica = self._replicas[life] = PartitionState(message.partition, folds)
         faults: list[str] = []
         had_place: dict[str, None] = {}
         """Applications whose reservation was just dropped: it held their place until now."""

@@ -43,7 +43,7 @@ class Denials:
         self._is_shared = is_shared
         self.lifted: dict[AskRef, None] = {}
         """What the resource manager allows again, and the other planners have not learned yet."""
-        self._of: dict[AskView, Denial] = {}
+        self.by_ask: dict[AskView, Denial] = {}
         """Made since the last request; a lifted one still counts how often that was."""
         self.due_ns = NEVER_NS
         """When the first of them is to be lifted."""
@@ -53,9 +53,9 @@ class Denials:
         denial = ask.shape.denial
         if denial is None:
             # Lifted before, so it was refused anew: the next distance is longer.
-            former = self._of.get(ask)
+            former = self.by_ask.get(ask)
             denial = Denial(0 if former is None else former.rounds + 1)
-            self._of[ask] = denial
+            self.by_ask[ask] = denial
             self._model.reshape(ask, Shape(own_key(ask.ask.spec), denial))
         place = denied.use, denied.node_id
         if not elsewhere:
@@ -70,14 +70,14 @@ class Denials:
     def lift_all(self) -> None:
         """The resource manager has spoken: everything may be asked again, and counts anew."""
         if self._is_shared:
-            for ask in self._of:
+            for ask in self.by_ask:
                 key, id_ = ask.ask.spec.key, ask.ask.spec.application_id
                 ref = AskRef(application_id=id_, key=key, sequence=ask.ask.sequence)
                 self.lifted[ref] = None
         self.forget_all()
 
     def forget_all(self) -> None:
-        self._lift_and_forget(list(self._of))
+        self._lift_and_forget(list(self.by_ask))
         self.due_ns = NEVER_NS
 
     def lift(self, refs: Iterable[AskRef]) -> None:
@@ -89,8 +89,8 @@ class Denials:
         asks: list[AskView] = []
         for ref in refs:
             ask = self._model.ask_of(ref.application_id, ref.key)
-            if ask is not None and ask in self._of and ask.ask.sequence == ref.sequence:
-                denial = self._of[ask]
+            if ask is not None and ask in self.by_ask and ask.ask.sequence == ref.sequence:
+                denial = self.by_ask[ask]
                 if not denial.allow_elsewhere():
                     asks.append(ask)
                 elif ask.shape.denial is denial and ask.open:
@@ -100,7 +100,7 @@ class Denials:
     def _lift_and_forget(self, asks: list[AskView]) -> None:
         for ask in asks:
             self._lift(ask)
-            del self._of[ask]
+            del self.by_ask[ask]
         # Members of gangs and asks that wait for a reservation look at nodes by themselves, not as
         # lanes: the lifted shapes alone would not wake them.
         self._model.wakes.ask_may_reserve()
@@ -116,7 +116,7 @@ class Denials:
             return
         self.due_ns = NEVER_NS
         self._model.wakes.nodes_allowed()
-        for ask, denial in self._of.items():
+        for ask, denial in self.by_ask.items():
             if denial.due_ns <= now_ns:
                 denial.due_ns = NEVER_NS
                 self._lift(ask)

@@ -1,0 +1,82 @@
+"""What is to be tried again and is not is found by a planner that is made anew, at rest."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.run_schedule import Outcome, play
+from yunikorn_actors.planning.requeue import Wakes
+
+
+class Planted(NamedTuple):
+    where: Callable[..., Any]
+    old: str
+    new: str
+    steps: str
+    words: str
+
+
+TWO_LEAVES = """\
+  partitions:
+  - queues:
+    - name: root
+      submitacl: '*'
+      queues: [{name: a}, {name: b}]
+"""
+PLANTED = {
+    "a guarantee by a reload": Planted(
+        Wakes.measured, "preempting.leaves.update(dict.fromkeys(entitled))", "pass",
+        f"""\
+queues:
+{TWO_LEAVES}
+steps:
+- create_node: {{id: n1, capacity: {{vcore: 2}}}}
+- add_app: {{id: app-1, queue: root.a}}
+- ask: {{app: app-1, key: work, resource: {{vcore: 1}}, count: 2}}
+- add_app: {{id: app-2, queue: root.b}}
+- ask: {{app: app-2, key: wants, resource: {{vcore: 1}}}}
+- advance: 1m
+- config: {{queues: {{partitions: [{{queues: [{{name: root, submitacl: '*', queues: [
+    {{name: a}}, {{name: b, resources: {{guaranteed: {{vcore: 1}}}}}}]}}]}}]}}}}
+""", "Preempt for app-2/wants",
+    ),
+    "an ask that comes of age": Planted(
+        Wakes.time_came, "self.reserving.is_stale = True", "pass",
+        f"""\
+queues:
+{TWO_LEAVES}
+steps:
+- create_node: {{id: n, count: 2, capacity: {{vcore: 2}}}}
+- add_app: {{id: app-1, queue: root.a}}
+- ask: {{app: app-1, key: work, resource: {{vcore: 1}}, count: 2}}
+- ask: {{app: app-1, key: large, resource: {{vcore: 2}}}}
+- advance: 1m
+- add_app: {{id: app-2, queue: root.b}}
+""", "Reserve for app-1/large",
+    ),
+}  # fmt: skip
+
+
+def _play(planted: Planted) -> Outcome:
+    case = parse_case(f"name: planted\n{planted.steps}", "planted.yaml")
+    return play(case, case.tape(), oracles())
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_sound_core_is_woken(name: str) -> None:
+    outcome = _play(PLANTED[name])
+    assert outcome.ok, outcome.violation
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_not_woken_is_named(name: str) -> None:
+    planted = PLANTED[name]
+    mutant = Mutant(name, "", "", planted.where, planted.old, planted.new)
+    with mutant.applied():
+        violation = _play(planted).violation
+    assert violation is not None
+    assert planted.words in violation.text, violation.text
