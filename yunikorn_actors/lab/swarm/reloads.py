@@ -41,6 +41,8 @@ NO_LEAVES: Final = (
 )  # fmt: skip
 """Queues that an application may ask for, and that are not there at first."""
 _ACLS: Final = ("", "ann", "ann,bob", " dev", "cid ops")
+_GATES: Final = ("fcfs", "easy", "easy", "conservative", "conservative", "sjf")
+"""Policies that say who may start; those that go by run times are named twice."""
 _DELAY: Final = "quota.preemption.delay"
 _CHANGED: Final = ("limits", "resources", "maxapplications", "properties", "childtemplate")
 """What may change of one queue, with all else as it is."""
@@ -73,6 +75,9 @@ def with_policies(draw: Draw, config: Config, names: PolicyNames, *, is_one: boo
     """Have policies decide in some leaves, or one of them in all, and which node comes first."""
     changed = copy.deepcopy(config)
     usual = draw.one_of(names.applications) if names.applications else ""
+    gates = [name for name in _GATES if name in names.applications]
+    if is_one and gates and not draw.once_in(4):
+        usual = draw.one_of(gates)
     for _, queue in paths_below(changed["queues"][0]):
         if queue.get("queues"):
             if names.queues and draw.once_in(2):

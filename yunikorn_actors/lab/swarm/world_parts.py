@@ -88,7 +88,7 @@ PARTS: Final[dict[str, float]] = {
     **{f"{FAULT}{name}": 0.3 if name in {"propose", "query"} else OFTEN for name in faults.FAULTS},
     "devices": 0.2,
     "policies": 0.2,
-    "one-gate": 0.12,
+    "one-gate": 0.16,
     RESTART: 0.12,
 }
 """Each with the share of the runs that have it."""
@@ -96,6 +96,9 @@ _LATER: Final = ("devices", "policies", "one-gate", f"{FAULT}query")
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
 
 
+_GATE_ALONE: Final = 0.7
+_OTHER_BARS: Final = {"limits", "application-limits", "back-off", "several-schedulers"}
+"""What keeps applications from starting too, or hides what a plan has known."""
 _OTHER_SCENES: Final = {"one-gang", "one-contest", "one-rush", "one-reservation"}
 
 
@@ -202,6 +205,8 @@ def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> froze
     if "one-gate" in drawn:
         parts -= _OTHER_SCENES
         drawn.add("policies")
+        if draw.chance(_GATE_ALONE):
+            parts -= _OTHER_BARS
     return parts if wanted.only else parts | drawn
 
 

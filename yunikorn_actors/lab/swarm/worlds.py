@@ -61,6 +61,7 @@ from yunikorn_actors.values.tags import (
     NODE_READY_ATTRIBUTE,
     TAG_CREATION_TIME,
     TAG_FOREIGN,
+    TAG_RUNTIME,
 )
 
 Move = Callable[[], None]
@@ -139,6 +140,12 @@ _OF_DEVICES: Final = {
     "bind": device_words.with_devices,
 }
 _RUNS: Final = (8, 12, 20, 30)
+_JOBS: Final = (
+    {"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 3000}, {"vcore": 4000},
+    {"vcore": 6000}, {"vcore": 2000, "memory": 10}, {"vcore": 1000, "memory": 20},
+)  # fmt: skip
+_RUNTIMES: Final = ("1", "3", "5", "8", "20", "60")
+"""Seconds."""
 _LARGE_RUNS: Final = (60, 100, 150, 250)
 _ENDS: Final = (
     "TIMEOUT",
@@ -222,6 +229,9 @@ class World:
     def _length(self) -> int:
         if self.is_large:
             return self.draw.whole(25, 50)
+        if self.scene == "one-gate":
+            # A job has to come, to wait, and to be passed.
+            return self.draw.whole(6, 16)
         return self.draw.whole(3, 10 if self.scene else 18)
 
     def _burst(self) -> None:
@@ -432,6 +442,8 @@ class PartitionWriter(Writer):
             self.prefix = name
         # The same names below the same parents, as the rules want it, and other properties.
         self.config = self.configs[PARTITIONS.index(name) % len(self.configs)]
+        self._busy: list[str] = []
+        """Applications for which most of the jobs come."""
         self._greedy = ""
         """The application that has taken all room."""
         self._entitled: dict[str, bool] = {}
@@ -468,7 +480,7 @@ class PartitionWriter(Writer):
         parts = self.world.parts
         words: dict[str, Any] = fields if isinstance(fields, dict) else {"id": fields}
         kept = {word: it for word, it in words.items() if _WORDS.get(word, "") in {"", *parts}}
-        if step == "ask" and "creation-times" not in parts:
+        if step == "ask" and "creation-times" not in parts and "policies" not in parts:
             kept.pop("tags", None)
         if self.name != PARTITIONS[0]:
             kept.setdefault("partition", self.name)
@@ -644,6 +656,27 @@ class PartitionWriter(Writer):
             "gangs": (self.gang_work,),
         }
 
+    def moves_of_gate(self) -> Moves:
+        """Return what happens where more jobs wait than there is room for, in their order."""
+        confirm, manager = self.confirm, self.manager
+        return {
+            "": (self.job, self.job, self.job, self.job_ends, self.job_ends, self.newcomer),
+            "required-nodes": (self.daemon,),
+            "manual-confirmations": (confirm, confirm),
+            "releases": (self.release,),
+            "withdrawals": (self.cancel,),
+            "removals": (self.remove,),
+            "lost-nodes": (self.lose_node, self.return_node),
+            "resized-nodes": (self.resize_node, self.node),
+            "drained-nodes": (self.drain, self.open),
+            "reported-work": (self.bind,),
+            "foreign-work": (self.foreign, self.foreign_ends),
+            "re-sent-asks": (self.ask_again,),
+            "changed-asks": (self.change_ask,),
+            "reloads": (manager.reload, manager.change_queue),
+            "gangs": (self.gang, self.gang_work),
+        }
+
     def moves_of_one_gang(self) -> Moves:
         """Return what happens around a gang: it has little room, and its members come and go."""
         confirm = self.confirm
@@ -675,7 +708,7 @@ class PartitionWriter(Writer):
             "one-contest": (self.claim_and_wait,) * 4,
             "one-gang": (self.late_node, self.late_node),
             "one-reservation": (self.large, self.large, self.wait_until_due),
-            "one-gate": (self.large, self.wait, self.wait),
+            "one-gate": (self.let_run, self.let_run, self.let_run, self.wait),
             "timeouts": (self.come_again,),
         }
 
@@ -773,6 +806,41 @@ class PartitionWriter(Writer):
                 self._add_ask(app, {"key": key, "resource": size, "count": count})
             if draw.once_in(4):
                 self.manager.lower_quota()
+
+    def jobs_come(self) -> None:
+        """More come than there is room for, most of them into one leaf."""
+        self.everybody()
+        leaf = self.draw.one_of(self.leaves)
+        for _ in range(self.draw.whole(1, 3)):
+            self.app(leaf)
+            self._busy.append(list(self.apps)[-1])
+        for _ in range(self.draw.whole(4, 9)):
+            self.job()
+
+    def job(self) -> None:
+        """Ask for a part of a node or for all of it; most say how long they run."""
+        draw = self.draw
+        fields: dict[str, Any] = {"key": f"job{len(self.keys)}", "resource": draw.one_of(_JOBS)}
+        if not draw.once_in(6):
+            fields["tags"] = {TAG_RUNTIME: draw.one_of(_RUNTIMES)}
+        if draw.once_in(5):
+            fields["count"] = draw.whole(2, 3)
+        elif draw.once_in(8):
+            fields["max_allocations"] = 2
+        if draw.once_in(6):
+            fields["priority"] = draw.one_of((1, -1))
+        others = draw.once_in(4) or not self._busy
+        self._add_ask(draw.one_of(list(self.apps) if others else self._busy), fields)
+
+    def job_ends(self) -> None:
+        """End one that came early, and so perhaps runs."""
+        if self.keys:
+            app, key = self.keys[self.draw.number(len(self.keys) // 2 + 1)]
+            self.add("release", {"app": app, "key": key})
+
+    def let_run(self) -> None:
+        """Let so much time pass as jobs say that they run."""
+        self.add("advance", f"{self.draw.one_of(_RUNTIMES)}s")
 
     def full_nodes(self) -> None:
         """All room is taken, and an ask wants more than is left of any node."""
@@ -1068,14 +1136,14 @@ _BEGINNINGS: Final[dict[str, Callable[[PartitionWriter], None]]] = {
     "one-contest": PartitionWriter.contestants,
     "one-rush": PartitionWriter.runners,
     "one-reservation": PartitionWriter.full_nodes,
-    "one-gate": PartitionWriter.full_nodes,
+    "one-gate": PartitionWriter.jobs_come,
 }
 _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-gang": PartitionWriter.moves_of_one_gang,
     "one-contest": PartitionWriter.moves_of_contest,
     "one-rush": PartitionWriter.moves_of_rush,
     "one-reservation": PartitionWriter.moves_of_reservation,
-    "one-gate": PartitionWriter.moves_of_reservation,
+    "one-gate": PartitionWriter.moves_of_gate,
 }
 assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
 
