@@ -8,6 +8,8 @@
 - `Proxied`: what RmProxy keeps for each registration is what its messages say (G16, G25, G27, G28,
   G30).
 - `NodesReported`: each node is as its resource manager reported it (G01).
+- `Replanning`: at rest a planner that is made anew finds nothing to decide (G30).
+- `Gates`: who starts and who waits in a leaf with a policy is what its rules say.
 - `ShippedPolicies`: no shipped policy fails, and folds know what waits and runs.
 - `Questions`: each question that is asked meanwhile has one answer, and that is true.
 - `Timers`: each timer is due when the rules say, and at rest those are armed that serve (G21).
