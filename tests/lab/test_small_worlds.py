@@ -357,6 +357,26 @@ steps:
   - config: {queues: {partitions: [{name: default, queues: [
       {name: root, submitacl: '*', queues: [{name: a}]}]}]}}
 """, _some(PreemptionDecided)),
+    "others take room while a gate lets in": Small("""\
+name: a leaf takes what its neighbour's gate counts on for the first that waits
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: '*'
+          queues: [{name: a, properties: {application.sort.policy: easy}}, {name: b}]
+steps:
+  - create_node: {id: n1, capacity: {vcore: 4}}
+  - add_app: {id: app-1, queue: root.a}
+  - add_app: {id: app-2, queue: root.b}
+  - ask: {app: app-1, key: runs, resource: {vcore: 4}, tags: {yunikorn-actors/runtime: '10'}}
+  - ask: {app: app-1, key: head, resource: {vcore: 8}, tags: {yunikorn-actors/runtime: '5'}}
+  - ask: {app: app-1, key: long, count: 2, resource: {vcore: 1},
+      tags: {yunikorn-actors/runtime: '60'}}
+  - ask: {app: app-2, key: other, resource: {vcore: 1}, priority: 1}
+  - create_node: {id: n2, capacity: {vcore: 6}}
+""", _some(AllocationCommitted, 3)),
 }  # fmt: skip
 
 

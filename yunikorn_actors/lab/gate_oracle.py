@@ -36,12 +36,15 @@ from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationState
 from yunikorn_actors.state.facts import (
     AllocationCommitted,
-    ApplicationStateChanged,
+    AllocationRecovered,
+    AllocationReleased,
+    AskParked,
     AskUnparked,
     Fact,
+    GangAdmitted,
+    PreemptionDecided,
     ReservationDropped,
-    TimerArmed,
-    TimerCancelled,
+    ReservationMade,
     parts_of,
 )
 from yunikorn_actors.state.gangs import awaits_admission
@@ -55,8 +58,11 @@ PLAIN: Final = Policies({"conservative": PlainConservative})
 _STRICT: Final = frozenset({"fcfs", "sjf"})
 """Policies whose first without room holds all behind it."""
 _GATED: Final = _STRICT | {"easy", "conservative"}
-_BESIDE: Final = (AllocationCommitted, ApplicationStateChanged, TimerArmed, TimerCancelled)
-"""Facts of a plan that does nothing but place."""
+_ELSE: Final = (
+    AllocationRecovered, AllocationReleased, AskParked, AskUnparked, GangAdmitted,
+    PreemptionDecided, ReservationDropped, ReservationMade,
+)  # fmt: skip
+"""Facts of a plan that does more than to place; what that leaves free is not worked out."""
 _Life = tuple[str, int]
 
 
@@ -214,7 +220,7 @@ class _Plan:
     ) -> None:
         self._state, self._folds, self._now_ns = state, folds, now_ns
         parts = [part for fact in facts for part in parts_of(fact)]
-        self._places_only = all(isinstance(it, _BESIDE) for it in parts)
+        self._places_only = not any(isinstance(it, _ELSE) for it in parts)
         self._aside = {
             (it.application_id, it.key)
             for it in parts

@@ -122,10 +122,13 @@ class Placer:
         # Only queues with an open lane below them are children in the order, so a leaf is reached.
         while not leaf.open_lanes:
             leaf = leaf.children[0][1]
+        gatekeeper, is_gated = self._gatekeeper, bool(self._gatekeeper.passes)
+        if is_gated and not gatekeeper.confirms(leaf):
+            return True
         ask = leaf.open_lanes.first()
         is_placed = self._try(leaf, ask, proposals)
-        if leaf.decider.gate is not None:
-            self._gatekeeper.went(leaf, ask, is_placed=is_placed)
+        if is_gated:
+            gatekeeper.went(leaf, ask, is_placed=is_placed)
         if not is_placed:
             # The application may have been woken for a place: it leaves the place to the next.
             model.participants.top_up()

@@ -3,7 +3,8 @@
 Such a leaf has one candidate at a time: of all that waits in it nothing takes part but that. In a
 pass the jobs of the leaf come up in their order. One that has no room is held; of one that has, the
 gate is asked. An ask that it lets in becomes the candidate, and is placed or refused as any other
-ask, at the turn of its queue; then the next comes up. Whatever happens makes all passes begin anew.
+ask, at the turn of its queue; then the next comes up. Where another leaf has taken room before that
+turn, the gate is asked again. Whatever happens makes all passes begin anew.
 """
 
 from collections import Counter
@@ -77,8 +78,26 @@ class Gatekeeper:
             self._next(each)
         return []
 
+    def confirms(self, leaf: QueueView) -> bool:
+        """Ask the gate again if others have taken room since; False if the candidate is held."""
+        of_leaf = self.passes.get(leaf)
+        if of_leaf is None or of_leaf.candidate is None or not of_leaf.is_outdated:
+            return True
+        of_leaf.is_outdated = False
+        job, subject = of_leaf.candidate
+        hold = of_leaf.ask_gate(job)
+        if hold is None:
+            return True
+        self._shut(of_leaf)
+        self._hold(leaf, subject, hold, of_leaf.now_ns)
+        of_leaf.held.append(job)
+        self._next(of_leaf)
+        return False
+
     def went(self, leaf: QueueView, ask: AskView, *, is_placed: bool) -> None:
         """An ask was tried: if it was the candidate, the next comes up."""
+        if is_placed and not self._is_beside_the_rest(ask):
+            self._charge_others(leaf, ask)
         of_leaf = self.passes.get(leaf)
         if of_leaf is None or of_leaf.candidate is None:
             return
@@ -96,6 +115,17 @@ class Gatekeeper:
             of_leaf.held.append(job)
         self._next(of_leaf)
 
+    def _charge_others(self, leaf: QueueView, ask: AskView) -> None:
+        """What one leaf takes is not there for the gates of the others."""
+        others = [each for each in self.passes.values() if each.leaf is not leaf]
+        if not others:
+            return
+        app, is_turn = ask.app.app, ask.shape is self._model.shapes.turns
+        job = job_of_gang(app) if is_turn else job_of_ask(app, ask.ask)
+        for each in others:
+            each.take(leaf, job.total if is_turn else ask.resource, each.end_of(job))
+            each.is_outdated = True
+
     def _next(self, of_leaf: "Pass") -> None:
         """Let jobs come up until one is let in."""
         leaf = of_leaf.leaf
@@ -103,7 +133,7 @@ class Gatekeeper:
             if self._has_room(of_leaf, job, subject):
                 hold = of_leaf.ask_gate(job)
                 if hold is None and self._let_in(subject):
-                    of_leaf.candidate = (job, subject)
+                    of_leaf.candidate, of_leaf.is_outdated = (job, subject), False
                     return
                 if hold is not None:
                     self._hold(leaf, subject, hold, of_leaf.now_ns)
@@ -196,6 +226,8 @@ class Pass:
         self.queue = leaf.queue.path
         self.held: list[Job] = []
         self.candidate: Item | None = None
+        self.is_outdated = False
+        """Another leaf has taken room since the gate let the candidate in."""
         leaf.holds.clear()
         items = list(_items(leaf))
         self.waiting = [job for job, _ in items]
@@ -234,10 +266,14 @@ class Pass:
 
     def start(self, job: Job) -> None:
         one = job.total if job.id == job.application_id else job.size
-        need, end_ns = self._need(self.leaf, one), self.end_of(job)
+        self.take(self.leaf, one, self.end_of(job))
+
+    def take(self, leaf: QueueView, size: Resource, end_ns: int) -> None:
+        """Something starts now, in this leaf or in another one."""
+        need = self._need(leaf, size)
         charge(self._free, {kind: -quantity for kind, quantity in need.items()})
         if self._running is not None:
-            self._running.append(Running(one, end_ns))
+            self._running.append(Running(size, end_ns))
         if self._profile is not None:
             self._profile.take(self.now_ns, end_ns, need)
 
