@@ -152,12 +152,10 @@ def _have_refused(planner: Planner, at_work: Planner, now_ns: int) -> None:
 
 
 def _have_rest(planner: Planner, at_work: Planner, now_ns: int) -> None:
-    """Those that rest do so until their time is over, which is within that of their leaf."""
+    """Those that rest do so until their time is over, whatever their leaf says meanwhile."""
     for former, until_ns in at_work.backoff.resting.items():
         app = planner.model.apps.get(former.app.serial)
-        if app is None or until_ns <= now_ns:
-            continue
-        if until_ns <= now_ns + app.leaf.queue.properties.backoff_delay_ns:
+        if app is not None and until_ns > now_ns:
             planner.backoff.resting[app] = until_ns
             planner.model.participants.hold(app, planner.backoff)
 
