@@ -93,7 +93,7 @@ def _is_held_by_gate(at_work: Planner, proposal: Proposal, now_ns: int) -> bool:
     """Whether a gate holds it that is to be asked again when something happens, or later."""
     if not isinstance(proposal, Allocate):
         return False
-    ask = at_work.ask_of(proposal.application_id, proposal.key)
+    ask = at_work.model.ask_of(proposal.application_id, proposal.key)
     hold = None if ask is None else ask.app.leaf.holds.get(ask)
     return hold is not None and not 0 < hold.until_ns <= now_ns
 
@@ -142,7 +142,7 @@ def _have_refused(planner: Planner, at_work: Planner, now_ns: int) -> None:
     """What a resource manager has refused it is asked again when the time for that comes."""
     for former, denial in at_work.denials.by_ask.items():
         spec = former.ask.spec
-        ask = planner.ask_of(spec.application_id, spec.key)
+        ask = planner.model.ask_of(spec.application_id, spec.key)
         if ask is None or not now_ns < denial.due_ns <= now_ns + LONGEST_DELAY_NS:
             continue
         for use, refused in denial.refused.items():
