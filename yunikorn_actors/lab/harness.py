@@ -425,9 +425,12 @@ class World:
     def _wait(self) -> None:
         patience_ns = max((oracle.patience_ns() for oracle in self._oracles()), default=0)
         if patience_ns:
-            self.simulator.advance(patience_ns)
+            until_ns = self.simulator.now_ns + patience_ns
+            while self.simulator.move_to_next_timer(until_ns):
+                self._settle()
+                self._confirm_all()
+            self.simulator.jump_to(until_ns)
             self._settle()
-            self._confirm_all()
             for oracle in self._oracles():
                 oracle.waited(self)
 
