@@ -57,6 +57,8 @@ PLAIN: Final = Policies({"conservative": PlainConservative})
 """What replicas are followed with, so that there is something to compare the shipped folds with."""
 _STRICT: Final = frozenset({"fcfs", "sjf"})
 """Policies whose first without room holds all behind it."""
+_ORDERED: Final = frozenset({"largest-first", "dominant-share"})
+"""Policies that say who comes first, and no more, by what is seen of the state alone."""
 _GATED: Final = _STRICT | {"easy", "conservative"}
 _ELSE: Final = (
     AllocationRecovered, AllocationReleased, AskParked, AskUnparked, GangAdmitted,
@@ -238,12 +240,12 @@ class _Plan:
             policy = leaf.properties.application_policy
             if not policy or (app.id, it.key) in self._aside or is_part_of_gang(app, ask.spec):
                 continue
-            order = _Order(self._state, leaf, self._fold_of(leaf), self._placed, number)
+            order = _Order(self._state, leaf, self._placed, number)
             mine = order.of(app, ask)
             before = sorted(each for each in order.waiting() if each.turn < mine.turn)
             if policy in _GATED:
                 yield from self._beyond_gate(policy, leaf, mine, before, number)
-            elif not leaf.properties.backoff_count:
+            elif policy in _ORDERED and not leaf.properties.backoff_count:
                 yield from self._out_of_turn(mine, before)
 
     def _fold_of(self, leaf: Queue) -> Any:  # noqa: ANN401 - one of the plain ones
@@ -299,12 +301,11 @@ class _Order:
         self,
         state: PartitionState,
         leaf: Queue,
-        fold: Any = None,  # noqa: ANN401 - one of the plain ones
         placed: Sequence[AllocationCommitted] = (),
         number: int = 0,
     ) -> None:
         """`placed` is all of one plan, of which the one with this number comes next."""
-        self._state, self._leaf, self._fold = state, leaf, fold
+        self._state, self._leaf = state, leaf
         self._taken: dict[str, list[Ask]] = {}
         """What was placed of each application, and waited when the plan began."""
         self._later: dict[str, Resource] = {}
@@ -343,8 +344,6 @@ class _Order:
                 used = dict(app.allocated)
                 discharge(used, self._later.get(app.id, {}))
                 return self._share(used)
-            case "fair-decay":
-                return 0 if self._fold is None else self._fold.used.get(app.spec.user, 0.0)
             case _:
                 return app.submitted_ns
 
