@@ -4,11 +4,7 @@ The books are exact (they never saturate), are changed in place and never replac
 """
 
 from yunikorn_actors.state.allocations import Allocation, AskSpec
-from yunikorn_actors.state.applications import (
-    COUNTS_BY_HOLDING,
-    LEAVES_USER_COUNT,
-    Application,
-)
+from yunikorn_actors.state.applications import COUNTS_BY_HOLDING, LEAVES_USER_COUNT, Application
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource, charge, discharge

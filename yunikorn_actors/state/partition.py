@@ -12,13 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from yunikorn_actors.config import PartitionConfig
-from yunikorn_actors.state.allocations import (
-    ForeignAllocation,
-)
-from yunikorn_actors.state.applications import (
-    Application,
-    FinishedApplication,
-)
+from yunikorn_actors.state.allocations import ForeignAllocation
+from yunikorn_actors.state.applications import Application, FinishedApplication
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.long_work import LongWork
 from yunikorn_actors.state.nodes import Node

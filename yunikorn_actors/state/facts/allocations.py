@@ -5,40 +5,14 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from yunikorn_actors.state.allocations import (
-    Allocation,
-    Ask,
-    AskSpec,
-    WaitingState,
-)
-from yunikorn_actors.state.applications import (
-    COUNTS_BY_HOLDING,
-    Application,
-)
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
+from yunikorn_actors.state.applications import COUNTS_BY_HOLDING, Application
 from yunikorn_actors.state.beneficiary import PreemptionRule
-from yunikorn_actors.state.facts.fact import (
-    Base,
-    Names,
-    Touch,
-    a_place,
-    an_application,
-    its_place,
-)
-from yunikorn_actors.state.gangs import (
-    count_placeholders,
-    forget_complete_gang,
-)
-from yunikorn_actors.state.ledger import (
-    books_of,
-    count_holding,
-    strike,
-    write,
-)
+from yunikorn_actors.state.facts.fact import Base, Names, Touch, a_place, an_application, its_place
+from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
+from yunikorn_actors.state.ledger import books_of, count_holding, strike, write
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.preemption import (
-    leaving_books,
-    secure_freed_room,
-)
+from yunikorn_actors.state.preemption import leaving_books, secure_freed_room
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL
@@ -136,7 +110,7 @@ class AllocationsCommitted(Base, frozen=True, kw_only=True):
             )
 
     def change(self, state: PartitionState) -> None:
-        """What `allocation_committed` does, for each of a run; shared books are written once."""
+        """What `AllocationCommitted` changes, for each of a run; shared books are written once."""
         # A run counts as its parts, of which one is counted already.
         state.revision += self.count - 1
         apps = [state.applications[charged.application_id] for charged in self.charged]

@@ -5,34 +5,14 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from yunikorn_actors.state.allocations import (
-    Ask,
-    AskSpec,
-    WaitingState,
-)
-from yunikorn_actors.state.applications import (
-    Application,
-)
-from yunikorn_actors.state.facts.fact import (
-    Base,
-    Touch,
-    an_application,
-    its_application,
-)
-from yunikorn_actors.state.gangs import (
-    count_placeholders,
-    forget_complete_gang,
-)
+from yunikorn_actors.state.allocations import Ask, AskSpec, WaitingState
+from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.facts.fact import Base, Touch, an_application, its_application
+from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
 from yunikorn_actors.state.gates import GateKind
-from yunikorn_actors.state.ledger import (
-    strike,
-    waiting,
-    write,
-)
+from yunikorn_actors.state.ledger import strike, waiting, write
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.preemption import (
-    resize_reservation,
-)
+from yunikorn_actors.state.preemption import resize_reservation
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.resource import Resource, charge
 
@@ -98,7 +78,7 @@ class AsksAdded(Base, frozen=True, kw_only=True):
             )
 
     def change(self, state: PartitionState) -> None:
-        """What `ask_added` does, for each of a run; books are written once."""
+        """What `AskAdded` changes, for each of a run; books are written once."""
         # A run counts as its parts, of which one is counted already.
         state.revision += self.count - 1
         app = state.applications[self.application_id]

@@ -2,16 +2,12 @@
 
 from typing import ClassVar
 
-from yunikorn_actors.state.applications import (
-    Application,
-)
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts.fact import Base, Touch, a_place, an_application, nothing
 from yunikorn_actors.state.gangs import forget_gang
 from yunikorn_actors.state.ledger import strike, write
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.preemption import (
-    leaving_books,
-)
+from yunikorn_actors.state.preemption import leaving_books
 from yunikorn_actors.state.swap import Incoming, Swap
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL

@@ -4,9 +4,7 @@ from typing import ClassVar
 
 from msgspec import field
 
-from yunikorn_actors.state.allocations import (
-    ForeignAllocation,
-)
+from yunikorn_actors.state.allocations import ForeignAllocation
 from yunikorn_actors.state.facts.fact import Base, Touch, a_node, nothing
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState

@@ -5,10 +5,7 @@ from typing import ClassVar
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.facts.fact import Base, Touch, a_place, nothing
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.preemption import (
-    note_due,
-    secure_free_room,
-)
+from yunikorn_actors.state.preemption import note_due, secure_free_room
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import Resource, charge
 
