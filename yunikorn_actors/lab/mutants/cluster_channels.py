@@ -45,8 +45,6 @@ CLUSTER = (
         where="service.cluster.merge:_both",
         old="return max(one, other) if name in GREATEST else one + other",
         new="return one + other",
-        held_by="tests/service/cluster/test_merge.py::test_of_the_worst_the_worst_counts",
-        unseen=_UNSEEN,
     ),
     Mutant(
         id="M285",
@@ -67,8 +65,6 @@ CLUSTER = (
         where="service.cluster.recovery_report:RecoveryReport.recover",
         old="        parts.append(end.request)\n",
         new="",
-        held_by="tests/service/cluster/test_recovery_report.py::test_a_release_that_may_have_been_handled_is_said_first_and_told_in_any_case",
-        unseen=_UNSEEN,
     ),
     Mutant(
         id="M287",
@@ -89,7 +85,5 @@ CLUSTER = (
         where="service.cluster.merge:_both",
         old="return one and other",
         new="return one or other",
-        held_by="tests/service/cluster/test_merge.py::test_all_must_be_complete_for_the_whole_to_be",
-        unseen=_UNSEEN,
     ),
 )

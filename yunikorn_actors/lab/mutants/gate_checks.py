@@ -43,11 +43,6 @@ GATES = (
         where=eligibility.check_limits,
         old="if not has_room(limit.max_resources, usage.amounts, resource.items()):",
         new="if False:",
-        held_by="tests/machines/test_commit.py::test_one_reason_to_refuse",
-        unseen=(
-            "A user has to have that much at the moment of a proposal for the same user; "
-            "few runs bring that about."
-        ),
     ),
     Mutant(
         id="M68",

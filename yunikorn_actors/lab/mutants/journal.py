@@ -50,8 +50,6 @@ JOURNAL = (
         where="journal.restored_state:Truth._compare",
         old="if made != noted:",
         new="if False:",
-        held_by="tests/runtime/test_journal_snapshots.py::test_a_replay_that_comes_to_something_else_is_refused",
-        unseen=_UNSEEN,
     ),
     Mutant(
         id="M266",

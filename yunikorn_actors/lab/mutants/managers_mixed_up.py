@@ -124,8 +124,6 @@ MANAGERS = (
         where=Registry.leave,
         old="        self.configured.pop(group, None)\n",
         new="        pass\n",
-        held_by="tests/lab/test_keeping_oracles.py::test_what_is_taken_for_another[M307]",
-        unseen="No case has policy groups.",
     ),
     Mutant(
         id="M308",

@@ -79,8 +79,6 @@ NODES = (
         where=f.NodeRemoved.change,
         old="        del state.foreign[key]",
         new="        pass",
-        held_by="tests/races/test_r096_h20_foreign_work.py::test_h20_foreign_work_ends_with_its_node",
-        unseen="One small case alone has foreign work, and its node leaves in few of the runs.",
     ),
     Mutant(
         id="M58",

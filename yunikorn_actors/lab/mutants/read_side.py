@@ -12,8 +12,6 @@ READ_SIDE = (
         where="service.read.replica:Book.take",
         old="first_revision != state.revision + 1",
         new="first_revision > state.revision + 1",
-        held_by="tests/service/test_read_side.py::test_facts_that_come_twice_are_refused",
-        unseen=_UNSEEN,
     ),
     Mutant(
         id="M271",
@@ -34,8 +32,6 @@ READ_SIDE = (
         where="service.read.nodes:_tenth",
         old="-(-taken * BUCKETS // capacity)) - 1",
         new="1 + taken * BUCKETS // capacity) - 1",
-        held_by="tests/service/test_read_side.py::test_a_full_tenth_counts_below",
-        unseen=_UNSEEN,
     ),
     Mutant(
         id="M273",
@@ -56,8 +52,6 @@ READ_SIDE = (
         where="service.read.applications:completed",
         old=" if serial not in book.state.rejected]",
         new="]",
-        held_by="tests/service/test_rest.py::test_applications_that_have_ended",
-        unseen=_UNSEEN,
     ),
     Mutant(
         id="M278",

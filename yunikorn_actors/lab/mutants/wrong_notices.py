@@ -140,8 +140,6 @@ NEVER = (
         where=answers._messages,
         old="rm.AnnouncedWithdrawal in batch or ",
         new="",
-        held_by="tests/machines/test_requests_together.py::test_what_is_told_about_an_application_keeps_its_order",
-        unseen="The core has to withdraw an ask and nothing else; no world of 300 did.",
     ),
     Mutant(
         id="M110",

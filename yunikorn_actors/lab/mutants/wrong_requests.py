@@ -25,8 +25,6 @@ REQUESTS = (
         where=releases.release_asks,
         old="allocated_too=bool(item.key)",
         new="allocated_too=True",
-        held_by="tests/lab/test_keeping_oracles.py::test_what_was_not_asked_for[M302]",
-        unseen="No case withdraws all asks of an application that runs something.",
     ),
     Mutant(
         id="M303",

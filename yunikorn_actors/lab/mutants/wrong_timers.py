@@ -90,8 +90,6 @@ TIMERS = (
         where=lifecycle.clean_if_empty,
         old="    turn.partition.cleaning[queue.path] = generation\n",
         new="",
-        held_by="tests/races/test_r102_r103_draining_queues.py::test_r102_removed_and_described_again_while_the_cleaner_comes",
-        unseen="A queue that stays empty harms nothing, and no oracle judges it.",
     ),
     Mutant(
         id="M242",
@@ -110,8 +108,6 @@ TIMERS = (
         where=confirmations.watch_confirmations,
         old="first.asked_back_ns",
         new="turn.now_ns",
-        held_by="tests/machines/test_silent_manager.py::test_each_release_has_its_own_time",
-        unseen="Several releases have to stay unconfirmed for longer than a world lasts.",
     ),
     Mutant(
         id="M244",
@@ -121,8 +117,6 @@ TIMERS = (
         where=Questions.due,
         old="    line.is_timed = False\n",
         new="",
-        held_by="tests/machines/test_predicates.py::test_each_answer_gives_the_callback_its_second_anew",
-        unseen="A callback has to answer in time once, and then no more; few worlds do that.",
     ),
     Mutant(
         id="M245",
@@ -163,8 +157,6 @@ TIMERS = (
         where=Partitions._absence_ns,
         old="manager.extra.paused_timeout_ns or ",
         new="",
-        held_by="tests/lab/test_keeping_oracles.py::test_a_timer_that_is_wrong[M311]",
-        unseen="No case has a resource manager with wishes.",
     ),
     Mutant(
         id="M312",
