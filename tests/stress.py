@@ -425,7 +425,9 @@ class Run:
         busy.set()
         self._join([clock])
         if self._errors:
-            raise Failure(f"a caller was told what it should not be: {self._errors[0]!r}")
+            raise Failure(
+                f"a caller was told what it should not be: {self._errors[0]!r}"
+            ) from self._errors[0]
         self._come_to_rest()
         self._check()
         self.counts["rounds"] += 1

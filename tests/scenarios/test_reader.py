@@ -44,7 +44,7 @@ def refusal(source: str) -> str:
         ("name: |\n  a\n  b\nsteps: [advance: 1s]\n", "file.yaml:1: name: a name is one line"),
         (
             "name: x\nstep: []\n",
-            "file.yaml:2: unknown key 'step'; allowed: about, always, eventually, format, name, queues, rm, settings, sometimes, steps",
+            "file.yaml:2: unknown key 'step'; allowed: about, always, eventually, format, name, policies, queues, rm, settings, sometimes, steps",
         ),
         ("name: x\nname: y\n", "file.yaml:2: duplicate key 'name'; keep one of the two"),
         ("name: x\n[a]: y\n", "file.yaml:2: a list where a single text as the key is expected"),

@@ -761,7 +761,7 @@ def test_a_configuration_that_takes_long_to_judge_holds_up_nobody(
 ) -> None:
     goes_on, is_read = threading.Event(), threading.Event()
 
-    def slowly(_: str) -> None:
+    def slowly(*_: object) -> None:
         is_read.set()
         assert goes_on.wait(60)
 

@@ -26,7 +26,7 @@ from yunikorn_actors.cli.viewing import add_view, view
 from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
-from yunikorn_actors.policies.registry import MissingPolicy, Policies, PolicyChanged
+from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.at import reach_of, state_changes, states_at
@@ -540,8 +540,8 @@ def _add_what_if(parser: argparse.ArgumentParser) -> None:
 def _what_if(options: argparse.Namespace) -> int:
     try:
         text = read_text(options.config)
-        config = parse_config(text, Policies(options.policies).names_for(text))
-        with TraceReader(options.file, policies=options.policies) as trace:
+        config = parse_config(text, options.policies.names_for(text))
+        with TraceReader(options.file, policies=options.policies.given) as trace:
             found = what_if(trace, config)
     except ConfigError as error:
         complain("\n".join(line_of(name_of(options.config), it) for it in error.faults))

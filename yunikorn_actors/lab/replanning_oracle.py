@@ -18,6 +18,7 @@ from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.machines.planning_loop import delays_in
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
@@ -125,13 +126,7 @@ def _has_something_to_do(state: PartitionState) -> bool:
 
 
 def _made_anew(simulator: Simulator, state: PartitionState, at_work: Planner) -> Planner:
-    settings = simulator.settings
-    planner = Planner(
-        state,
-        reservation_delay_ns=settings.reservation_delay_ns,
-        preemption_delay_ns=settings.preemption_delay_ns,
-        policies=simulator.topology.policies,
-    )
+    planner = Planner(state, policies=simulator.topology.policies, **delays_in(simulator.settings))
     planner.adopt()
     _have_rest(planner, at_work, simulator.now_ns)
     _have_refused(planner, at_work, simulator.now_ns)

@@ -15,7 +15,7 @@ themselves, and claim the token.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
@@ -42,6 +42,20 @@ APART_NS: Final = 100_000_000
 """By so much more than the one before it, so that they do not claim the token all at once."""
 
 
+class Delays(TypedDict):
+    """What a planner takes of the settings."""
+
+    reservation_delay_ns: int
+    preemption_delay_ns: int
+
+
+def delays_in(settings: Settings) -> Delays:
+    return Delays(
+        reservation_delay_ns=settings.reservation_delay_ns,
+        preemption_delay_ns=settings.preemption_delay_ns,
+    )
+
+
 class PlanningLoop:
     def __init__(
         self,
@@ -59,9 +73,8 @@ class PlanningLoop:
             life.number,
             is_shared=life.planners > 1,
             reports=life.capabilities.hears_states,
-            reservation_delay_ns=settings.reservation_delay_ns,
-            preemption_delay_ns=settings.preemption_delay_ns,
             policies=policies,
+            **delays_in(settings),
         )
         self.predicate_gate: PredicateGate | None = None
         if life.capabilities.has_predicates or life.capabilities.has_preemption_predicates:

@@ -404,3 +404,18 @@ def test_a_state_that_was_left_and_is_back_in_one_response_is_news() -> None:
     left = report.news(si.ApplicationResponse(updated=moves[1:]))
     assert left is not None
     assert ["Completing", "Running"] == [it.state for it in left.updated]
+
+
+def test_what_one_request_brings_and_ends_is_not_reported_again() -> None:
+    """Its answer announces ends before placements."""
+    report = with_one()
+    item = si.Allocation(application_id="app", allocation_key="two", node_id="n1")
+    ends = si.AllocationReleasesRequest(
+        allocation_asks_to_release=(si.AllocationAskRelease(allocation_key="two"),)
+    )
+    report.sent(si.AllocationRequest(allocations=(item,), releases=ends, rm_id="rm-1"))
+    assert report.news(ended("u2", key="two"))
+    assert report.news(placed("two", "u2"))
+    report.handled(4)
+    (line,) = (it for it in told(report.recover()) if it.startswith("CREATE n1"))
+    assert line == "CREATE n1 u1"

@@ -63,6 +63,8 @@ class End:
     """What was placed before stays, if the ask was for several."""
     leaving: list[Running] = field(default_factory=list)
     """What ends by it, and the manager has not heard so."""
+    heard: dict[str, None] = field(default_factory=dict)
+    """The UUIDs of what has ended by it, and the manager has heard so."""
     is_repeated: bool = False
     """Whether a core that has died may have handled it, and taken its answer along."""
 
@@ -307,6 +309,8 @@ class RecoveryReport:
             return not was_notified
         if any(_is(it, item) for end in self._ends for it in end.leaving):
             return False
+        if any(item.uuid in end.heard for end in self._ends):
+            return True  # One request reported it and ended it: the core announces ends first.
         key = (item.application_id, item.allocation_key)
         self._given[key] += 1
         ask = self._asks.get(key)
@@ -338,6 +342,7 @@ class RecoveryReport:
                 if _is(it, release):
                     if release.termination_type not in ASKED_BACK:
                         end.leaving.remove(it)
+                        end.heard[release.uuid] = None
                     return True
         known = self._find(release)
         if known is None:
