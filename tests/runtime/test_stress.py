@@ -1,18 +1,23 @@
 """A short run of `python -m tests.stress`, and faults that it has to find."""
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import get_args
 
 import pytest
 import stress
+from recordings import CONFIG, RM, register
 from stress import Run
 
 from yunikorn_actors import si
+from yunikorn_actors.checks.registrations import Registrations
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.base import CONTEXT, Message
+from yunikorn_actors.messages.rm_events import ConfigurationRequested
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
+from yunikorn_actors.scenario.recorded_core import RecordedCore
 
 
 @pytest.mark.parametrize("driver", get_args(CoreDriver))
@@ -25,6 +30,31 @@ def test_a_short_run(topology: TopologyName, driver: CoreDriver) -> None:
     assert run.counts["registrations"] >= len(run.managers)
     assert " 0 failures; RSS " in run.summary(0)
     assert before == sys.getswitchinterval()
+
+
+def test_a_request_is_noted_while_nobody_goes_through_the_notes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As of a configuration, which a caller sends without the lock that keeps requests in order."""
+    noted, may_be_noted = threading.Event(), threading.Event()
+    at_once: list[bool] = []
+
+    def sent(_: Registrations, message: Message) -> None:
+        if isinstance(message, ConfigurationRequested):
+            at_once.append(not may_be_noted.is_set())
+            noted.set()
+
+    monkeypatch.setattr(Registrations, "sent", sent)
+    with RecordedCore() as core:
+        register(core)
+        change = si.UpdateConfigurationRequest(rm_id=RM, config=CONFIG)
+        caller = threading.Thread(target=core.update_configuration, args=(change,))
+        with core._order:
+            caller.start()
+            assert not noted.wait(0.1)
+            may_be_noted.set()
+        caller.join()
+    assert at_once == [False]
 
 
 def _books(run: Run) -> None:

@@ -57,7 +57,9 @@ class RecordedCore(SchedulerCore):
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
         if address == RM_PROXY:
-            self._records.sent(message)
+            # Callers of some requests hold no lock, and callbacks come on threads of their own.
+            with self._order:
+                self._records.sent(message)
         super()._post(address, message, stimulus)
 
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
