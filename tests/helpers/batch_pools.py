@@ -39,9 +39,15 @@ class Pool:
         return {job.number: start for job, start in self.starts.items()}
 
     def used(self, at: int, now: int) -> int:
-        """What runs then, as declared; what has ended by now is known."""
-        runs = [it for it, start in self.starts.items() if start + it.run > now]
+        """What runs then, as declared; what has ended by now is known.
+
+        What runs longer than declared counts as if it ended now.
+        """
+        runs = self.running(now)
         return sum(it.size for it in runs if self.starts[it] + it.declared > at)
+
+    def running(self, now: int) -> list[Job]:
+        return [it for it, start in self.starts.items() if start + it.run > now]
 
     def earliest(self, job: Job, now: int) -> int:
         def fits(at: int) -> bool:
@@ -59,7 +65,7 @@ class Pool:
         by_time = (lambda it: (it.declared, it)) if self.policy == "sjf" else (lambda it: (0, it))
         found: list[Job] = []
         head, shadow, extra = None, 0, 0
-        free = self.size - self.used(now, now)
+        free = self.size - sum(it.size for it in self.running(now))
         for job in sorted(self.kept, key=by_time):
             may = head is None or (
                 self.policy == "easy" and (now + job.declared <= shadow or job.size <= extra)
@@ -70,10 +76,12 @@ class Pool:
                 extra -= job.size if head is not None and now + job.declared > shadow else 0
             elif head is None:
                 head, shadow = job, now
-                left = {shadow: free}
-                while left[shadow] < job.size:
+                while (left := self.left(shadow, now, found)) < job.size:
                     shadow += 1
-                    ours = sum(it.size for it in found if now + it.declared > shadow)
-                    left[shadow] = self.size - self.used(shadow, now) - ours
-                extra = left[shadow] - job.size
+                extra = left - job.size
         return found
+
+    def left(self, at: int, now: int, found: list[Job]) -> int:
+        """What is free then, if these start now."""
+        ours = sum(it.size for it in found if now + it.declared > at)
+        return self.size - self.used(at, now) - ours

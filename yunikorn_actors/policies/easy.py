@@ -1,6 +1,9 @@
+from msgspec.structs import replace
+
 from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.jobs import NEVER_NS, Hold, Job
 from yunikorn_actors.policies.places import Pool
+from yunikorn_actors.values.resource import add
 
 
 class Easy(Fcfs):
@@ -14,4 +17,7 @@ class Easy(Fcfs):
         ends_before = end_ns <= shadow_ns and end_ns < NEVER_NS
         if ends_before or pool.fits_beside(job, head, shadow_ns):
             return None
-        return Hold(f"it would delay {head.id}, which is before it and has no room")
+        # What ends later than declared makes no event, and the turn of the first moves with time.
+        both_ns = pool.earliest(replace(head, size=add(head.total, job.total), count=1))
+        until_ns = both_ns if both_ns < NEVER_NS else 0
+        return Hold(f"it would delay {head.id}, which is before it and has no room", until_ns)
