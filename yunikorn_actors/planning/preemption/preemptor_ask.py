@@ -297,13 +297,13 @@ def room_on(
     What is free tells devices apart as types of their own, if the node does. `served` are asks of
     which a repeat has its devices already.
     """
-    room = dict(free)
+    room, has_devices = dict(free), node.parts is not None
     for allocation in node.allocations.values():
         # What was not asked back stays, unless it was just taken: so it is with nearly all.
         if allocation.uuid in taken or (allocation.releasing is not None and allocation.frees_node):
-            charge(room, freed(allocation))
+            charge(room, freed(allocation) if has_devices else allocation.resource)
     discharge(room, node.promised)
-    for holder, kept in node.reservations.items():
+    for holder, kept in node.reservations.items() if has_devices else ():
         if kept.earmark is not None:
             for amount in islice(promised_devices(kept), served.count(holder), None):
                 keep(room, amount)
