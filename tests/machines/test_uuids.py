@@ -48,3 +48,21 @@ def test_all_repeats_of_one_key_are_recovered() -> None:
     lab.report(report("k", "n2", uuid="x3"))
     lab.settle()
     assert sorted(lab.state.applications[APP].allocations) == ["x1", "x2", "x3"]
+
+
+def test_a_node_ends_what_its_manager_reports_elsewhere_meanwhile() -> None:
+    """The end is on its way when the report is made, so both are right."""
+    lab = Lab()
+    lab.submit(APP)
+    lab.nodes(n2=5)
+    lab.ask("k")
+    lab.settle()
+    (uuid,) = lab.rm.running
+    lab.nodes(n1=5)
+    lab.settle()
+    lab.decommission("n2")
+    lab.report(report("k", "n1", uuid=uuid))
+    assert [] == lab.rm.told("released")
+    lab.settle()
+    assert ["k"] == [key for key, _ in lab.rm.told("released")]
+    assert "n1" == lab.state.applications[APP].allocations[uuid].node_id

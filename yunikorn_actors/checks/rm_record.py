@@ -224,8 +224,8 @@ class RmRecord:
         self._nodes: dict[str, _Node] = {}
         self._states: dict[tuple[str, str], str] = {}
         """Of asks, by application and key: the container state that was notified last."""
-        self._placed: dict[str, int] = {}
-        """How often each UUID was announced."""
+        self._placed: dict[str, list[str]] = {}
+        """The nodes on which each UUID was announced."""
         self._by_report: dict[str, None] = {}
         """UUIDs that run because it reported them, whatever was announced and has ended before."""
         self._reports: dict[str, list[str]] = {}
@@ -559,9 +559,11 @@ class RmRecord:
             wrong = "" if self._was_restored else _unlike(notice, asked)
             if wrong:
                 faults.append(self._fault("G16", notice, wrong))
-        count = self._placed[uuid] = self._placed.get(uuid, 0) + 1
-        if count > self._lives(uuid):
-            faults.append(self._fault("G16", notice, f"it was announced {count - 1} times before"))
+        announced = self._placed.setdefault(uuid, [])
+        before = len(announced)
+        announced.append(notice.node_id)
+        if before >= self._lives(uuid):
+            faults.append(self._fault("G16", notice, f"it was announced {before} times before"))
         app = self._applications.get(app_id)
         if not self._was_restored and (app is None or not app.accepted):
             faults.append(self._fault("G27", notice, f"{app_id} was not accepted before"))
@@ -604,7 +606,7 @@ class RmRecord:
                 faults.append(self._fault("G16", notice, f"it was announced as {was}"))
         if type_ is _T.STOPPED_BY_RM:
             self.running.pop(uuid, None)
-            if ends.count(_T.STOPPED_BY_RM) > self._placed.get(uuid, 0):
+            if ends.count(_T.STOPPED_BY_RM) > len(self._placed.get(uuid, ())):
                 self._ended_first[uuid] = None
             partition = partition_name(self.rm_id, notice.partition)
             self._wanted.pop((partition, notice.application_id, notice.key), None)
@@ -615,8 +617,9 @@ class RmRecord:
         """Whether it has ended this by name, or what it is a part of, as far as the facts tell."""
         partition, app_id = partition_name(self.rm_id, item.partition), item.application_id
         names = (app_id, item.key), (app_id, ""), ("", item.key), ("", "")
-        # Of several reports the core has taken one.
-        places = (running.node_id, *self._reports.get(item.uuid, ()))
+        # Of what was announced and several reports the core goes by one.
+        uuid = item.uuid
+        places = (running.node_id, *self._placed.get(uuid, ()), *self._reports.get(uuid, ()))
         nodes = [self._nodes.get(it) for it in places]
         return (
             self.owed is None
