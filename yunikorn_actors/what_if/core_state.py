@@ -125,15 +125,21 @@ class Copy(Simulator):
             super()._send(sender, to, message)
 
 
+def machines_of(simulator: Simulator) -> bytes:
+    """Pack the machines and timers of a core at rest: most of what a twin costs."""
+    copied = {it: each for it, each in simulator.machines.items() if it != EVENT_PUBLISHER}
+    # Together: in the fused topology a planner and Context share the truth.
+    return packed((copied, simulator.timers))
+
+
 class Twin(Simulator):
     """A simulated core once more, at rest, with all that its planners remember."""
 
-    def __init__(self, original: Simulator) -> None:
+    def __init__(self, original: Simulator, machines_packed: bytes) -> None:
+        """`machines_packed` is what `machines_of` returned; several twins may begin with it."""
         super().__init__(original.topology)
         self.now_ns = original.now_ns
-        copied = {it: each for it, each in original.machines.items() if it != EVENT_PUBLISHER}
-        # Together: in the fused topology a planner and Context share the truth.
-        machines, self.timers = unpacked(packed((copied, original.timers)))
+        machines, self.timers = unpacked(machines_packed)
         self.machines.update(machines)
         self._resolvers = original._resolvers.copy(lambda: self.now_ns)
         self._addresses = {manager_of(it): it for it in original.callbacks}

@@ -11,7 +11,7 @@ from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.what_if.answer import Answer, differences_of
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, changes_of
-from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin
+from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
 from yunikorn_actors.what_if.run import MESSAGES_MAX, Fits, Manager, Run
 
 LONGEST_S: Final = 1e9
@@ -40,9 +40,15 @@ def simulate(
     if until is not None and not 0 <= until <= LONGEST_S:
         raise InvalidRequest(f"until: must be seconds from 0 to {LONGEST_S:.0e}, not {until!r}")
     ordered = changes_of(changes)
+    machines_packed = b"" if origin is None else machines_of(origin)
+
+    def begun() -> Copy | Twin:
+        if origin is None:
+            return Copy(state, groups=groups, policies=policies)
+        return Twin(origin, machines_packed)
 
     def ran(some: list[Change]) -> Run:
-        copy = Copy(state, groups=groups, policies=policies) if origin is None else Twin(origin)
+        copy = begun()
         run = Run(
             copy, some, fits=fits, watched=_asked(some) or _waiting(state),
             messages_max=messages_max,
