@@ -7,7 +7,7 @@ from yunikorn_actors import InvalidRequest, VirtualCore, si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.what_if import Change, Reconfigure
+from yunikorn_actors.what_if import Change, Reconfigure, core_state
 from yunikorn_actors.what_if.run import Run
 from yunikorn_actors.what_if.text import lines_of
 
@@ -150,3 +150,21 @@ def test_the_last_words_about_a_partition_that_is_gone_are_taken() -> None:
     gone = si.AllocationAskRelease(partition_name="gone", application_id="app", allocation_key="1")
     run.hear(RM, si.AllocationResponse(released_asks=(gone,)))
     assert [it.key for it in run.go(0).ended] == ["1"]
+
+
+@both
+def test_both_runs_begin_with_one_copy(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packing all machines is most of what a question costs."""
+    copies: list[object] = []
+    packed = core_state.packed
+
+    def counted(value: object) -> bytes:
+        copies.append(value)
+        return packed(value)
+
+    monkeypatch.setattr(core_state, "packed", counted)
+    answer = busy(topology).simulate(Change(asks("3")), until=200)
+    assert answer.differences, "vacuous: nothing was compared"
+    assert len(copies) == 1
