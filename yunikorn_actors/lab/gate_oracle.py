@@ -1,9 +1,9 @@
 """An oracle of policies that decide: who of a leaf may start, and who comes first.
 
-A decision is judged on the truth, if the plan that made it knew all of it and was the only one
-under way: nobody starts whom the gate of his leaf has to hold, and nobody is placed where one that
-comes before him, and wants no more, would have had room. At rest nobody waits whom his gate would
-let in. The rules stand in `model/gate_rules.py`, a second time and in plain sums.
+A decision is judged on the truth, if the plan that made it knew all of the truth and no other plan
+was under way. No ask starts that the gate of its leaf has to hold. No ask is placed on a node where
+an ask before it in the order, of no larger size, would have had room. At rest no ask waits that its
+gate would let in. `model/gate_rules.py` has the rules a second time, in plain sums.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

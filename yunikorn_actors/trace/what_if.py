@@ -1,15 +1,16 @@
 """A recording under another configuration: the same requests, at the same times.
 
 The calls of the recording are made again to a simulated core, once under the configuration that was
-recorded and once under the other, and the two runs are compared. So what the order of threads had
-decided is in neither of them; how far the first run is as it was recorded is said beside it.
+recorded and once under the other, and the two runs are compared. So neither run depends on the
+order of threads in the recording. The answer also counts how many starts of the first run are as
+recorded.
 
 What a resource manager did because of what the core did follows the core here, too:
 
 - Work that it ended runs as long as it did, from where it starts now.
 - What is asked back is given back after as long as it was then.
-- The members of a gang ask when its placeholders stand, if they stood then; an application is
-  removed when the work is done that was done then.
+- The members of a gang ask when its placeholders stand, if they stood in the recording. An
+  application is removed when the same work is done as at its removal in the recording.
 """
 
 from collections import Counter, defaultdict
