@@ -81,9 +81,23 @@ def test_of_a_run_on_threads(path: Path, topology: TopologyName) -> None:
     assert agrees_everywhere(path) > 5
 
 
-def test_requests_that_were_handled_before_a_checkpoint_are_known_behind_it(path: Path) -> None:
-    """Behind messages that were handled together a stimulus alone names a stranger."""
-    in_service(path)
+def test_requests_that_were_handled_before_a_checkpoint_are_known_behind_it(
+    tmp_path: Path,
+) -> None:
+    """Behind messages that were handled together a stimulus alone names a stranger.
+
+    Drawn runs, not threads: how often threads leave messages to be handled together depends on the
+    computer, and on a fast one it may be never.
+    """
+    without = sum(
+        _wrong_without_what_was_before(simulate(tmp_path / f"{number}.trace", seed=number))
+        for number in range(8)
+    )
+    assert without, "vacuous: nothing before a checkpoint mattered"
+
+
+def _wrong_without_what_was_before(path: Path) -> int:
+    """Look on from each checkpoint; return from how many it is wrong without what was before."""
     checkpoints = run_once(path)
 
     def stimuli_behind(record: int, keeps: bool) -> list[set[str]]:
@@ -97,14 +111,13 @@ def test_requests_that_were_handled_before_a_checkpoint_are_known_behind_it(path
                 found.append(stimuli.of_all(step.deliveries[-1]))
         return found
 
-    records = sorted(kept(path, checkpoints))[::15]
     whole_run = stimuli_behind(0, True)
     without = 0
-    for record in records:
+    for record in kept(path, checkpoints):
         behind = stimuli_behind(record, True)
         assert behind == whole_run[len(whole_run) - len(behind) :]
         without += stimuli_behind(record, False) != behind
-    assert without, "vacuous: nothing before a checkpoint mattered"
+    return without
 
 
 def test_of_random_runs(path: Path) -> None:
