@@ -26,6 +26,7 @@ INSTANCE = "core"
 SUBMITTERS = 3
 ASKS = 40
 NEVER_RELEASED = 3
+TOGETHER = 8
 WAIT_S = 20.0
 
 
@@ -127,20 +128,61 @@ def simulate(path: Path, topology: TopologyName = "proposing", seed: int = 0) ->
     return path
 
 
+class HeldClock(RealClock):
+    """Context asks for the time before it handles anything, and waits here until it is let go.
+
+    It is asked for by name: its thread may be lent to RmProxy, which has to go on.
+    """
+
+    def __init__(self, scale: int = 1) -> None:
+        super().__init__(scale)
+        self.let_go = threading.Event()
+        self.let_go.set()
+        self.core: SchedulerCore | None = None
+
+    def now_ns(self) -> int:
+        if self.core is not None:
+            actor = self.core._running()
+            if actor is not None and actor.address == CONTEXT:
+                assert self.let_go.wait(WAIT_S)
+        return super().now_ns()
+
+
+def handled_together(
+    core: SchedulerCore, clock: HeldClock, messages: int, request: Callable[[], None]
+) -> None:
+    """Have a request's messages wait for Context, so that it handles them together for certain."""
+    # At rest: else the thread of RmProxy may be lent to Context, and held with it.
+    _await(core.is_settled)
+    context = core._actors.by_address[CONTEXT]
+    before = context.received
+    clock.core = core
+    clock.let_go.clear()
+    request()
+    _await(lambda: context.received >= before + messages)
+    clock.let_go.set()
+
+
 def in_service(
     path: Path,
     topology: TopologyName = "proposing",
     driver: CoreDriver = "threads",
     schedulers: int = 1,
 ) -> Path:
-    """Several threads submit at the same time; the clock is fast, so that timers fire."""
-    clock = RealClock(100)
+    """Several threads submit at the same time; the clock is fast, so that timers fire.
+
+    On threads some of it is handled together for certain; by themselves they may always be in time.
+    """
+    clock = HeldClock(100)
     with SchedulerCore(
         driver=driver, topology=topology, schedulers=schedulers, trace=path, clock=clock
     ) as core:
         register(core)
         for number in range(4):
             node(core, f"n{number}", si.ActionFromRM.CREATE, 5)
+        if driver == "threads":
+            submit(core, "app-together")
+            handled_together(core, clock, 2 * TOGETHER, lambda: _submit_together(core))
         round_ = threading.Barrier(SUBMITTERS)
         threads = [
             threading.Thread(target=_submit_much, args=(core, f"app-{number}", round_))
@@ -154,6 +196,12 @@ def in_service(
         _await(lambda: core.is_settled() and core.clock.now_ns() > pushed_ns)
         core.state_dump()
     return path
+
+
+def _submit_together(core: SchedulerCore) -> None:
+    for number in range(TOGETHER):
+        ask(core, "app-together", f"together-{number}")
+        release(core, "app-together", f"together-{number - 1}")
 
 
 def _submit_much(core: SchedulerCore, app: str, round_: threading.Barrier) -> None:

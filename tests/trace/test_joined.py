@@ -1,16 +1,26 @@
 """Messages that were handled together: how a trace has them, shows them and repeats them."""
 
 import io
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from probes import wait_until
-from recordings import INSTANCE, Tape, ask, node, records, register, release, rewrite, submit
+from recordings import (
+    INSTANCE,
+    HeldClock,
+    Tape,
+    ask,
+    handled_together,
+    node,
+    records,
+    register,
+    release,
+    rewrite,
+    submit,
+)
 
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.drivers.live.clock import RealClock
 from yunikorn_actors.drivers.simulator.choosers import Fifo, chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
@@ -24,7 +34,6 @@ from yunikorn_actors.trace.show import Look, show
 from yunikorn_actors.trace.story import story
 from yunikorn_actors.trace.wanted import Wanted
 
-PATIENCE_S = 60.0
 Record = dict[str, Any]
 
 
@@ -110,26 +119,6 @@ def test_whatever_the_chooser_says_is_repeated(path: Path, seed: int) -> None:
     assert replayed(path).difference is None
 
 
-class HeldClock(RealClock):
-    """Context asks for the time before it handles anything, and waits here until it is let go.
-
-    It is asked for by name: its thread may be lent to RmProxy, which has to go on.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.let_go = threading.Event()
-        self.let_go.set()
-        self.core: SchedulerCore | None = None
-
-    def now_ns(self) -> int:
-        if self.core is not None:
-            actor = self.core._running()
-            if actor is not None and CONTEXT == actor.address:
-                assert self.let_go.wait(PATIENCE_S)
-        return super().now_ns()
-
-
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_run_on_threads_is_repeated(path: Path, topology: TopologyName) -> None:
     clock = HeldClock()
@@ -137,14 +126,7 @@ def test_a_run_on_threads_is_repeated(path: Path, topology: TopologyName) -> Non
         register(core)
         node(core, "n1", si.ActionFromRM.CREATE, 8)
         submit(core, "app-1")
-        # At rest: else the thread of RmProxy may be lent to Context, and held with it.
-        wait_until(core.is_settled)
-        before = core._actors.by_address[CONTEXT].received
-        clock.core = core
-        clock.let_go.clear()
-        burst(core)
-        wait_until(lambda: core._actors.by_address[CONTEXT].received == before + 12)
-        clock.let_go.set()
+        handled_together(core, clock, 12, lambda: burst(core))
         wait_until(core.is_settled)
     assert joined(records(path)), "vacuous: nothing was handled together"
     outcome = replayed(path)
