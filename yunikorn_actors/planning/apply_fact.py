@@ -1,7 +1,7 @@
 """What each fact changes in the planner's model; docs/explanation/planning.md tells what it wakes.
 
-`follow` is called after a fact was applied to the state. A fact that resolves a proposal tells its
-owner first: what was in flight for it becomes part of the replica.
+`Planner.observe` looks up here what to do after a fact was applied to the state. A fact that
+resolves a proposal tells its owner first: what was in flight for it becomes part of the replica.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from yunikorn_actors.config.node_order import FAIR, NODE_ORDERS
 from yunikorn_actors.planning.model.nodes import NodeView, reported_devices_of
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.stages.stage import Desk, ResolvingOne
+from yunikorn_actors.planning.stages.stage import Desk, Resolving, ResolvingOne
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import FINISHED, ApplicationState
 from yunikorn_actors.state.gates import GateKind
@@ -20,34 +20,19 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.termination import ASKED_BACK, FREES
 
 
-def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
-    """Bring the model up to date with a fact that the state has just applied."""
-    kind = type(fact)
-    # The owner first. It takes the decision out of what is in flight, and `change` then sees the
-    # replica as it is: the other way round the same amount would count twice for a moment, and all
-    # that waits for room would be asked in vain.
-    if kind in RESOLVING:
-        resolving = cast(ResolvingOne, fact)
-        is_charged = desk.resolve(resolving.proposal_id, resolving)
-        if isinstance(fact, f.AllocationCommitted) and not is_charged:
-            # Nothing in flight has charged this: it came from the resource manager, or from another
-            # planner, which may have failed since.
-            _charge(model, fact)
-    elif isinstance(fact, f.AllocationsCommitted):
-        _resolve_run(model, desk, fact)
-    change = CHANGES.get(kind)
-    if change is not None:
-        change(model, fact)
-    # A reservation waits for whatever is on its way, and each fact may be the end of that.
-    if model.wakes.reserving.waits:
-        model.wakes.something_came_out()
-
-
-def _resolve_run(model: Model, desk: Desk, fact: f.AllocationsCommitted) -> None:
-    resolve = desk.resolve
-    others = [at for at, id_ in enumerate(fact.proposal_ids) if not resolve(id_, fact)]
-    if others:
-        _charge_run(model, fact, others)
+def resolve(model: Model, desk: Desk, fact: f.Fact) -> None:
+    """Tell the owner of each proposal that led to this fact; charge what nobody has charged."""
+    if isinstance(fact, f.AllocationsCommitted):
+        others = [at for at, id_ in enumerate(fact.proposal_ids) if not desk.resolve(id_, fact)]
+        if others:
+            _charge_run(model, fact, others)
+        return
+    resolving = cast(ResolvingOne, fact)
+    is_charged = desk.resolve(resolving.proposal_id, resolving)
+    if isinstance(fact, f.AllocationCommitted) and not is_charged:
+        # Nothing in flight has charged this: it came from the resource manager, or from another
+        # planner, which may have failed since.
+        _charge(model, fact)
 
 
 def adopt(model: Model) -> None:
@@ -500,7 +485,7 @@ def _on_quota_preemption_armed(model: Model, _: f.QuotaPreemptionArmed) -> None:
     model.wakes.quota_armed()
 
 
-RESOLVING: Final = frozenset(get_args(ResolvingOne))
+RESOLVING: Final = frozenset(get_args(Resolving))
 
 CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.PartitionConfigured: _on_configured,

@@ -7,7 +7,7 @@ in flight; a fact that carries the id of its proposal, or `reject`, takes it out
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from yunikorn_actors.planning.apply_fact import adopt, follow
+from yunikorn_actors.planning.apply_fact import CHANGES, RESOLVING, adopt, resolve
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.refusals import Refusals
@@ -305,7 +305,18 @@ class Planner:
 
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
-        follow(self.model, self.desk, fact)
+        kind = type(fact)
+        # The owner first. It takes the decision out of what is in flight, and `change` then sees
+        # the replica as it is: the other way round the same amount would count twice for a moment,
+        # and all that waits for room would be asked in vain.
+        if kind in RESOLVING:
+            resolve(self.model, self.desk, fact)
+        change = CHANGES.get(kind)
+        if change is not None:
+            change(self.model, fact)
+        # A reservation waits for whatever is on its way, and each fact may be the end of that.
+        if self.wakes.reserving.waits:
+            self.wakes.something_came_out()
         if self.wakes.recounts is not None:
             self.waiting_sums.keep_up()
         # Behind the change: what was set aside is tried on the state as it is now.

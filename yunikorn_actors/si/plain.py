@@ -122,15 +122,15 @@ def plain_ask(ask: object, plain_size: object = None) -> bool:
         and INT32_MIN <= ask.execution_timeout_milli_seconds <= INT32_MAX
         and type(ask.placeholder) is bool
         and type(ask.originator) is bool
-        and (ask.resource_ask is plain_size or _plain_size(ask.resource_ask))
+        and (
+            ask.resource_ask is plain_size
+            or ask.resource_ask is None
+            or plain_resource(ask.resource_ask)
+        )
         and (ask.preemption_policy is None or _plain_policy(ask.preemption_policy))
         and type(ask.tags) is dict
         and (not ask.tags or _plain_tags(ask.tags))
     )
-
-
-def _plain_size(size: object) -> bool:
-    return size is None or plain_resource(size)
 
 
 def plain_allocation(item: object) -> bool:
@@ -150,7 +150,7 @@ def plain_allocation(item: object) -> bool:
         and _plain_numbers((item.priority,))
         and type(item.placeholder) is bool
         and type(item.originator) is bool
-        and _plain_size(item.resource_per_alloc)
+        and (item.resource_per_alloc is None or plain_resource(item.resource_per_alloc))
         and (item.preemption_policy is None or _plain_policy(item.preemption_policy))
         and _plain_tags(item.allocation_tags)
     )
@@ -181,4 +181,5 @@ def _plain_policy(policy: object) -> bool:
 def _plain_tags(tags: object) -> bool:
     if type(tags) is not dict or len(tags) > MOST_ITEMS:
         return False
-    return not tags or (_plain_names(tags) and _plain_names(tags.values()))
+    # Keys and values are one row of names.
+    return not tags or _plain_names((*tags, *tags.values()))

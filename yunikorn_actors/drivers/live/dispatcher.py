@@ -139,8 +139,12 @@ class Dispatcher:
             if not self._run(math.inf, nothing):
                 self._bell.put(True)
 
-    def _run(self, left: float, interrupt: DeferredInterrupt) -> bool:
-        """Handle what waits, and let go of the hold; False with the hold if more may be left."""
+    def _run(self, left: float, interrupt: DeferredInterrupt) -> bool:  # noqa: C901
+        """Handle what waits, and let go of the hold; False with the hold if more may be left.
+
+        One machine runs for a slice of time, then the next. Most slices are one message, so slices
+        are no method of their own: it would be one call more for each message.
+        """
         ready = self.ready
         while True:
             self._runner = threading.get_ident()
@@ -148,7 +152,31 @@ class Dispatcher:
                 while ready:
                     if left <= 0 or interrupt.has_come:
                         return False
-                    left -= self._run_slice(ready.popleft(), left, interrupt)
+                    actor = self.actor = ready.popleft()
+                    waiting, before, until_ns = actor.waiting, actor.handled, 0
+                    try:
+                        while waiting:
+                            item = waiting.popleft()
+                            if type(item) is not Envelope:
+                                actor.receive_from_pykka(item)
+                                continue
+                            actor.deliver(item)
+                            if type(item.message) is RunSlice:
+                                self._yield()
+                            if not waiting:
+                                break
+                            # Only where more is there: no clock is read for a single message.
+                            now_ns = monotonic_ns()
+                            until_ns = until_ns or now_ns + SLICE_NS
+                            is_enough = actor.handled - before >= left
+                            if now_ns >= until_ns or interrupt.has_come or is_enough:
+                                break
+                    finally:
+                        # Who leaves a message now finds that nobody comes, or is seen here.
+                        actor.is_ready = False
+                        if waiting:
+                            actor.come_again()
+                    left -= actor.handled - before
                     if self._outgoing and ready and monotonic_ns() >= self._hand_over_ns:
                         self._yield()
             finally:
@@ -158,33 +186,6 @@ class Dispatcher:
             # Looked at again: what came in between was left by a thread that found the hold taken.
             if not ready or not self._hold.acquire(blocking=False):
                 return True
-
-    def _run_slice(self, actor: Dispatched, most: float, interrupt: DeferredInterrupt) -> int:
-        """Run one machine for a slice of time; return how many messages it has handled."""
-        self.actor, waiting, before = actor, actor.waiting, actor.handled
-        until_ns = 0
-        try:
-            while waiting:
-                item = waiting.popleft()
-                if type(item) is not Envelope:
-                    actor.receive_from_pykka(item)
-                    continue
-                actor.deliver(item)
-                if type(item.message) is RunSlice:
-                    self._yield()
-                if not waiting:
-                    break
-                # Most slices are one message, for which no clock is read.
-                now_ns = monotonic_ns()
-                until_ns = until_ns or now_ns + SLICE_NS
-                if now_ns >= until_ns or interrupt.has_come or actor.handled - before >= most:
-                    break
-        finally:
-            # Who leaves a message now finds that nobody comes, or is seen here.
-            actor.is_ready = False
-            if waiting:
-                actor.come_again()
-        return actor.handled - before
 
     def _yield(self) -> None:
         """Let the threads of callbacks and callers have the interpreter.

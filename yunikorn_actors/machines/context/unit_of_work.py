@@ -58,7 +58,9 @@ class Work:
         # order of delivery; between mailboxes none is promised. So whatever has to come one after
         # the other goes to one mailbox.
         answers = self.answers.messages(self.rm_id)
-        effects: list[Effect] = [Send(to=RM_PROXY, message=it) for it in answers]
+        effects: list[Effect] = []
+        for answer in answers:
+            effects.append(Send(to=RM_PROXY, message=answer))  # noqa: PERF401 - mostly none or one
         self._publish(effects)
         if self.stray:
             stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
@@ -85,7 +87,7 @@ class Work:
         """Take out the messages to the resource manager, in parts, each with the size of it."""
         answers, self.answers = self.answers.messages(self.rm_id), Answers()
         for turn in self.turns.values():
-            turn.answers = self.answers
+            turn.announce = self.answers.add
         for message in answers:
             yield from in_parts(message, items_max)
 
@@ -115,22 +117,22 @@ class Work:
                 first_revision=turn.first_revision,
                 facts=tuple(facts),
             )
-            hearers = (*partition.schedulers.values(), *self._hearers)
-            effects.extend([Send(to=hearer, message=message) for hearer in hearers])
+            for hearer in (*partition.schedulers.values(), *self._hearers):
+                effects.append(Send(to=hearer, message=message))  # noqa: PERF401 - two, mostly
 
 
 class Turn:
     """What one handler does in one partition, at one moment."""
 
     __slots__ = (
-        "_wanted",
-        "answers",
+        "announce",
         "facts",
         "first_revision",
         "now_ns",
         "partition",
         "settings",
         "state",
+        "want",
     )
 
     def __init__(self, work: Work, partition: PartitionContext) -> None:
@@ -140,8 +142,10 @@ class Turn:
         self.settings = work.settings
         self.facts: list[Fact] = []
         self.first_revision = self.state.revision + 1
-        self.answers = work.answers
-        self._wanted = work.wanted
+        self.announce = work.answers.add
+        """Send this to the resource manager when the handler ends."""
+        self.want = work.wanted.append
+        """Set or cancel a timer, or write a line for the log, when the handler ends."""
 
     def record(self, fact: Fact) -> None:
         """State a fact: it is true from here on."""
@@ -151,11 +155,3 @@ class Turn:
         if planner is not None:
             planner.observe(fact)
         self.facts.append(fact)
-
-    def announce(self, answer: Answer) -> None:
-        """Send this to the resource manager when the handler ends."""
-        self.answers.add(answer)
-
-    def want(self, effect: Effect) -> None:
-        """Set or cancel a timer, or write a line for the log, when the handler ends."""
-        self._wanted.append(effect)
