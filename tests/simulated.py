@@ -159,15 +159,16 @@ def unlike_dump(simulator: Simulator) -> Iterator[str]:
 def told_of(part: dict[str, Any]) -> dict[str, Any]:
     asks = ("key", "resource", "repeats", "priority", "placeholder", "task_group")
     work = ("key", "node", "resource", "priority", "placeholder", "task_group")
+    queue = (
+        "state", "leaf", "dynamic", "allocated", "pending", "max", "guaranteed", "properties",
+        "max_applications", "limits", "template", "submit_acl", "admin_acl",
+    )  # fmt: skip
     return {
         "nodes": {
             id_: [it[name] for name in ("capacity", "allocated", "occupied", "schedulable")]
             for id_, it in part["nodes"].items()
         },
-        "queues": {
-            path: [it[name] for name in ("allocated", "pending", "max", "guaranteed", "properties")]
-            for path, it in part["queues"].items()
-        },
+        "queues": {path: {name: it[name] for name in queue} for path, it in part["queues"].items()},
         "applications": {
             id_: [
                 app["queue"],

@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from support import RM
 
@@ -12,6 +14,8 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.simulated import state_from_trace
 from yunikorn_actors.trace.wanted import moment_of
+from yunikorn_actors.values.tags import APP_TAG_NAMESPACE_RESOURCE_QUOTA
+from yunikorn_actors.what_if.core_state import Copy, CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.simulate import simulate
@@ -34,6 +38,122 @@ def test_a_dump_of_a_core(topology: TopologyName) -> None:
     core.run_until_idle()
     (placed,) = answer.course.placed
     assert core.explain("app", "3").placed == {placed.node: 1}
+
+
+@both
+def test_what_runs_under_the_key_of_an_ask_counts_for_it(topology: TopologyName) -> None:
+    core = busy(topology)
+    (ask,) = asks("many").asks
+    release = si.AllocationRelease(application_id="app", allocation_key="1")
+    core.update_allocation(
+        si.AllocationRequest(
+            rm_id=RM, asks=(msgspec.structs.replace(ask, max_allocations=3),),
+            releases=si.AllocationReleasesRequest(allocations_to_release=(release,)),
+        )
+    )  # fmt: skip
+    core.run_until_idle()
+    assert _waiting(core.state_dump()) == {"many": 2}
+    assert _waiting(_dump_again(core.state_dump())) == {"many": 2}
+
+
+def _configured(config: str) -> si.UpdateConfigurationRequest:
+    return si.UpdateConfigurationRequest(rm_id=RM, config=config)
+
+
+def _dump_again(dump: dict[str, Any]) -> dict[str, Any]:
+    return Copy(state_from_dump(json.loads(json.dumps(dump)))).state_dump()
+
+
+def _part(dump: dict[str, Any]) -> dict[str, Any]:
+    return dump["partitions"]["[rm-1]default"]  # type: ignore[no-any-return]
+
+
+def _waiting(dump: dict[str, Any]) -> dict[str, int]:
+    return {it["key"]: it["repeats"] for it in _part(dump)["applications"]["app"]["asks"]}
+
+
+def _as_its_queues(dump: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what the books say, and which application is which."""
+    names = ("state", "leaf", "dynamic", "max", "guaranteed", "max_applications", "properties")
+    return {path: [it[name] for name in names] for path, it in _part(dump)["queues"].items()}
+
+
+PLACED = """
+partitions:
+- name: default
+  placementrules: [{name: provided, create: true}]
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: old}
+    - name: spaces
+      parent: true
+      childtemplate: {properties: {application.sort.policy: fair}, resources: {max: {vcore: 9}}}
+"""
+QUOTA_TAG = json.dumps({"resources": {"vcore": {"value": 3_000}}})
+
+
+def placed() -> VirtualCore:
+    """One queue has the quota of a tag, one the template of before, one drains, one is empty."""
+    core = VirtualCore().start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=PLACED)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(node("n1", 8_000))
+    ugi = si.UserGroupInformation(user="ann", groups=("staff",))
+    new = tuple(
+        si.AddApplicationRequest(application_id=id_, queue_name=queue, ugi=ugi, tags=tags)
+        for id_, queue, tags in (
+            ("app", "root.old", {}),
+            ("tagged", "root.spaces.tagged", {APP_TAG_NAMESPACE_RESOURCE_QUOTA: QUOTA_TAG}),
+            ("former", "root.spaces.former", {}),
+            ("empty", "root.spaces.empty", {}),
+        )
+    )
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=new))
+    core.update_allocation(asks("1"))
+    remove = si.RemoveApplicationRequest(application_id="empty")
+    core.update_application(si.ApplicationRequest(rm_id=RM, remove=(remove,)))
+    core.run_until_idle()
+    core.update_configuration(
+        _configured(PLACED.replace("    - {name: old}\n", "").replace("fair", "fifo"))
+    )
+    core.run_until_idle()
+    return core
+
+
+def test_queues_are_as_the_dump_says_whatever_made_them() -> None:
+    dump = placed().state_dump()
+    queues = _as_its_queues(dump)
+    assert queues["root.old"][0] == "Draining"
+    assert queues["root.spaces.tagged"][3] == {"vcore": 3_000}
+    assert "root.spaces.empty" in queues
+    assert _as_its_queues(_dump_again(dump)) == queues
+
+
+def test_queues_are_as_a_dump_of_yunikorn_says_whatever_made_them() -> None:
+    dump = json.loads(GO.read_text())
+    (root, *_) = dump["queues"]
+    root["children"] = [
+        {
+            "queuename": "root.spaces", "status": "Active", "isLeaf": False, "isManaged": False,
+            "partition": "", "children": [
+                {
+                    "queuename": "root.spaces.x", "status": "Active", "isLeaf": True,
+                    "isManaged": False, "maxResource": {"vcore": 3_000}, "maxRunningApps": 2,
+                    "guaranteedResource": None, "properties": None, "children": None,
+                }
+            ],
+        }
+    ]  # fmt: skip
+    queues = {path: spec for path, spec, *_ in _queues_of(state_from_dump(dump))}
+    assert queues["root.spaces.x"].max == {"vcore": 3_000}
+    assert queues["root.spaces.x"].max_applications == 2
+    assert not queues["root.spaces"].leaf
+
+
+def _queues_of(state: CoreState) -> list[Any]:
+    return state.images["[mycluster]default"]["queues"]  # type: ignore[no-any-return]
 
 
 def test_what_is_no_dump_is_refused_with_the_remedy() -> None:

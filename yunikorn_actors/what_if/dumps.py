@@ -6,6 +6,7 @@ dump does not say is listed.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -27,17 +28,22 @@ from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.rm_events import RMHeldBack
 from yunikorn_actors.state.dump import DUMP_REMEDY
+from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.values import tags
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.what_if.core_state import CoreState, state_of
 
 Rows = list[dict[str, Any]]
+_NOTHING_RUNS: Final = "that an application of which nothing runs now has begun: it begins anew"
 _OF_OURS: Final = (
+    _NOTHING_RUNS,
     "tags of asks, such as run times and required nodes",
     "preemption policies: what runs may be preempted, and what waits may preempt",
     "sizes, styles and timeouts of gangs, and whether they were admitted",
 )
 _OF_YUNIKORN: Final = (
+    _NOTHING_RUNS,
+    "how often an ask repeats: each counts once",
     "preemption policies: what runs may be preempted, and what waits may preempt",
     "styles and timeouts of gangs, and whether they were admitted: they are Soft",
     "reservations, back-offs and what was found of asks: all of it is found anew",
@@ -118,10 +124,26 @@ def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
     simulator.settle()
     refused = (f"this version does not take {it}" for it in collected.refused)
     state = state_of(simulator)
-    for image in state.images.values():
+    for name, image in state.images.items():
         # It was held while it was made, so that nothing is decided before the first change.
         image["held"] = image["behind"] = False
+        image["queues"] = _as_dumped(image["queues"], read.queues(name))
     return replace(state, lacks=(*read.lacks, *refused))
+
+
+def _as_dumped(made: list[Any], dumped: Iterable[tuple[str, dict[str, Any]]]) -> list[Any]:
+    """Return the queues of an image with all that the dump says of them.
+
+    What placement made has what a template, or the tags of an application, asked for at the time,
+    and stays for a while without applications; what a configuration has left out is draining.
+    """
+    queues = {path: it for path, *it in made}
+    for path, words in dumped:
+        spec, _, reserving = queues.get(path, ({"leaf": True}, None, []))
+        spec = {**msgspec.to_builtins(spec), **words}
+        state = QueueState(spec.pop("state"))
+        queues[path] = [msgspec.convert(spec, QueueSpec), state, reserving]
+    return [[path, *it] for path, it in queues.items()]
 
 
 def _opened(config: PartitionConfig) -> PartitionConfig:
@@ -171,6 +193,15 @@ class _Ours:
         )
         return SchedulerConfig(partitions=parts, checksum="dump")
 
+    def queues(self, partition: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        for path, queue in sorted(self._partitions[partition]["queues"].items()):
+            words = {name: queue[name] for name in ("state", "leaf", *_OF_QUEUES)}
+            amounts = {name: queue[name] or None for name in ("guaranteed", "max")}
+            if "." not in path:
+                # What is written there is the capacity.
+                del amounts["max"]
+            yield path, {**words, **amounts, "managed": not queue["dynamic"]}
+
     def applications(self, rm_id: str) -> Iterator[si.AddApplicationRequest]:
         for name, part in self._of(rm_id):
             for id_, app in sorted(part["applications"].items(), key=lambda it: it[1]["serial"]):
@@ -203,13 +234,20 @@ class _Ours:
             for id_, app in part["applications"].items()
             for it in app["asks"]
         ]
+        running = Counter(
+            (name, id_, it["key"])
+            for name, part in self._of(rm_id)
+            for id_, app in part["applications"].items()
+            for it in app["allocations"]
+        )
         for _, name, id_, it in sorted(found, key=lambda one: one[0]):
             yield si.AllocationAsk(
                 partition_name=name,
                 application_id=id_,
                 allocation_key=it["key"],
                 resource_ask=_resource(it["resource"]),
-                max_allocations=it["repeats"],
+                # What runs under its key counts for it.
+                max_allocations=it["repeats"] + running[name, id_, it["key"]],
                 priority=it["priority"],
                 task_group_name=it["task_group"],
                 placeholder=it["placeholder"],
@@ -223,6 +261,10 @@ class _Ours:
 
 
 _A: Final = si.ActionFromRM
+_OF_QUEUES: Final = (
+    "max_applications", "properties", "admin_acl", "submit_acl", "limits", "template", "position",
+)  # fmt: skip
+"""What a dump, a configuration and a queue call alike."""
 
 
 def _rm_of(name: str) -> str:
@@ -233,7 +275,7 @@ def _tree(queues: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Make the configuration of the queues that stand in one; the root is the first."""
     made: dict[str, dict[str, Any]] = {}
     for path, queue in sorted(queues.items()):
-        if queue["dynamic"]:
+        if queue["dynamic"] or queue["state"] == QueueState.DRAINING:
             continue
         made[path] = {
             "name": path.rpartition(".")[2],
@@ -241,14 +283,8 @@ def _tree(queues: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             "max": queue["max"] if queue["max"] and "." in path else None,
             "guaranteed": queue["guaranteed"] or None,
             "children": [],
-            **{
-                name: queue[name]
-                for name in (
-                    "max_applications", "properties", "admin_acl", "submit_acl", "limits",
-                    "template", "position",
-                )
-            },
-        }  # fmt: skip
+            **{name: queue[name] for name in _OF_QUEUES},
+        }
     for path, queue in made.items():
         if "." in path:
             made[path.rpartition(".")[0]]["children"].append(queue)
@@ -318,6 +354,12 @@ class _YuniKorns:
         found = _lowered(self._dump["config"])
         text = json.dumps({"partitions": found["partitions"]})
         return parse_config(text, ANY_NAMES)
+
+    def queues(self, partition: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        name = short_partition_name(partition)
+        for root in self._dump.get("queues", ()):
+            if short_partition_name(root["partition"]) == name:
+                yield from _made_by_placement(root)
 
     def _applications(self) -> Rows:
         active = [
@@ -389,6 +431,26 @@ class _YuniKorns:
         for name, node in self._nodes():
             for it in node.get("foreignAllocations", ()):
                 yield _foreign(name, it["allocationKey"], node["nodeID"], it.get("resource"))
+
+
+def _made_by_placement(queue: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what the configuration does not say: of queues that are not, or no more, in it."""
+    for below in queue.get("children", ()):
+        is_managed = below["isManaged"]
+        if not is_managed or below["status"] == QueueState.DRAINING:
+            yield (
+                below["queuename"],
+                {
+                    "state": below["status"],
+                    "leaf": below["isLeaf"],
+                    "managed": is_managed,
+                    "max": below.get("maxResource") or None,
+                    "guaranteed": below.get("guaranteedResource") or None,
+                    "max_applications": below.get("maxRunningApps", 0),
+                    "properties": below.get("properties", {}),
+                },
+            )
+        yield from _made_by_placement(below)
 
 
 def _in_our_words(it: Mapping[str, Any]) -> dict[str, Any]:
