@@ -364,7 +364,7 @@ def test_a_core_that_is_behind_makes_no_caller_wait() -> None:
 
     core = SchedulerCore(settings=PATIENT)
     with Scheduler(QUEUES, core=core, callback=Slow()) as s:
-        s.add_node("n1", vcore=8)
+        s.add_node("n1", vcore=1000)  # Room for all that a slow core lets come.
         app = s.application("a", queue="root.batch", user="ann", stays=True)
         names = {"rm.maxUnhandled": "4", "rm.maxUndelivered": "1"}
         text = s._options.queues
