@@ -8,7 +8,9 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 import msgspec
+import pytest
 
+import yunikorn_actors.drivers.live.dispatcher
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.drivers.live.clock import RealClock
@@ -128,39 +130,18 @@ def simulate(path: Path, topology: TopologyName = "proposing", seed: int = 0) ->
     return path
 
 
-class HeldClock(RealClock):
-    """Context asks for the time before it handles anything, and waits here until it is let go.
+def handled_together(core: SchedulerCore, request: Callable[[], None]) -> None:
+    """Have Context handle the messages of a request together, however fast or slow the threads are.
 
-    It is asked for by name: its thread may be lent to RmProxy, which has to go on.
+    The machines stand still until all of it waits for RmProxy, whose slice then takes all of it.
     """
-
-    def __init__(self, scale: int = 1) -> None:
-        super().__init__(scale)
-        self.let_go = threading.Event()
-        self.let_go.set()
-        self.core: SchedulerCore | None = None
-
-    def now_ns(self) -> int:
-        if self.core is not None:
-            actor = self.core._running()
-            if actor is not None and actor.address == CONTEXT:
-                assert self.let_go.wait(WAIT_S)
-        return super().now_ns()
-
-
-def handled_together(
-    core: SchedulerCore, clock: HeldClock, messages: int, request: Callable[[], None]
-) -> None:
-    """Have a request's messages wait for Context, so that it handles them together for certain."""
-    # At rest: else the thread of RmProxy may be lent to Context, and held with it.
-    _await(core.is_settled)
-    context = core._actors.by_address[CONTEXT]
-    before = context.received
-    clock.core = core
-    clock.let_go.clear()
-    request()
-    _await(lambda: context.received >= before + messages)
-    clock.let_go.set()
+    dispatcher = core._dispatcher
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yunikorn_actors.drivers.live.dispatcher, "SLICE_NS", int(WAIT_S * SECOND))
+        with dispatcher._hold:
+            request()
+        dispatcher.go_on()
+        _await(core.is_settled)
 
 
 def in_service(
@@ -171,18 +152,17 @@ def in_service(
 ) -> Path:
     """Several threads submit at the same time; the clock is fast, so that timers fire.
 
-    On threads some of it is handled together for certain; by themselves they may always be in time.
+    Some of it is handled together for certain; by themselves the threads may always be in time.
     """
-    clock = HeldClock(100)
+    clock = RealClock(100)
     with SchedulerCore(
         driver=driver, topology=topology, schedulers=schedulers, trace=path, clock=clock
     ) as core:
         register(core)
         for number in range(4):
             node(core, f"n{number}", si.ActionFromRM.CREATE, 5)
-        if driver == "threads":
-            submit(core, "app-together")
-            handled_together(core, clock, 2 * TOGETHER, lambda: _submit_together(core))
+        submit(core, "app-together")
+        handled_together(core, lambda: _submit_together(core))
         round_ = threading.Barrier(SUBMITTERS)
         threads = [
             threading.Thread(target=_submit_much, args=(core, f"app-{number}", round_))
