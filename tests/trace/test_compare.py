@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from probes import wait_until
 from recordings import ask, in_service, node, records, register, release, rewrite, simulate, submit
 
 from yunikorn_actors import SchedulerCore, si
@@ -42,6 +43,8 @@ def happened(path: Path, **change: Any) -> None:
             ask(core, "ghost", "g")
         if change.get("releases"):
             release(core, "app-1", "a")
+        # A caller that finds another thread at the machines leaves its request to that.
+        wait_until(core.is_settled)
 
 
 def told(found: Comparison) -> list[str]:
