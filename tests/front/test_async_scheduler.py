@@ -260,7 +260,8 @@ async def test_a_core_that_is_stopped_ends_everything() -> None:
     async with AsyncScheduler(QUEUES) as s:
         waits = (await a_job(s)).ask("u", vcore=3)
         await s.core.stop()
-        with pytest.raises(CoreStopped, match="the core was stopped"):
+        # Whether the ask was sent before the core ended is up to the threads.
+        with pytest.raises(CoreStopped, match=r"the core (was|is) stopped"):
             await waits
 
 

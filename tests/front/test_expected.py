@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import pytest
-from fronting import PATIENCE_S
+from fronting import PATIENCE_S, is_all_handled
 from probes import wait_until
 
 from yunikorn_actors import AsyncScheduler, InvalidRequest, Scheduler, SchedulerCore
@@ -61,7 +61,7 @@ def test_two_first_questions_at_once_leave_one_follower(monkeypatch: pytest.Monk
         app = s.application("app", user="ann")
         app.ask("runs", vcore=1).result(PATIENCE_S)
         app.ask("waits", vcore=1)
-        wait_until(s.core.is_settled)
+        wait_until(lambda: is_all_handled(s))
         both, begun, ended = threading.Barrier(2, timeout=PATIENCE_S), list[str](), list[str]()
         follow, unfollow = s.core.follow, s.core.unfollow
 

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from fronting import PATIENCE_S, raised
+from fronting import PATIENCE_S, is_all_handled, raised
 from looping import on_a_loop, until
 from probes import wait_until
 
@@ -185,7 +185,7 @@ def test_sums_are_kept_up_once_they_were_asked_for(
         marked.clear()
         for app in apps[40:]:
             app.close()
-        wait_until(s.core.is_settled)
+        wait_until(lambda: is_all_handled(s))
         assert [200] == [it.count for it in s.waiting()]
         assert 1 == len(marked)
         assert marked[0] <= MARKS_MAX < 160

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from fronting import is_all_handled
 from probes import wait_until
 
 from yunikorn_actors import InvalidRequest, Lease, Scheduler, SchedulerCore, UnknownName
@@ -112,7 +113,7 @@ def test_all_is_forgotten(s: Scheduler) -> None:
     more.close()
     s.applications["one"].close()
     found = s._operations._asks.whereabouts
-    wait_until(s.core.is_settled)
+    wait_until(lambda: is_all_handled(s))
     assert ({}, {}, {}, {}) == (found._at, found.counts, found._kept, found._taken)
 
 

@@ -49,6 +49,15 @@ def break_down(s: Scheduler) -> None:
     s.core._go_on()
 
 
+def is_all_handled(s: Scheduler) -> bool:
+    """Nothing of the front waits to be sent, and what was sent is handled."""
+    outbox = s._operations.session.outbox
+    is_empty = not outbox._items
+    # What was taken out is sent before this returns.
+    outbox.settle()
+    return is_empty and s.core.is_settled()
+
+
 def raised(call: Callable[[], object], kind: type[BaseException]) -> str:
     with pytest.raises(kind) as caught:
         call()

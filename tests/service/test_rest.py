@@ -392,7 +392,10 @@ def test_why_an_ask_waits(town: Served) -> None:
 
 def test_when_an_ask_is_expected_to_start(town: Served) -> None:
     waits = [it["allocationKey"] for it in town.get(f"{P}/application/app-etl")["requests"]]
-    found = town.get("/ws/v1/x/partition/default/expected?application=app-etl")
+    where = "/ws/v1/x/partition/default/expected?application=app-etl"
+    # The replica works it out every few seconds, so it may not know of the last asks yet.
+    wait_until(lambda: len(waits) == town.get(where)["total"])
+    found = town.get(where)
     assert (len(waits), waits) == (found["total"], [it["key"] for it in found["asks"]])
     first = found["asks"][0]
     why = town.get(f"/ws/v1/x/why?application=app-etl&key={waits[0]}&partition=default")
