@@ -51,12 +51,15 @@ class Worth(NamedTuple):
 
 
 def gang_of(state: PartitionState, victim: Victim, now_ns: int) -> Gang:
-    priority = max(allocation.spec.priority for allocation in victim.allocations)
     app = state.applications[victim.allocations[0].spec.application_id]
-    work = sum(
-        run_time_ns(app, allocation, now_ns) // 1_000_000 * _size(state, allocation.resource)
-        for allocation in victim.allocations
-    )
+    priority = max([allocation.spec.priority for allocation in victim.allocations])
+    work, size, sized = 0, 0, None
+    for allocation in victim.allocations:
+        # Members of one gang are alike for the most part.
+        if allocation.resource != sized:
+            sized = allocation.resource
+            size = _size(state, sized)
+        work += run_time_ns(app, allocation, now_ns) // 1_000_000 * size
     return Gang(victim, priority, work)
 
 
@@ -131,6 +134,12 @@ class Choice:
             if tried > SETS_MAX:
                 return self._one_by_one(gangs, best, most, opted_out=opted_out)
             for some in combinations(gangs, size):
+                if most.served >= self._count:
+                    if size == 1:
+                        # They are in the order of their cost: no other one costs less.
+                        break
+                    if cost_of(some) >= cost_of(best):
+                        continue
                 worth = self._worth(some, opted_out=opted_out)
                 if worth is None or worth.served < most.served:
                     continue

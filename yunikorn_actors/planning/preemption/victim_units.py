@@ -8,6 +8,7 @@ gang. The planner that chooses and Context that checks ask the same functions.
 
 from collections.abc import Collection, Container, Iterable
 from enum import IntEnum
+from typing import Final
 
 from yunikorn_actors.config import PreemptionUnit
 from yunikorn_actors.planning.preemption.victim_rules import order_of
@@ -59,17 +60,17 @@ def staying_of(
 
 def is_whole(app: Application, allocations: Iterable[Allocation]) -> bool:
     """Whether with these alone the gang would have all of its members, or their placeholders."""
-    lacking = _needed(app)
+    return all(quantity >= 0 for quantity in _beyond_need(app, allocations).values())
+
+
+def _beyond_need(app: Application, allocations: Iterable[Allocation]) -> Resource:
+    """Return what members have beyond what their gang needs; negative is what it lacks."""
+    beyond = dict(app.spared)
+    discharge(beyond, app.spec.placeholder_ask)
     for allocation in allocations:
         if _is_member(app, allocation):
-            discharge(lacking, allocation.resource)
-    return all(quantity <= 0 for quantity in lacking.values())
-
-
-def _needed(app: Application) -> Resource:
-    needed = dict(app.spec.placeholder_ask)
-    discharge(needed, app.spared)
-    return needed
+            charge(beyond, allocation.resource)
+    return beyond
 
 
 def _is_member(app: Application, allocation: Allocation) -> bool:
@@ -90,23 +91,25 @@ def may_go_together(app: Application, victims: Collection[str]) -> bool:
     return not originators and is_whole(app, left)
 
 
+_UNKNOWN: Final[dict[str, Part]] = {}
+
+
 class Units:
     """What each allocation is to its application, with some gone already, or not yet."""
 
     def __init__(self, gone: Container[str] = (), back: Container[str] = ()) -> None:
         self._gone = gone
         self._back = back
-        self._parts: dict[int, dict[str, Part]] = {}
-        """Of each application by its serial: worked out once."""
+        self._parts: dict[int, dict[str, Part] | None] = {}
+        """Of each application by its serial: worked out once. None if it does not go as one."""
 
     def part_of(self, app: Application, allocation: Allocation) -> Part:
-        if not goes_as_one(app):
-            return Part.ALONE
-        parts = self._parts.get(app.serial)
-        if parts is None:
-            parts = self._parts[app.serial] = self._parts_of(app)
+        parts = self._parts.get(app.serial, _UNKNOWN)
+        if parts is _UNKNOWN:
+            parts = self._parts_of(app) if goes_as_one(app) else None
+            self._parts[app.serial] = parts
         # What was asked back since is a victim of nobody.
-        return parts.get(allocation.uuid, Part.OF_WHOLE)
+        return Part.ALONE if parts is None else parts.get(allocation.uuid, Part.OF_WHOLE)
 
     def with_it(self, app: Application, allocation: Allocation) -> tuple[Allocation, ...]:
         """Return what goes with an allocation where guarantees do not count, itself included.
@@ -137,23 +140,28 @@ class Units:
         staying = staying_of(app, self._gone, self._back)
         if not app.spec.is_gang:
             return {it.uuid: Part.OF_WHOLE for it in staying}
-        if not is_whole(app, staying):
-            return {it.uuid: Part.OF_BROKEN for it in staying}
-        parts = {it.uuid: Part.OF_WHOLE for it in staying}
-        beyond: Resource = {}
-        for allocation in staying:
-            if _is_member(app, allocation):
-                charge(beyond, allocation.resource)
-        needed = _needed(app)
-        discharge(beyond, needed)
-        for allocation in sorted(staying, key=lambda it: order_of(it, app.asks[it.spec.key])):
-            if allocation.spec.originator or not self._may_go(allocation):
-                continue
-            if not _is_member(app, allocation):
+        beyond = _beyond_need(app, staying)
+        if any(quantity < 0 for quantity in beyond.values()):
+            return dict.fromkeys([it.uuid for it in staying], Part.OF_BROKEN)
+        parts = dict.fromkeys([it.uuid for it in staying], Part.OF_WHOLE)
+        kinds = {**app.spec.placeholder_ask, **app.spared}
+        surplus = [it for it in staying if self._is_surplus(app, it, kinds, beyond)]
+        surplus.sort(key=lambda it: order_of(it, app.asks[it.spec.key]))
+        for allocation in surplus:
+            # Those before it have used up what the gang has beyond its need.
+            if self._is_surplus(app, allocation, kinds, beyond):
                 parts[allocation.uuid] = Part.SURPLUS
-                continue
-            size = allocation.resource
-            if all(size.get(kind, 0) <= beyond.get(kind, 0) for kind in needed):
-                parts[allocation.uuid] = Part.SURPLUS
-                discharge(beyond, size)
+                if _is_member(app, allocation):
+                    discharge(beyond, allocation.resource)
         return parts
+
+    def _is_surplus(
+        self, app: Application, allocation: Allocation, kinds: Iterable[str], beyond: Resource
+    ) -> bool:
+        """Whether a gang that is whole is whole without it, and it may go."""
+        if _is_member(app, allocation):
+            size = allocation.resource
+            for kind in kinds:
+                if size.get(kind, 0) > beyond.get(kind, 0):
+                    return False
+        return not allocation.spec.originator and self._may_go(allocation)
