@@ -19,6 +19,7 @@ from yunikorn_actors.messages.rm_calls import (
 )
 from yunikorn_actors.messages.rm_events import RMConfigUpdated, RMLost, RMReleaseAllocation
 from yunikorn_actors.messages.scheduling import ProposalRejected
+from yunikorn_actors.state.facts import ForeignAllocationPut, PreemptionDecided
 from yunikorn_actors.state.proposals import Refusal
 
 
@@ -450,6 +451,62 @@ steps:
             if isinstance(it, CallUpdateAllocation)
         ),
         held="RunCycle(step 3) from scheduler to scheduler",
+    ),
+    "another core takes what runs without a time for as old as its report": Sound(
+        """
+name: another core takes what runs without a time for as old as its report
+steps:
+- create_node: {id: n2}
+- bind: {key: f1, node: n2, resource: {memory: 1}, tags: {foreign: default}}
+- bind: {key: f2, node: n2, resource: {memory: 1}, tags: {foreign: default, creationTime: '7'}}
+- bind: {key: f3, node: n2, resource: {memory: 1}, tags: {foreign: default, creationTime: soon}}
+- advance: 1s
+""",
+        lambda messages: any(
+            isinstance(fact, ForeignAllocationPut) and fact.key == "f1"
+            for _, it in messages
+            for fact in getattr(it, "facts", ())
+        ),
+    ),
+    "a placeholder has a time of its own once that of those before it is up": Sound(
+        """
+name: a placeholder has a time of its own once that of those before it is up
+steps:
+- create_node: {id: m, capacity: {vcore: 2, memory: 1}}
+- add_app: {id: app-4}
+- ask: {app: app-4, key: first, resource: {vcore: 1}, placeholder: true, task_group: tg}
+- ask: {app: app-4, key: real, resource: {memory: 1}}
+- advance: 1000s
+- ask: {app: app-4, key: second, resource: {vcore: 1}, placeholder: true, task_group: tg}
+- advance: 899s
+- expect: {apps: {app-4: {allocations: 3}}}
+""",
+        lambda messages: _states(messages, "second")[-1:] == ["SCHEDULED"],
+        never_confirmed="first",
+        is_judged=True,
+    ),
+    "the room that victims made on a required node is for whom they went": Sound(
+        """
+name: the room that victims made on a required node is for whom they went
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b}]}]}]}
+rm: {confirm: manual}
+steps:
+- create_node: {id: n1, capacity: {vcore: 5000}}
+- add_app: {id: app-1, queue: root.a}
+- add_app: {id: app-2, queue: root.b}
+- ask: {app: app-2, key: fill, resource: {vcore: 2000}, count: 2}
+- ask: {app: app-2, key: held, resource: {vcore: 2000}, required_node: n1}
+- config: {queues: {partitions: [{queues: [{name: root, queues: [
+    {name: a}, {name: b, resources: {max: {vcore: 1}}}]}]}]}}
+- confirm: {rm: rm-1}
+- ask: {app: app-1, key: next, resource: {vcore: 2000}, required_node: n1}
+""",
+        lambda messages: any(
+            isinstance(fact, PreemptionDecided) and fact.beneficiary.key == "next" and fact.victims
+            for _, it in messages
+            for fact in getattr(it, "facts", ())
+        ),
+        is_judged=True,
     ),
 }
 

@@ -344,7 +344,7 @@ class Judge(Model):
             return
         app, spec = item.app, item.spec
         alone = 0 < spec.timeout_ms * MS <= self.now - item.since
-        gang = item.spec.placeholder and self._gang_is_over(app)
+        gang = item.spec.placeholder and self.gang_is_over(app)
         over = not app.spec.is_gang and app.spec.timeout_ms > 0 and app.started is not None
         over = over and app.started + app.spec.timeout_ms * MS <= self.now  # type: ignore[operator]
         done = (
@@ -365,13 +365,10 @@ class Judge(Model):
         ask = self.asks[fact.application_id, fact.key]
         app = ask.app
         fails = app.spec.is_hard and app.state == "Accepted"
-        gang = self._gang_is_over(app) and (ask.spec.placeholder or fails)
+        gang = self.gang_is_over(app) and (ask.spec.placeholder or fails)
         over = not app.spec.is_gang and app.spec.timeout_ms > 0 and app.started is not None
         over = over and app.started + app.spec.timeout_ms * MS <= self.now  # type: ignore[operator]
         self.must("timeout", gang or over, f"{_name(ask)} is withdrawn, and its time is not up")
-
-    def _gang_is_over(self, app: App) -> bool:
-        return app.gang_since is not None and app.gang_since + self.gang_timeout(app) <= self.now
 
     # -- preemption
 
@@ -411,9 +408,10 @@ class Judge(Model):
         unsure = self._is_new(ask) or self._is_for_others(ask)
         self.should("preempt", not placeable, text, unsure=unsure)
         self.should("preempt", self.makes_room(ask, node, victims), f"{whom} in vain")
-        ahead: list[Ask] = []
         if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
             ahead = [it for it in self.waiting() if self.before(it, ask) and self.only_waits(it)]
+        else:
+            ahead = self.took_victims_on(node, ask)
         for victim in victims:
             rest = [p for p in victims if p is not victim]
             if self.is_bound(victim.app, ask) and self.tears(victim.app, rest):
@@ -421,7 +419,8 @@ class Judge(Model):
                 rest = [p for p in victims if p.app is not victim.app]
             needless = self.makes_room(ask, node, rest)
             text = f"{whom}: {victim.spec.key} need not"
-            # Others may take what opens there, or have room there and only wait for a quota.
+            # Others may take what opens there, have room there and only wait for a quota, or had
+            # work go there, and what that left is theirs.
             unsure = node.id in self.let_go
             unsure = unsure or (needless and not self.makes_room(ask, node, rest, ahead))
             self.should("preempt", not needless, text, unsure=unsure)
@@ -556,8 +555,8 @@ class Judge(Model):
             "Completing": not (waits or real),
             "Completed": not (self.asks_of(app) or self.of(app))
             and self.now >= app.entered + self.settings.completing_timeout_ns,
-            "Resuming": self._gang_is_over(app) and not app.spec.is_hard,
-            "Failing": self._gang_is_over(app) or app.spec.timeout_ms > 0,
+            "Resuming": self.gang_is_over(app) and not app.spec.is_hard,
+            "Failing": self.gang_is_over(app) or app.spec.timeout_ms > 0,
             "Failed": not self.of(app),
         }  # fmt: skip
         self.must("state", right.get(state, True), f"{name}, which is not so")
@@ -707,7 +706,7 @@ class Judge(Model):
             "Failing": bool(mine),
         }
         self.must("state", right.get(app.state, False), f"{app.id} rests in {app.state}")
-        if stale and self._gang_is_over(app):
+        if stale and self.gang_is_over(app):
             self.must("timeout", False, f"{stale[0].spec.key} stays beyond its time")
         for item in mine:
             late = not item.leaving and 0 < item.spec.timeout_ms * MS < self.now - item.since

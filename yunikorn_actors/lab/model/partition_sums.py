@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
 from yunikorn_actors.config import NodeSortConfig, QueueProperties
+from yunikorn_actors.machines.context.lifecycle import PLACEHOLDER_TIMER
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import AskSpec
@@ -58,6 +59,8 @@ class App:
     spared: Resource = field(default_factory=dict)
     """What of its `placeholder_ask` no member needs."""
     gang_since: int | None = None
+    gang_expired: bool = False
+    """Whether its time was up: placeholders that come later have a time of their own."""
     started: int | None = None
     timed_out: bool = False
     reals: int = 0
@@ -373,8 +376,8 @@ class Cluster:
         app.reals += not spec.placeholder
         if spec.placeholder:
             charge(app.placed, size)
-            if app.gang_since is None:
-                app.gang_since = fact.at_ns
+            if self._is_first_of_gang(app):
+                app.gang_since, app.gang_expired = fact.at_ns, False
 
     def _committed(self, fact: f.AllocationCommitted) -> None:
         ask = self.asks[fact.application_id, fact.key]
@@ -389,12 +392,23 @@ class Cluster:
         ask.taken += 1
         app = ask.app
         app.age = min(app.age, fact.created_ns)
-        is_first = app.gang_since is None
+        is_first = fact.spec.placeholder and self._is_first_of_gang(app)
         self._take(fact, ask, fact.spec, fact.spec.resource)
-        if is_first and app.gang_since is not None and app.spec.created_ns is not None:
+        if is_first and app.spec.created_ns is not None:
             # It has what is left of its time, or one moment more.
             rest = fact.at_ns + _MS - self.gang_timeout(app)
             app.gang_since = max(rest, min(fact.at_ns, app.spec.created_ns))
+
+    def _is_first_of_gang(self, app: App) -> bool:
+        return app.gang_since is None or app.gang_expired
+
+    def gang_is_over(self, app: App) -> bool:
+        return app.gang_since is not None and app.gang_since + self.gang_timeout(app) <= self.now
+
+    def _timer_cancelled(self, fact: f.TimerCancelled) -> None:
+        app = self.apps.get(fact.application_id)
+        if fact.kind == PLACEHOLDER_TIMER and app is not None and self.gang_is_over(app):
+            app.gang_expired = True
 
     def gang_timeout(self, app: App) -> int:
         if app.spec.is_gang and app.spec.timeout_ms > 0:
@@ -521,6 +535,7 @@ CHANGES: dict[type, Callable[[Cluster, Any], Any]] = {
     f.ReleaseRequested: Cluster._asked_back,
     f.VictimMarked: Cluster._marked,
     f.PreemptionDecided: Cluster._decided,
+    f.TimerCancelled: Cluster._timer_cancelled,
     f.ForeignAllocationPut: Cluster._foreign,
     f.ForeignAllocationRemoved: lambda it, fact: it.nodes[fact.node_id].foreign.pop(fact.key, None),
     f.QuotaPreemptionArmed: lambda it, fact: it.quota_due.update({fact.path: fact.due_ns}),

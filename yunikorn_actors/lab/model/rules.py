@@ -496,9 +496,14 @@ class Model(Cluster):
     def _speaks(self, kept: Kept) -> bool:
         """Whether what comes free is spoken for: of a node required, while others still go for it.
 
-        Once they have gone, who comes first there takes the room.
+        What is left of it once they have gone, and nobody took by force, is not known here.
         """
         return kept.claims or any(uuid in self.placed for uuid in kept.victims)
+
+    def took_victims_on(self, node: Node, but: Ask) -> list[Ask]:
+        """List for which other asks that require this node all victims have gone."""
+        made = (kept for kept in self.kept if kept.node == node.id and kept.victims)
+        return [kept.ask for kept in made if kept.ask is not but and not self._speaks(kept)]
 
     def _hands_over(self, placed: Placed) -> bool:
         """Whether a real ask takes the place over, so that it does not come free."""

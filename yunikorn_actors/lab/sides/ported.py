@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
@@ -26,9 +28,11 @@ from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.service.cluster.merge import merged
 from yunikorn_actors.service.cluster.recovery_report import RecoveryReport, Response
 from yunikorn_actors.service.cluster.split import Request, home_of, names_in, split
+from yunikorn_actors.state.allocations import ForeignAllocation
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.ids import partition_name
+from yunikorn_actors.values.tags import TAG_CREATION_TIME
 
 _LOOKS: Final = (4, 16, 64)
 """One rest in so many is a moment at which the core could die."""
@@ -238,8 +242,9 @@ class _Heir(si.ResourceManagerCallback):
 
     def _of_work(self, truth: PartitionState) -> Iterator[str]:
         state = self._state
-        if state.foreign != truth.foreign:
-            yield f"it has the foreign work {state.foreign}, and not {truth.foreign}"
+        mine, its = _foreign_work(truth), _foreign_work(state)
+        if mine != its:
+            yield f"it has the foreign work {its}, and not {mine}"
         for uuid, id_ in state.owners.items():
             if uuid in self._portal.uuids and uuid not in truth.owners:
                 yield f"it has {uuid} of {id_}, which has ended"
@@ -262,6 +267,18 @@ class _Heir(si.ResourceManagerCallback):
         for key, ask in app.asks.items():
             if ask.remaining and key not in heir.asks and key not in placed:
                 yield f"it was not asked for {key} of {app.id}"
+
+
+def _foreign_work(state: PartitionState) -> dict[str, ForeignAllocation]:
+    """Return what others run there; without a time from its manager it is as old as its report."""
+    return {
+        key: item if _is_dated(item) else replace(item, created_ns=0)
+        for key, item in state.foreign.items()
+    }
+
+
+def _is_dated(item: ForeignAllocation) -> bool:
+    return item.tags.get(TAG_CREATION_TIME) == str(item.created_ns // 1_000_000_000)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - an amount or a flag
