@@ -8,6 +8,7 @@ from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.dumps import DumpError, read_dump
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
+from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
 from yunikorn_actors.cli.terminal import complain, tell_sentences
 from yunikorn_actors.errors import InvalidRequest, JournalError
 from yunikorn_actors.machines.topology import TOPOLOGIES
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-c", "--change", action="append", default=[], metavar="STEP",
         help="one such step, as in 'drain_node: node-1'; may be given again",
     )  # fmt: skip
+    add_short_changes(parser)
     parser.add_argument("--config", metavar="FILE", help="first load this configuration")
     parser.add_argument(
         "--dump", metavar="FILE", help="begin with a state dump as JSON; - reads standard input"
@@ -86,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _tell(options: argparse.Namespace, answer: Answer) -> int:
     tell_sentences([answer] if options.json else None, lines_of(answer))
-    return NO if any(it.until_s is None for it in answer.course.waits) else 0
+    return 0 if answer.course.is_smooth else NO
 
 
 def _at_service(options: argparse.Namespace, client: Client) -> int:
@@ -120,7 +122,8 @@ def _steps(options: argparse.Namespace) -> list[tuple[str, str]]:
     texts = [] if options.config is None else [(options.config, config_step(options.config))]
     if options.file is not None:
         texts.append((name_of(options.file), read_text(options.file)))
-    return texts + [("--change", f"[{it}]" if "\n" not in it else it) for it in options.change]
+    texts += [("--change", f"[{it}]" if "\n" not in it else it) for it in options.change]
+    return texts + [(f"--{name}", steps_of(name, text)) for name, text in options.short]
 
 
 def config_step(name: str) -> str:

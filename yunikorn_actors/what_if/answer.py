@@ -98,6 +98,11 @@ class Course:
         """What others needed the room of."""
         return tuple(it for it in self.ended if it.why == "PREEMPTED_BY_SCHEDULER")
 
+    @property
+    def is_smooth(self) -> bool:
+        """All of it was taken, and nothing waits to the end."""
+        return not (self.refused or any(it.until_s is None for it in self.waits))
+
     def start_of(self, application: str, key: str) -> Placed | None:
         """Return the first start of an ask."""
         asks = (it for it in self.placed if (it.application, it.key) == (application, key))

@@ -166,7 +166,7 @@ def fit_lines(found: LeastChange) -> Iterator[str]:
         return
     for it in found.waits:
         yield f"{it.application}/{it.key} waits: {it.text}"
-    for reason in found.refused:
+    for reason in dict.fromkeys(found.refused):
         yield f"not taken: {reason}"
     for option in found.options:
         yield f"{option.kind}: {option.text}"

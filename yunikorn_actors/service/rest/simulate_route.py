@@ -150,8 +150,7 @@ def _found(side: ReadSide, question: Question, changes: list[Change]) -> dict[st
         fits = least.fits or bool(least.options)
         return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
     answer = simulate(state, *changes, until=question.until, compare=question.compare)
-    waits = any(it.until_s is None for it in answer.course.waits)
-    return {"answer": answer, "lines": list(lines_of(answer)), "fits": not waits}
+    return {"answer": answer, "lines": list(lines_of(answer)), "fits": answer.course.is_smooth}
 
 
 def simulate_route() -> Route:
