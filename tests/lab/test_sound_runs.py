@@ -17,7 +17,13 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateContainerSchedulingState,
     CallUpdateNode,
 )
-from yunikorn_actors.messages.rm_events import RMConfigUpdated, RMLost, RMReleaseAllocation
+from yunikorn_actors.messages.rm_events import (
+    RegistrationRequested,
+    RMConfigUpdated,
+    RMLost,
+    RMRegistered,
+    RMReleaseAllocation,
+)
 from yunikorn_actors.messages.scheduling import ProposalRejected
 from yunikorn_actors.state.facts import ForeignAllocationPut, PreemptionDecided
 from yunikorn_actors.state.proposals import Refusal
@@ -548,3 +554,32 @@ def test_a_plan_may_count_what_was_refused_after_long_work() -> None:
     assert outcome.ok, outcome.violation
     refused = [it.message for it in outcome.deliveries if isinstance(it.message, ProposalRejected)]
     assert [Refusal.ASK_GONE] == [it.reason for it in refused], "vacuous"
+
+
+REGISTERED_WHILE_LOST = """\
+name: a manager is lost and registers while an earlier registration is under way
+steps:
+- raw: {call: register_resource_manager, request: {rmID: rm-1}}
+- ask: {app: old, key: k, resource: {vcore: 1}}
+"""
+
+
+def test_a_registration_that_a_loss_overtook_is_not_the_last_one() -> None:
+    case = parse_case(REGISTERED_WHILE_LOST, "lost.yaml")
+    first = "RegistrationRequested(register rm-1 again) from gateway to rm_proxy"
+    tape = case.tape(
+        Entry("register", "rm-1 again", "step 1"),
+        Entry("lose", "manager rm-1", first),
+        Entry("register", "rm-1 again", "RMLost(lose manager rm-1) from gateway to rm_proxy"),
+        Entry(
+            "hold", "RMRegistration(register rm-1 again) from rm_proxy to context", f"{first} #2"
+        ),
+    )
+    outcome = play(case, tape, oracles())
+    assert outcome.ok, outcome.violation
+    assert not outcome.not_played
+    came = [it.message for it in outcome.deliveries if it.mailbox == RM_PROXY]
+    kinds = [type(it) for it in came]
+    last = len(kinds) - 1 - kinds[::-1].index(RegistrationRequested)
+    assert RMLost in kinds[:last], "vacuous"
+    assert len([it for it in kinds[last:] if it is RMRegistered]) == 2, "vacuous"

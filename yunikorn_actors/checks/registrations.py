@@ -89,11 +89,11 @@ class Registrations:
     # -- what becomes of registrations
 
     def registered(self, rm_id: str, address: str) -> None:
-        """Its former registrations are over."""
+        """Its former registrations are over; it may be over itself, if its manager was lost."""
         self._meanwhile.pop(address, None)
         addresses = self._addresses.get(rm_id, [])
-        while addresses and addresses[0] != address:
-            addresses.pop(0)
+        if address in addresses:
+            del addresses[: addresses.index(address)]
 
     def refused(self, rm_id: str, address: str) -> None:
         """The former registration stays; the requests sent in the meantime belong to it."""
