@@ -5,8 +5,7 @@ from written import Written
 from yunikorn_actors.checks.model_audit import contradictions
 from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.machines.context.asks import take_item
-from yunikorn_actors.machines.context.batch_commit import commit_all
-from yunikorn_actors.machines.context.commit import commit
+from yunikorn_actors.machines.context.commit import commit, commit_all
 from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
 from yunikorn_actors.machines.context.unit_of_work import Work
 from yunikorn_actors.machines.life import Life

@@ -17,7 +17,7 @@ from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.scenario_documents import Document, written
 from yunikorn_actors.lab.swarm.scripts import drawn_script
-from yunikorn_actors.machines.context import batch_commit as runs
+from yunikorn_actors.machines.context import commit as runs
 from yunikorn_actors.machines.events.publisher import Ring
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName

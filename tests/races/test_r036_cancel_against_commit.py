@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from support import APP, PARTITION, Lab, facts_of
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.machines.context import ask_batches as ask_runs
-from yunikorn_actors.machines.context import batch_commit as runs
+from yunikorn_actors.machines.context import asks as ask_runs
 from yunikorn_actors.machines.context import commit, context
+from yunikorn_actors.machines.context import commit as runs
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler

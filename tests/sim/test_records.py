@@ -24,7 +24,7 @@ from yunikorn_actors.machines.context import (
     nodes,
     releases,
 )
-from yunikorn_actors.machines.context import batch_commit as runs
+from yunikorn_actors.machines.context import commit as runs
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
 from yunikorn_actors.messages import rm_calls as c

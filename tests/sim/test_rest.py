@@ -22,7 +22,7 @@ from yunikorn_actors.drivers.simulator.refusal_checks import RefusalChecker
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.machines.context import context, partitions
-from yunikorn_actors.machines.context.batch_commit import commit_all
+from yunikorn_actors.machines.context.commit import commit_all
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology

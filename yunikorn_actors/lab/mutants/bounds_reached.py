@@ -2,8 +2,8 @@
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import answers, lifecycle
-from yunikorn_actors.machines.context import ask_batches as ask_runs
-from yunikorn_actors.machines.context.rejections import Rejections
+from yunikorn_actors.machines.context import asks as ask_runs
+from yunikorn_actors.machines.context.partition_context import Rejections
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.rm_proxy.backpressure import Deliveries
 from yunikorn_actors.machines.rm_proxy.manager_turns import Turns

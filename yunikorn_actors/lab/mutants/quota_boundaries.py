@@ -1,7 +1,7 @@
 """Defects at the boundary of maxima and limits, and of fences and guarantees."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import batch_commit as runs
+from yunikorn_actors.machines.context import commit as runs
 from yunikorn_actors.machines.context import quota_preemption as quotas
 from yunikorn_actors.planning.preemption import quota
 from yunikorn_actors.planning.preemption import required_node as required

@@ -2,7 +2,7 @@
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import answers, applications, asks, lifecycle
-from yunikorn_actors.machines.context import batch_commit as runs
+from yunikorn_actors.machines.context import commit as runs
 from yunikorn_actors.machines.rm_proxy import split_answers as parts
 from yunikorn_actors.machines.rm_proxy import translation
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy

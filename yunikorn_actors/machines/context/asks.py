@@ -3,14 +3,19 @@
 An item without a node is an ask. With one it is a report: recovery after a restart, an allocation
 that the resource manager placed by itself, or a new size of a known one. What runs cannot be
 refused, so a report is charged by force, above any quota.
+
+What a request brings of one size for one application is recorded at once, as a *run*. Only asks
+that would be added without anything else happening are gathered: the first of an application may
+wake it, the first placeholder bars others, a known key replaces what was asked before. Those, and
+whatever may be rejected, are taken by themselves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from yunikorn_actors.machines.context.answers import rejected_ask
-from yunikorn_actors.machines.context.commit import Placement, place
+from yunikorn_actors.machines.context.commit import LONGEST, Placement, place
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.gangs import (
@@ -472,3 +477,70 @@ def _leave_former_node(turn: Turn, item: AskItem) -> None:
                 key=known.key, node_id=known.node_id, resource=known.resource, at_ns=turn.now_ns
             )
         )
+
+
+ADDED_IN_ONE = 4
+"""So many asks of a run are as much work as one item."""
+
+
+def take_from(turn: Turn, items: Sequence[AskItem], place: int) -> int:
+    """Take the ask or report there, of this partition, or a run that begins with it.
+
+    Return how many were taken.
+    """
+    # The first is taken by itself: most requests have no other.
+    run = _gather(turn, items, place) if place else []
+    if len(run) > 1:
+        _add(turn, run)
+        return len(run)
+    take_item(turn, items[place])
+    return 1
+
+
+def _gather(turn: Turn, items: Sequence[AskItem], start: int) -> list[AskSpec]:
+    """Return the asks from there on that may be added at once."""
+    first, partition = items[start].spec, items[start].partition
+    app = turn.state.applications.get(first.application_id)
+    if app is None or not takes_more(app, first) or refused_amounts(first) is not None:
+        return []
+    run: dict[str, AskSpec] = {}
+    for item in items[start : start + LONGEST]:
+        spec = item.spec
+        if spec.key in run or not _is_plain(app, item) or not _is_alike(spec, first):
+            break
+        if item.partition != partition:
+            break
+        run[spec.key] = spec
+    return list(run.values())
+
+
+def _is_plain(app: Application, item: AskItem) -> bool:
+    """It is a new ask, and may run anywhere."""
+    spec = item.spec
+    return not (
+        item.node_id or item.uuid or item.foreign or spec.required_node or spec.key in app.asks
+    )
+
+
+def _is_alike(spec: AskSpec, first: AskSpec) -> bool:
+    return (
+        spec.application_id == first.application_id
+        and (spec.resource is first.resource or spec.resource == first.resource)
+        and spec.placeholder is first.placeholder
+        and spec.max_allocations > 0
+    )
+
+
+def _add(turn: Turn, specs: list[AskSpec]) -> None:
+    application_id, partition = specs[0].application_id, turn.partition
+    if partition.rejections:
+        for spec in specs:
+            partition.rejections.forget(application_id, spec.key)
+    turn.record(
+        f.AsksAdded(
+            application_id=application_id,
+            specs=tuple(specs),
+            first_sequence=partition.take_sequences(len(specs)),
+            at_ns=turn.now_ns,
+        )
+    )

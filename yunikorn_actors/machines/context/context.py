@@ -17,9 +17,8 @@ from yunikorn_actors.machines.context.applications import (
     report_run_limits,
     vain_removal,
 )
-from yunikorn_actors.machines.context.ask_batches import ADDED_IN_ONE, take_from
-from yunikorn_actors.machines.context.asks import report_waiting
-from yunikorn_actors.machines.context.batch_commit import commit_all
+from yunikorn_actors.machines.context.asks import ADDED_IN_ONE, report_waiting, take_from
+from yunikorn_actors.machines.context.commit import commit_all
 from yunikorn_actors.machines.context.config_changes import clean
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
 from yunikorn_actors.machines.context.lifecycle import expire
@@ -28,9 +27,8 @@ from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
-from yunikorn_actors.machines.context.sliced_work import ContextJob, Ending
 from yunikorn_actors.machines.context.timeouts import on_timer
-from yunikorn_actors.machines.context.unit_of_work import Work
+from yunikorn_actors.machines.context.unit_of_work import ContextJob, Ending, Work
 from yunikorn_actors.machines.machine import (
     Effect,
     Joining,

@@ -18,7 +18,7 @@ from yunikorn_actors.machines.context.asks import (
     no_application,
     report_waiting,
 )
-from yunikorn_actors.machines.context.batch_commit import commit_all
+from yunikorn_actors.machines.context.commit import commit_all
 from yunikorn_actors.machines.context.config_changes import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.failures import Failures
@@ -28,9 +28,8 @@ from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.partition_context import Explaining, PartitionContext, Uuids
 from yunikorn_actors.machines.context.quota_preemption import follow
 from yunikorn_actors.machines.context.recovery import await_reports, drop_awaited, go_on
-from yunikorn_actors.machines.context.sliced_work import ContextJob, Ending
 from yunikorn_actors.machines.context.timeouts import expire
-from yunikorn_actors.machines.context.unit_of_work import Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import ContextJob, Ending, Turn, Work
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
     CancelTimer,

@@ -3,17 +3,26 @@
 Whatever a handler decides is written down here first: facts, which take effect at once, and what
 goes to the resource manager. When the handler ends, `Work.effects` turns it into messages. So a
 handler may work item by item, and the resource manager still gets at most one message of each kind.
+
+Long work is one `Work` over several slices. Facts go out with the slice in which they were
+recorded. The resource manager hears everything at the end, in parts that `RmProxy` puts together,
+so that it gets the same responses however many slices the work has taken. At the first pause each
+partition that the work has touched gets a mark in its state (`LongWorkStarted`): nothing is decided
+for it, and a core that starts again goes on with what the mark names.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from yunikorn_actors.machines.context.answers import Answer, Answers, in_parts
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY, Message
 from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.facts import Fact, NodeActionRefused, apply
+from yunikorn_actors.state.long_work import LongWork, LongWorkKind
 
 
 class Work:
@@ -155,3 +164,65 @@ class Turn:
         if planner is not None:
             planner.observe(fact)
         self.facts.append(fact)
+
+
+_REQUEST = LongWork(LongWorkKind.REQUEST)
+
+
+class ContextJob:
+    def __init__(
+        self,
+        work: Work,
+        steps: Callable[["ContextJob"], Steps],
+        hearers: Callable[[], tuple[str, ...]],
+    ) -> None:
+        self.work = work
+        self.out: list[Effect] = []
+        """What follows from this slice."""
+        self.was_paused = False
+        self._hearers = hearers
+        self._doing: tuple[str, LongWork] = "", _REQUEST
+        self.steps = steps(self)
+
+    @property
+    def now_ns(self) -> int:
+        return self.work.now_ns
+
+    def turn_to(self, turn: Turn, kind: LongWorkKind, id_: str = "", detail: str = "") -> Turn:
+        """From here on this is done, in this partition: it must not stay half done."""
+        self._doing = turn.partition.name, LongWork(kind, id_, detail)
+        return turn
+
+    def begin_slice(self, now_ns: int) -> None:
+        self.work.resume(now_ns, self._hearers())
+
+    def pause(self) -> None:
+        self.was_paused = True
+        name, doing = self._doing
+        for turn in self.work.turns.values():
+            before, mark = turn.state.long_work, _REQUEST
+            if turn.partition.name == name:
+                mark = doing
+            elif before is not None and before.kind is LongWorkKind.RELOAD:
+                # A reload ends in all partitions at once: one that is to go may be half done.
+                mark = before
+            if before != mark:
+                turn.record(f.LongWorkStarted(work=mark, at_ns=turn.now_ns))
+        self.out.extend(self.work.told_so_far())
+
+    def end_slice(self) -> list[Effect]:
+        effects, self.out = self.out, []
+        return effects
+
+
+class Ending:
+    """What is sent when a number of jobs, each in a lane of its own, have all ended."""
+
+    def __init__(self, tell: Callable[[], list[Effect]]) -> None:
+        self.awaited = 1
+        """The jobs that have not ended, and one for who starts them."""
+        self._tell = tell
+
+    def arrived(self) -> list[Effect]:
+        self.awaited -= 1
+        return [] if self.awaited else self._tell()

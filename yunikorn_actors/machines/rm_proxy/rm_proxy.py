@@ -11,12 +11,6 @@ from typing import Any
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
-from yunikorn_actors.machines.rm_proxy.allocation_requests import (
-    allocation_update,
-    items_of,
-    joined,
-    pieces_of,
-)
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
 from yunikorn_actors.machines.rm_proxy.backpressure import Deliveries
 from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
@@ -25,11 +19,15 @@ from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions
 from yunikorn_actors.machines.rm_proxy.split_answers import Parts
 from yunikorn_actors.machines.rm_proxy.translation import (
     accepted_application,
+    allocation_update,
     allocations,
     allocations_in,
     container_state,
+    items_of,
+    joined,
     new_application,
     node_items,
+    pieces_of,
     rejected_application,
     release_out,
     updated_application,

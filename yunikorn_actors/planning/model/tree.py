@@ -2,7 +2,8 @@
 
 Only what has changed moves to its new place; nothing is sorted from scratch. A refused lane is
 closed and filed under what refused it, and a change there opens it again. The way down from the
-root sees open lanes only, so an ask that cannot run costs nothing until then.
+root sees open lanes only, so an ask that cannot run costs nothing until then. Queues with something
+to try stand in order among their siblings.
 """
 
 from bisect import bisect_left, insort
@@ -11,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from yunikorn_actors.planning.model.blocked import Blocked
 from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.queue_order import export_priority, hide, rekey, show
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.sorted_blocks import Pile
@@ -27,6 +27,61 @@ from yunikorn_actors.planning.model.views import (
 from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import Resource
+
+
+def show(view: QueueView) -> None:
+    """The queue has something to try again; so have its ancestors."""
+    for level in view.lineage[:-1]:
+        # An ancestor that is shown has ancestors that are shown: so far up and no further.
+        if level.entry is not None:
+            return
+        level.entry = (level.key(), level)
+        assert level.parent is not None
+        insort(level.parent.children, level.entry)
+
+
+def hide(view: QueueView) -> None:
+    for level in view.lineage[:-1]:
+        if level.open_lanes or level.children:
+            return
+        parent = level.parent
+        assert parent is not None
+        assert level.entry is not None
+        del parent.children[bisect_left(parent.children, level.entry)]
+        level.entry = None
+
+
+def rekey(view: QueueView) -> None:
+    """The amounts of this queue changed: it and its ancestors find their new places."""
+    for level in view.lineage[:-1]:
+        entry = level.entry
+        if entry is None:
+            continue
+        parent = level.parent
+        assert parent is not None
+        children = parent.children
+        level.entry = new = (level.key(), level)
+        # It has often been the first: that is where the next ask is looked for.
+        place = 0 if children[0] is entry else bisect_left(children, entry)
+        del children[place]
+        # Where queues take turns, who was served stands behind all others now. To search the place
+        # would look at entries that nobody has touched for long, and costs more than the rest.
+        if not children or children[-1] < new:
+            children.append(new)
+        else:
+            insort(children, new)
+
+
+def export_priority(view: QueueView) -> None:
+    """The priority of what is below changed; each queue up the path shows it to the next."""
+    for level in view.lineage:
+        priority = level.exported_priority()
+        # Nothing above can have changed: it sees this queue by this number alone.
+        if priority == level.priority:
+            return
+        if level.parent is not None:
+            level.parent.priorities.change(level.priority, priority)
+        level.priority = priority
 
 
 class Tree:

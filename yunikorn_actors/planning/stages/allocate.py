@@ -9,7 +9,7 @@ from yunikorn_actors.planning.model.in_flight import InFlight
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
-from yunikorn_actors.planning.model.queue_order import rekey
+from yunikorn_actors.planning.model.tree import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.stages.backoff import Backoff
 from yunikorn_actors.planning.stages.gangs import Admitter

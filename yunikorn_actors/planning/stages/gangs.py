@@ -14,8 +14,8 @@ a node has changed; its placeholder stays.
 from yunikorn_actors.planning.model.in_flight import SwapInFlight
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
-from yunikorn_actors.planning.model.queue_order import rekey
 from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.planning.model.tree import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.state.allocations import Allocation

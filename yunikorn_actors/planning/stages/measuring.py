@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final
 
 from yunikorn_actors.planning.model.partition_model import Model
-from yunikorn_actors.planning.model.queue_order import rekey
+from yunikorn_actors.planning.model.tree import rekey
 from yunikorn_actors.planning.model.views import QueueView
 from yunikorn_actors.state.proposals import Proposal
 
