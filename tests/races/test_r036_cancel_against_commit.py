@@ -14,9 +14,7 @@ from msgspec.structs import replace
 from support import APP, PARTITION, Lab, facts_of
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.machines.context import asks as ask_runs
-from yunikorn_actors.machines.context import commit, context
-from yunikorn_actors.machines.context import commit as runs
+from yunikorn_actors.machines.context import asks, commit, context
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
@@ -107,6 +105,7 @@ def test_fused_has_nothing_on_its_way(seeds: range) -> None:
 # -- planted bugs: a commit that does not look whether the ask is still there
 
 Commit: TypeAlias = Callable[[Turn, Allocate], Refusal | None]
+sound_commit: Commit = commit.commit
 
 
 class StaleMemory:
@@ -117,11 +116,11 @@ class StaleMemory:
 
     def take_from(self, turn: Turn, items: Sequence[AskItem], place: int) -> int:
         self.specs.update((item.spec.key, item.spec) for item in items)
-        return ask_runs.take_from(turn, items, place)
+        return asks.take_from(turn, items, place)
 
     def announce_only(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Tell the resource manager what stands in no book."""
-        refusal = commit.commit(turn, proposal)
+        refusal = sound_commit(turn, proposal)
         if refusal is Refusal.ASK_GONE:
             self._announce(turn, proposal, turn.partition.uuids.next())
             return None
@@ -129,21 +128,21 @@ class StaleMemory:
 
     def announce_and_refuse(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Refuse the proposal, and announce it all the same."""
-        refusal = commit.commit(turn, proposal)
+        refusal = sound_commit(turn, proposal)
         if refusal is Refusal.ASK_GONE:
             self._announce(turn, proposal, turn.partition.uuids.next())
         return refusal
 
     def resurrect(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Put the withdrawn ask back, so that every book agrees with the allocation."""
-        refusal = commit.commit(turn, proposal)
+        refusal = sound_commit(turn, proposal)
         if refusal is not Refusal.ASK_GONE:
             return refusal
         spec, now_ns = self.specs[proposal.key], turn.now_ns
         sequence = turn.partition.next_sequence()
         added = f.AskAdded(spec=spec, created_ns=now_ns, sequence=sequence, at_ns=now_ns)
         turn.record(added)
-        return commit.commit(turn, replace(proposal, sequence=sequence))
+        return sound_commit(turn, replace(proposal, sequence=sequence))
 
     def _announce(self, turn: Turn, proposal: Allocate, uuid: str) -> None:
         new = AnnouncedAllocation(
@@ -173,7 +172,7 @@ def test_a_core_that_commits_a_withdrawn_ask_is_caught(
     plant, symptoms = BUGS[bug]
     memory = StaleMemory()
     monkeypatch.setattr(context, "take_from", memory.take_from)
-    monkeypatch.setattr(runs, "commit", plant(memory))
+    monkeypatch.setattr(commit, "commit", plant(memory))
     found = next((seed for seed in range(1, SEEDS_FOR_A_BUG + 1) if _fails(seed, symptoms)), None)
     record_property("seed", found)
     assert found is not None, f"{SEEDS_FOR_A_BUG} seeds did not show the planted bug"

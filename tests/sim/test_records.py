@@ -18,13 +18,13 @@ from yunikorn_actors.lab.mutants.mutant import Mutant, Target
 from yunikorn_actors.machines.context import (
     applications,
     asks,
+    commit,
     endings,
     gangs,
     lifecycle,
     nodes,
     releases,
 )
-from yunikorn_actors.machines.context import commit as runs
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
 from yunikorn_actors.messages import rm_calls as c
@@ -356,7 +356,7 @@ ANNOUNCED: dict[str, tuple[Mutant, str]] = {
         r"G21: .*state is 'Failed', expected 'Accepted'",
     ),
     "a run is announced with its nodes the wrong way round": (
-        _wrong(runs._Run.commit, "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids", "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids[::-1]"),
+        _wrong(commit._Run.commit, "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids", "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids[::-1]"),
         r"G16: .*run-\d of plain\): node_id is 'n\d', expected 'n\d'",
     ),
     "a registration is answered twice": (

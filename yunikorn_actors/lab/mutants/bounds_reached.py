@@ -1,8 +1,7 @@
 """Defects that show only where a bound is reached: a full plan, a burst, a history of one."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import answers, lifecycle
-from yunikorn_actors.machines.context import asks as ask_runs
+from yunikorn_actors.machines.context import answers, asks, lifecycle
 from yunikorn_actors.machines.context.partition_context import Rejections
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.rm_proxy.backpressure import Deliveries
@@ -62,7 +61,7 @@ BOUNDS = (
         kind=Kind.BOUND,
         source="a condition left out",
         wrong="A run in which an ask stands twice counts as shorter: its last is taken again.",
-        where=ask_runs._gather,
+        where=asks._gather,
         old="spec.key in run or ",
         new="",
         held_by="tests/machines/test_runs.py::test_a_request_is_taken_as_one_ask_after_the_other",
@@ -100,7 +99,7 @@ BOUNDS = (
         kind=Kind.BOUND,
         source="one for all",
         wrong="A run of asks takes one number for all of them.",
-        where=ask_runs._add,
+        where=asks._add,
         old="take_sequences(len(specs))",
         new="take_sequences(1)",
     ),

@@ -1,8 +1,7 @@
 """Defects of what resource managers are notified of: wrong words, and no word at all."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import answers, applications, asks, lifecycle
-from yunikorn_actors.machines.context import commit as runs
+from yunikorn_actors.machines.context import answers, applications, asks, commit, lifecycle
 from yunikorn_actors.machines.rm_proxy import split_answers as parts
 from yunikorn_actors.machines.rm_proxy import translation
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
@@ -72,7 +71,7 @@ WRONGLY = (
         kind=Kind.NOTIFIED_WRONGLY,
         source="the first for all",
         wrong="All allocations of a run are announced under the key of the first.",
-        where=runs._Run.commit,
+        where=commit._Run.commit,
         old="specs=tuple([ask.spec for ask in asks]),",
         new="specs=(asks[0].spec,) * len(asks),",
     ),
@@ -182,7 +181,7 @@ NEVER = (
         kind=Kind.NOT_NOTIFIED,
         source="the first for all",
         wrong="Of a run only the first ask has its container state notified.",
-        where=runs._Run.commit,
+        where=commit._Run.commit,
         old="for ask in {ask.sequence: ask for ask in asks}.values():",
         new="for ask in asks[:1]:",
     ),

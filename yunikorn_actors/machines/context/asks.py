@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from yunikorn_actors.machines.context import commit
 from yunikorn_actors.machines.context.answers import rejected_ask
-from yunikorn_actors.machines.context.commit import LONGEST, Placement, place
+from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.gangs import (
@@ -504,7 +505,7 @@ def _gather(turn: Turn, items: Sequence[AskItem], start: int) -> list[AskSpec]:
     if app is None or not takes_more(app, first) or refused_amounts(first) is not None:
         return []
     run: dict[str, AskSpec] = {}
-    for item in items[start : start + LONGEST]:
+    for item in items[start : start + commit.LONGEST]:
         spec = item.spec
         if spec.key in run or not _is_plain(app, item) or not _is_alike(spec, first):
             break
