@@ -77,7 +77,7 @@ class PlanningLoop:
             **delays_in(settings),
         )
         self.predicate_gate: PredicateGate | None = None
-        if life.capabilities.has_predicates or life.capabilities.has_preemption_predicates:
+        if life.capabilities.answers_questions:
             self.predicate_gate = PredicateGate(self.planner, life, address)
         self._commit = commit
         self._address = address

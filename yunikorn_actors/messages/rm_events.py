@@ -34,6 +34,11 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     has_preemption_predicates: bool = False
     """Whether it is asked which victims to preempt for its asks."""
 
+    @property
+    def answers_questions(self) -> bool:
+        """Whether the core asks it about anything that was decided."""
+        return self.has_predicates or self.has_preemption_predicates
+
     def has(self, method: str) -> bool:
         """Whether the callback is called by an optional method of this name."""
         return {

@@ -70,17 +70,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     eventually: dict[str, Any] = {}
     """Promises that the laboratory watches in every order: expectations by name."""
 
-    @property
-    def has_predicates(self) -> bool:
-        """Whether any step says what a resource manager's predicate refuses."""
-        return any(self._predicates())
-
-    @property
-    def has_preemption_predicates(self) -> bool:
-        """Whether any of these says what it wants of victims."""
-        return any(step.victims is not None for step in self._predicates())
-
-    def _predicates(self) -> Iterator[Predicate]:
+    def predicates(self) -> Iterator[Predicate]:
+        """Yield the steps that say what a resource manager answers to questions of the core."""
         steps = (step for written in self.steps for step in _alone(written.step))
         return (step for step in steps if isinstance(step, Predicate))
 

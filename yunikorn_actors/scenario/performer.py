@@ -159,8 +159,9 @@ class Stage:
 
     def _new_manager(self, rm_id: str) -> SimulatedResourceManager:
         """Make a resource manager, with predicates if the scenario has a `predicate` step."""
-        kind = ChoosyResourceManager if self._scenario.has_predicates else SimulatedResourceManager
-        if self._scenario.has_preemption_predicates:
+        predicates = tuple(self._scenario.predicates())
+        kind = ChoosyResourceManager if predicates else SimulatedResourceManager
+        if any(step.victims is not None for step in predicates):
             kind = DemandingResourceManager
         return kind(self._core, rm_id, self._scenario.confirmation)
 
