@@ -7,9 +7,11 @@ import pytest
 
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.model.follower import FollowedByModel
+from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles import all_oracles, oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.tape import THE_END, Entry
+from yunikorn_actors.machines.context.confirmations import report_unconfirmed
 from yunikorn_actors.messages.base import RM_PROXY, Message, is_manager
 from yunikorn_actors.messages.rm_calls import (
     CallUpdateAllocation,
@@ -24,8 +26,12 @@ from yunikorn_actors.messages.rm_events import (
     RMRegistered,
     RMReleaseAllocation,
 )
-from yunikorn_actors.messages.scheduling import ProposalRejected
-from yunikorn_actors.state.facts import ForeignAllocationPut, PreemptionDecided
+from yunikorn_actors.messages.scheduling import ConfirmationDue, ProposalRejected
+from yunikorn_actors.state.facts import (
+    ConfirmationMissed,
+    ForeignAllocationPut,
+    PreemptionDecided,
+)
 from yunikorn_actors.state.proposals import Refusal
 
 
@@ -583,3 +589,44 @@ def test_a_registration_that_a_loss_overtook_is_not_the_last_one() -> None:
     last = len(kinds) - 1 - kinds[::-1].index(RegistrationRequested)
     assert RMLost in kinds[:last], "vacuous"
     assert len([it for it in kinds[last:] if it is RMRegistered]) == 2, "vacuous"
+
+
+NOT_CONFIRMED = """\
+name: a release is confirmed, and the next one is not
+rm: {confirm: manual}
+steps:
+- create_node: {id: n1, capacity: {vcore: 2000}}
+- add_app: {id: app-1}
+- ask: {app: app-1, key: a, resource: {vcore: 1}, timeout: 1s}
+- ask: {app: app-1, key: b, resource: {vcore: 1}, timeout: 2s}
+- advance: 1s
+- confirm: {app: app-1, key: a, type: TIMEOUT}
+- advance: 1s
+- add_app: {id: app-2}
+"""
+
+
+def test_a_cancelled_timer_may_come_to_what_another_one_is_due_for() -> None:
+    case = parse_case(NOT_CONFIRMED, "confirmed.yaml")
+    tape = case.tape(
+        Entry("fire", "ConfirmationDue(step 3) to context", "step 8"),
+        Entry("fire", "ConfirmationDue(step 4) to context", "step 8"),
+    )
+    outcome = play(case, tape, all_oracles())
+    assert outcome.ok, outcome.violation
+    assert not outcome.not_played
+    facts = [fact for it in outcome.deliveries for fact in getattr(it.message, "facts", ())]
+    due = [it.message for it in outcome.deliveries if isinstance(it.message, ConfirmationDue)]
+    assert any(isinstance(it, ConfirmationMissed) for it in facts), "vacuous"
+    assert len(due) == 2, "vacuous"
+
+
+def test_a_cancelled_timer_reports_nothing_before_its_time() -> None:
+    case = parse_case(NOT_CONFIRMED, "confirmed.yaml")
+    tape = case.tape(Entry("fire", "ConfirmationDue(step 3) to context", "step 8"))
+    assert play(case, tape, all_oracles()).ok
+    early = "allocation.asked_back_ns + warning_ns > turn.now_ns"
+    with Mutant("early", "", "", report_unconfirmed, early, "False").applied():
+        violation = play(case, tape, all_oracles()).violation
+    assert violation is not None
+    assert "that b is not confirmed is reported 600000000000 ns too early" in violation.text

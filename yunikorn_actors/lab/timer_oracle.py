@@ -88,6 +88,8 @@ class Timers(Oracle):
                 app = partition.state.applications.get(fact.application_id)
                 if app is not None and fact.kind in app.timers:
                     yield from self._is_due(appended.partition, app, fact, now_ns)
+            elif isinstance(fact, f.ConfirmationMissed):
+                yield from _is_overdue(context, appended.rm_id, fact)
             elif partition is not None and _is_charged_by_force(fact):
                 yield from _unenforced(partition.state, fact)
 
@@ -238,6 +240,15 @@ class Timers(Oracle):
             yield f"G21: that a release is not confirmed is reported {late} ns too late"
 
 
+def _is_overdue(context: Context, rm_id: str, missed: f.ConfirmationMissed) -> Iterator[str]:
+    """Whichever timer says so, it is overdue only after the time of its manager."""
+    manager = context.registry.managers.get(rm_id)
+    extra = ExtraConfig() if manager is None else manager.extra
+    early_ns = missed.asked_back_ns + extra.confirm_warning_ns - missed.at_ns
+    if early_ns > 0:
+        yield f"G21: that {missed.key} is not confirmed is reported {early_ns} ns too early"
+
+
 def _is_charged_by_force(fact: Fact) -> bool:
     """Whether work runs, whatever the quotas say."""
     is_placed = isinstance(fact, f.AllocationCommitted) and fact.proposal_id == NO_PROPOSAL
@@ -269,10 +280,11 @@ def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[st
 
 
 def _in_vain(simulator: Simulator, message: Message, sends: Iterable[Send]) -> Iterator[str]:
-    """What was cancelled does nothing, unless the same is due by another timer."""
+    """What was cancelled does nothing, but for what has a time of its own."""
     came_in_vain = simulator.in_vain if isinstance(simulator, LabSimulator) else ()
     if not any(it is message for it in came_in_vain):
         return
     told = [it.message for it in sends if isinstance(it.message, FactsAppended)]
-    for fact in (fact for it in told for fact in it.facts):
+    facts = (fact for it in told for fact in it.facts)
+    for fact in (it for it in facts if not isinstance(it, f.ConfirmationMissed)):
         yield f"a timer that was cancelled has come to {type(fact).__name__}"
