@@ -98,6 +98,22 @@ class Gatekeeper:
         """An ask was tried: if it was the candidate, the next comes up."""
         if is_placed and not self._is_beside_the_rest(ask):
             self._charge_others(leaf, ask)
+        self._end_turn_of(leaf, ask, is_placed=is_placed)
+        if not is_placed:
+            self._end_refused()
+
+    def _end_refused(self) -> None:
+        """What refuses one closes the lanes of its like in other leaves: a candidate there went too.
+
+        One that stayed would still take part, untried, and could have a node kept.
+        """
+        for of_leaf in self.passes.values():
+            if of_leaf.candidate is not None and not _is_tried(of_leaf.candidate[1]):
+                of_leaf.held.append(of_leaf.candidate[0])
+                self._shut(of_leaf)
+                self._next(of_leaf)
+
+    def _end_turn_of(self, leaf: QueueView, ask: AskView, *, is_placed: bool) -> None:
         of_leaf = self.passes.get(leaf)
         if of_leaf is None or of_leaf.candidate is None:
             return
@@ -182,10 +198,9 @@ class Gatekeeper:
         model = self._model
         if isinstance(subject, AppView):
             model.gangs.give_turn(subject)
-            return subject.turn is not None and subject.entry is not None
+            return _is_tried(subject)
         self._take_part(subject, is_let_in=True)
-        lane = subject.app.leaf.lanes.get((subject.shape, subject.app.owner))
-        if subject.app.entry is not None and lane is not None and lane.is_open:
+        if _is_tried(subject):
             return True
         self._take_part(subject, is_let_in=False)
         return False
@@ -312,6 +327,14 @@ class Pass:
             app = flight.ask.app
             runtime_ns = runtime_of(app.app, flight.ask.ask.spec)
             yield app.leaf, flight.resource, min(NEVER_NS, self.now_ns + runtime_ns)
+
+
+def _is_tried(subject: Subject) -> bool:
+    """Whether one that takes part comes to its turn."""
+    if not isinstance(subject, AskView):
+        return subject.turn is not None and subject.entry is not None
+    lane = subject.app.leaf.lanes.get((subject.shape, subject.app.owner))
+    return subject.app.entry is not None and lane is not None and lane.is_open
 
 
 def _items(leaf: QueueView) -> Iterator[Item]:
