@@ -60,7 +60,7 @@ DEVICES = (
         source="victims in vain",
         wrong="Victims go that free the amount, on several devices, and no device for the ask.",
         where=device_room.targets,
-        old="if amount <= 0 or not parts or pick(parts, amount) is not None:",
+        old="if amount <= 0 or not (parts := _parts_in(room)) or pick(parts, amount) is not None:",
         new="if True:",
     ),
     Mutant(

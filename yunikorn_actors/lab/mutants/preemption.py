@@ -70,7 +70,7 @@ PREEMPTION = (
         source="the rule of former versions",
         wrong="Members of a hard gang that is whole go one by one.",
         where=victim_units.goes_as_one,
-        old="        return app.spec.is_hard and app.spec.is_gang\n",
+        old="        return app.spec.is_gang and app.spec.is_hard\n",
         new="        return False\n",
         held_by=(
             "tests/trace/test_why_of_a_victim.py::"

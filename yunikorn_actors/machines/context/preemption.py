@@ -62,7 +62,9 @@ _MESSAGES = {
 class Before:
     """What was checked before in one decision for a gang, and counts as if it had happened."""
 
-    def __init__(self, state: PartitionState, now_ns: int) -> None:
+    def __init__(self, state: PartitionState, now_ns: int, *, is_of_one: bool = False) -> None:
+        self._is_of_one = is_of_one
+        """Nothing comes behind it that would count on this."""
         self.usage = ExpectedUsage()
         self.manners = Manners(state, now_ns)
         self.taken: dict[str, None] = {}
@@ -74,6 +76,8 @@ class Before:
         """Of each ask, by its key."""
 
     def note(self, claimant: Claimant, proposal: Preempt, victims: Sequence[Victim]) -> None:
+        if self._is_of_one:
+            return
         for victim in victims:
             claimant.take(victim)
             self.taken.update(dict.fromkeys(it.uuid for it in victim.allocations))
@@ -93,7 +97,7 @@ def check_preempt(
     """Say why these may not be preempted."""
     if state.suspended:
         return Refusal.RM_PAUSED
-    before = before or Before(state, now_ns)
+    before = before or Before(state, now_ns, is_of_one=True)
     victims = _victims(state, proposal)
     if victims is None or any(it.uuid in before.taken for it in victims):
         return Refusal.VICTIM_GONE
@@ -233,9 +237,11 @@ def _go_as_one(
     does: Callable[[Application], bool],
 ) -> bool:
     """Whether of each application that goes as one the unit goes, and no part of it."""
-    named = {it.uuid for it in victims}
-    apps = [state.applications[id_] for id_ in {it.spec.application_id: None for it in victims}]
-    return all(not does(app) or may_go_together(app, named) for app in apps)
+    for id_ in {it.spec.application_id for it in victims}:
+        app = state.applications[id_]
+        if does(app) and not may_go_together(app, {it.uuid for it in victims}):
+            return False
+    return True
 
 
 def _check_required(

@@ -4,7 +4,7 @@ So it needs no rules for devices: what is short, what a victim frees and what is
 amounts, and the devices of a node are among them. Which devices are to become free is tried out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, islice
 from typing import Final
 
@@ -36,8 +36,8 @@ def freed(allocation: Allocation) -> Resource:
 def fits(wanted: Resource, room: Resource) -> bool:
     if not fits_in(wanted, room):
         return False
-    amount, parts = amount_of(wanted), _parts_in(room)
-    return amount <= 0 or not parts or pick(parts, amount) is not None
+    amount = amount_of(wanted)
+    return amount <= 0 or not (parts := _parts_in(room)) or pick(parts, amount) is not None
 
 
 def fitting(wanted: Resource, room: Resource, most: int) -> int:
@@ -51,21 +51,20 @@ def fitting(wanted: Resource, room: Resource, most: int) -> int:
 
 def keep(room: Resource, amount: int) -> None:
     """Take devices out of a room for so much, if it has them."""
-    parts = _parts_in(room)
-    for device in (pick(parts, amount) or ()) if amount > 0 else ():
+    for device in (pick(_parts_in(room), amount) or ()) if amount > 0 else ():
         room[f"{_PREFIX}{device}"] -= amount // number_of(amount)
 
 
 def targets(
-    room: Resource, wanted: Resource, candidates: Sequence[Allocation]
+    room: Resource, wanted: Resource, candidates: Callable[[], Sequence[Allocation]]
 ) -> Iterator[Resource]:
     """Yield what a node is to have free of its devices, for each choice worth a try.
 
     Nothing of them if the devices do already, or are all alike. Devices that lack least
     come first; what nobody could free is not tried.
     """
-    amount, parts = amount_of(wanted), _parts_in(room)
-    if amount <= 0 or not parts or pick(parts, amount) is not None:
+    amount = amount_of(wanted)
+    if amount <= 0 or not (parts := _parts_in(room)) or pick(parts, amount) is not None:
         yield {}
         return
     number = number_of(amount)
@@ -73,7 +72,7 @@ def targets(
         return
     each = amount // number
     on_offer = dict.fromkeys(range(len(parts)), 0)
-    for item in candidates:
+    for item in candidates():
         for device in item.devices:
             if device in on_offer:
                 on_offer[device] += amount_of(item.resource) // len(item.devices)

@@ -145,7 +145,9 @@ class Scene:
             # Another ask is about to have the node kept, or given up: what is free there is not
             # known.
             if view.keeping <= self._deciding.get(node.id, 0):
-                room = room_on(node, self.free_on(node), self.taken, self._served.get(node.id, ()))
+                # Each search looks at all nodes, and hardly any tells its devices apart.
+                free = view.free if node.parts is None else with_parts(view.free, view.parts)
+                room = room_on(node, free, self.taken, self._served.get(node.id, ()))
                 discharge(room, self._owing.get(node.id, {}))
                 for amount in self._owing_devices.get(node.id, ()):
                     keep(room, amount)
@@ -154,7 +156,6 @@ class Scene:
 
     def free_on(self, node: Node) -> Resource:
         view = self._model.nodes.views[node.id]
-        # Each search looks at all nodes, and hardly any tells its devices apart.
         return view.free if node.parts is None else with_parts(view.free, view.parts)
 
     def is_opening(self, node: Node) -> bool:

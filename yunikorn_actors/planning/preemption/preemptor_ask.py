@@ -107,7 +107,7 @@ def victims_of(
         app = state.applications[allocation.spec.application_id]
         together: tuple[Allocation, ...] = (allocation,)
         part = units.part_of(app, allocation)
-        whole = units.whole(app)
+        whole = () if part is Part.ALONE else units.whole(app)
         if whole and all(it.uuid in named for it in whole):
             together, part = whole, Part.OF_WHOLE
         seen.update(it.uuid for it in together)
@@ -218,31 +218,42 @@ class Claimant:
         return (
             may_be_preempted(allocation, self.wanted)
             and is_reached(self.reach, leaf, allocation)
-            and self._manners.are_cooled(leaf, (allocation,))
+            and (
+                not leaf.properties.preemption_cooldown_ns
+                or self._manners.are_cooled(leaf, (allocation,))
+            )
         )
 
     def may_be_victim(self, victim: Victim) -> bool:
         """All of it has to be allowed to go, and one at least has to be of use."""
+        its, leaf = victim.allocations, victim.leaf
+        if len(its) == 1:
+            return self.may_go(its[0], leaf)
         if not match_any(victim.resource, self.wanted):
             return False
-        its, leaf = victim.allocations, victim.leaf
         may_go = all(is_movable(it) and is_reached(self.reach, leaf, it) for it in its)
         return may_go and self._manners.are_cooled(leaf, its)
 
     def may_take(self, victim: Victim) -> bool:
         """Whether no queue ends below its guarantee or over its budget, counting those before."""
-        return all(
-            may_give(queue, self.usage.of(queue), victim.resource, self.wanted)
-            for queue in guards(self.leaf, victim.leaf)
-        ) and self._manners.may_lose(victim.leaf, len(victim.allocations))
+        leaf = victim.leaf
+        for queue in guards(self.leaf, leaf):
+            if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
+                return False
+        has_budget = leaf.properties.preemption_budget.window_ns
+        return not has_budget or self._manners.may_lose(leaf, len(victim.allocations))
 
     def take(self, victim: Victim) -> None:
-        self.usage.take(victim.leaf, victim.resource)
-        self._manners.take(victim.leaf, len(victim.allocations))
+        leaf = victim.leaf
+        self.usage.take(leaf, victim.resource)
+        if leaf.properties.preemption_budget.window_ns:
+            self._manners.take(leaf, len(victim.allocations))
 
     def give_back(self, victim: Victim) -> None:
-        self.usage.add(victim.leaf, victim.resource)
-        self._manners.give_back(victim.leaf, len(victim.allocations))
+        leaf = victim.leaf
+        self.usage.add(leaf, victim.resource)
+        if leaf.properties.preemption_budget.window_ns:
+            self._manners.give_back(leaf, len(victim.allocations))
 
 
 # -- nodes

@@ -42,7 +42,10 @@ def victims_on(
     if not has_devices(node, spec):
         return None
     room, units = room_left_for(state, node, spec, free), list(_units(state, node, spec))
-    here = [it for unit in units for it in unit if it.node_id == node.id]
+
+    def here() -> list[Allocation]:
+        return [it for unit in units for it in unit if it.node_id == node.id]
+
     choices = [
         _victims({**spec.resource, **devices}, node, units, dict(room))
         for devices in targets(room, spec.resource, here)

@@ -30,7 +30,7 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     ranks_of,
     whole_applications,
 )
-from yunikorn_actors.planning.preemption.victim_units import Units
+from yunikorn_actors.planning.preemption.victim_units import Part, Units
 from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, AskSpec
@@ -103,9 +103,9 @@ class Search:
         if not hopeless:
             if not self._has_chosen:
                 self._has_chosen = True
-                self._choose(waiting())
+                self._choose(waiting)
             found = self._find(app)
-            if found is None and self._choose(1):
+            if found is None and self._choose(lambda: 1):
                 found = self._find(app)
         if hopeless and self._scene.has_promises:
             self.is_blocked = True
@@ -115,8 +115,11 @@ class Search:
             self._claimant.withdraw()
         return found
 
-    def _choose(self, count: int) -> bool:
-        """Choose the whole applications that go for so many asks; say whether any does."""
+    def _choose(self, waiting: Callable[[], int]) -> bool:
+        """Choose the whole applications that go for so many asks; say whether any does.
+
+        The asks are counted only where there are such applications.
+        """
         units = Units(self._scene.taken)
         whole = list(whole_applications(self._state, self._claimant, units))
         self._rank_all(whole)
@@ -127,7 +130,7 @@ class Search:
             room = None if is_barred(self._shape, node.id) else self._scene.room_on(node)
             if room is not None and self._may_use(node):
                 rooms[node.id] = room
-        choice = Choice(self._claimant, rooms, self._singles_on, count)
+        choice = Choice(self._claimant, rooms, self._singles_on, waiting())
         chosen = chosen_of(self._state, choice, whole, self._scene.now_ns)
         if [it.allocations for it in chosen] == [it.allocations for it in self._chosen]:
             return False
@@ -246,9 +249,8 @@ class Search:
 
     def _solutions(self, node_id: str, room: Resource) -> Iterator[list[Victim]]:
         """Yield the fewest victims in order, for each choice of devices that are to be free."""
-        wanted, candidates = self._claimant.wanted, self._candidates_on(node_id)
-        here = [it for one in candidates for it in one.allocations if it.node_id == node_id]
-        for devices in targets(room, wanted, here):
+        wanted = self._claimant.wanted
+        for devices in targets(room, wanted, lambda: self._allocations_on(node_id)):
             short = {
                 kind: quantity - room.get(kind, 0)
                 for kind, quantity in (*wanted.items(), *devices.items())
@@ -257,6 +259,10 @@ class Search:
             victims = self._victims(node_id, short)
             if victims is not None:
                 yield victims
+
+    def _allocations_on(self, node_id: str) -> list[Allocation]:
+        candidates = self._candidates_on(node_id)
+        return [it for one in candidates for it in one.allocations if it.node_id == node_id]
 
     def _victims(self, node_id: str, short: Resource) -> list[Victim] | None:
         picked: list[Victim] = []
@@ -415,7 +421,7 @@ def is_barred(shape: Shape, node_id: str) -> bool:
 
 def _score(node_id: str, victims: list[Victim]) -> Score:
     """Whole applications were chosen before, so they cost nothing more."""
-    victims = [victim for victim in victims if not victim.is_whole]
+    victims = [victim for victim in victims if victim.part is not Part.OF_WHOLE]
     opted_out = any(victim.order[0] for victim in victims)
     originator = any(victim.order[1] for victim in victims)
     return (opted_out, originator, len(victims), ranks_of(victims), node_id)

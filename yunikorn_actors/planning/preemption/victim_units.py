@@ -34,7 +34,7 @@ def goes_as_one(app: Application) -> bool:
     """Whether the application is the unit of a victim, as far as it is whole."""
     unit = app.queue.properties.preemption_unit
     if unit is None:
-        return app.spec.is_hard and app.spec.is_gang
+        return app.spec.is_gang and app.spec.is_hard
     return unit is PreemptionUnit.APPLICATION
 
 
