@@ -237,7 +237,7 @@ def _go_as_one(
     does: Callable[[Application], bool],
 ) -> bool:
     """Whether of each application that goes as one the unit goes, and no part of it."""
-    for id_ in {it.spec.application_id for it in victims}:
+    for id_ in dict.fromkeys(it.spec.application_id for it in victims):
         app = state.applications[id_]
         if does(app) and not may_go_together(app, {it.uuid for it in victims}):
             return False

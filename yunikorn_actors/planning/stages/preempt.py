@@ -89,6 +89,8 @@ class Preemptor:
         self._is_cut_short = False
         """The bound ended the last plan; there may be more to find."""
         self._attempts = 0
+        self._again_ns = NEVER_NS
+        """When the first budget or cooldown ends that refused a victim to a leaf."""
         self._room = self._left = 0
         """How many decisions the plan may hand out, and how many of them are left."""
 
@@ -352,6 +354,7 @@ class Preemptor:
 
     def _for_leaf(self, leaf: QueueView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         agenda, next_ns = self.agenda, NEVER_NS
+        self._again_ns = NEVER_NS
         for lane, ask in waiting_in(leaf, may_preempt):
             if not self._may_try(ask, lane):
                 continue
@@ -376,7 +379,7 @@ class Preemptor:
             if self._attempts >= ATTEMPTS_MAX:
                 self._is_cut_short = True
                 return
-        agenda.end(leaf, next_ns)
+        agenda.end(leaf, min(next_ns, self._again_ns))
 
     def _may_try(self, ask: AskView, lane: Lane) -> bool:
         if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
@@ -414,6 +417,8 @@ class Preemptor:
             # Without an earmark nothing is promised: the ask is placed in its order when the room
             # is free.
             if found is None or found.has_only_to_wait:
+                # Whatever else stands in its way: that this ends is no change.
+                self._again_ns = min(self._again_ns, search.again_ns)
                 if found is not None or search.is_blocked:
                     self.agenda.block(leaf, now_ns)
                 else:
