@@ -103,7 +103,7 @@ class Gatekeeper:
             self._end_refused()
 
     def _end_refused(self) -> None:
-        """What refuses one closes the lanes of its like in other leaves: a candidate there went too.
+        """Refusing one closes the lanes of its like in other leaves: a candidate there went too.
 
         One that stayed would still take part, untried, and could have a node kept.
         """
