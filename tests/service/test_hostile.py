@@ -29,7 +29,14 @@ UNARY = [
     f"{SCHEDULER}/RegisterResourceManager",
     *(
         f"{EXTENSION}/{name}"
-        for name in ("Unregister", "UpdateConfiguration", "Explain", "Expected", "Events")
+        for name in (
+            "Unregister",
+            "UpdateConfiguration",
+            "Explain",
+            "Expected",
+            "Events",
+            "Simulate",
+        )
     ),
 ]
 STREAMS = [

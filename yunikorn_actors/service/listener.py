@@ -50,6 +50,8 @@ class Standing:
         self._faults = {CONFIGURATION: "", READ_SIDE: ""}
         self.follows = ""
         """The configuration file that is followed, if any."""
+        self.simulate: Callable[[bytes], bytes] | None = None
+        """The read side's answer to what would happen, for parts that follow nothing."""
         self._hearers: list[Callable[[str, str], object]] = []
 
     @property

@@ -319,6 +319,18 @@ class RemoteCore:
         answer = self._ask("Expected", question, m.Explanation)
         return msgspec.json.decode(answer.json, type=tuple[Expected, ...])
 
+    def simulate_steps(
+        self, *steps: str, until: float | None = None, compare: bool = True, least: bool = False
+    ) -> dict[str, Any]:
+        """Say what would happen with these steps, in YAML; the read side of the service answers.
+
+        Returns the `answer`, its `lines` for people, and whether all of it `fits`.
+        """
+        question = {"steps": steps, "until": until, "compare": compare, "least": least}
+        asked = m.Simulation(json=json.dumps(question))
+        found: dict[str, Any] = json.loads(self._ask("Simulate", asked, m.Explanation, 60.0).json)
+        return found
+
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""
         check_counts("events", first_id=first_id, count=count)

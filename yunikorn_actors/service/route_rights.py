@@ -75,6 +75,7 @@ _READING: Final = (
     "POST /ws/v1/x/logout",
     "/yunikorn_actors.v1.Extension/Explain",
     "/yunikorn_actors.v1.Extension/Expected",
+    "/yunikorn_actors.v1.Extension/Simulate",
     "/yunikorn_actors.v1.Extension/StateDump",
     "/yunikorn_actors.v1.Extension/Events",
     "/yunikorn_actors.v1.Extension/EventStream",

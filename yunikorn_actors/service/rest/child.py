@@ -23,6 +23,7 @@ from yunikorn_actors.messages.codec import decoded
 from yunikorn_actors.service.access_policy import Tls
 from yunikorn_actors.service.log_lines import LogStyle
 from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.rest.exchange import Refusal
 from yunikorn_actors.service.rest.http_server import RestServer
 from yunikorn_actors.service.rest.pipe import (
     LENGTH_BYTES,
@@ -33,6 +34,8 @@ from yunikorn_actors.service.rest.pipe import (
     Question,
     Ready,
     Renewed,
+    Simulate,
+    Simulated,
     frame,
 )
 from yunikorn_actors.service.rest.request_guard import Guard
@@ -60,6 +63,7 @@ class Child:
         self._listener = listener
         self._numbers = count(1)
         self._asked: dict[int, Future[Any]] = {}
+        self._simulating: set[asyncio.Task[None]] = set()
         self._shift_ns = 0
         """From this process's monotonic clock to the core's."""
 
@@ -102,10 +106,20 @@ class Child:
                 waiting = self._asked.pop(entry.number, None)
                 if waiting is not None and not waiting.cancelled():
                     waiting.set_result(entry)
+            elif isinstance(entry, Simulate):
+                self._simulating.add(task := asyncio.create_task(self._simulate(entry)))
+                task.add_done_callback(self._simulating.discard)
             # A line that is never empty must not keep those who ask waiting.
             await asyncio.sleep(0)
             # Nor what it costs the threads of the core, which want a processor for a moment each.
             os.sched_yield()
+
+    async def _simulate(self, asked: Simulate) -> None:
+        try:
+            found = Simulated(asked.number, await self._server.simulated(asked.body))
+        except Refusal as refusal:
+            found = Simulated(asked.number, error=refusal.text)
+        self._writer.write(frame(found))
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
         """Ask the core, on a thread that may wait."""

@@ -61,6 +61,12 @@ class Refusal(Exception):  # noqa: N818 - named like InvalidRequest
         self.description = description or message
 
     @property
+    def text(self) -> str:
+        """As one sentence, for those who ask by another way."""
+        more = "" if self.description == self.message else f": {self.description}"
+        return self.message + more
+
+    @property
     def value(self) -> dict[str, Any]:
         return {
             "status_code": self.status,

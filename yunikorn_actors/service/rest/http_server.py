@@ -44,7 +44,7 @@ from yunikorn_actors.service.rest.json_stream import paused, pieces
 from yunikorn_actors.service.rest.live_page import Live
 from yunikorn_actors.service.rest.loop_slices import RETRY_S, Slices
 from yunikorn_actors.service.rest.request_guard import LOGIN, SESSION, Guard, cookie
-from yunikorn_actors.service.rest.simulate_route import simulate_route
+from yunikorn_actors.service.rest.simulate_route import SIMULATE, simulate_route
 from yunikorn_actors.service.rest.streaming import GZIP_LEVEL, Sending
 from yunikorn_actors.service.route_rights import Right, needed_for
 from yunikorn_actors.service.tokens import Tokens
@@ -397,12 +397,9 @@ class RestServer:
 
     async def _answer(self, request: web.Request, route: Route, asked: Asked) -> web.StreamResponse:
         """Make it in one slice; what takes longer is made in slices, and sent as it is made."""
-        self._check_true()
-        if not self._slices.stands_still:
-            self._side.catch_up(max(self._side.now_ns, self._now_ns()))
         made = _Made()
         work = self._work(route, asked)
-        is_all = await self._slices.first(work, made.take)
+        is_all = await self._first(work, made)
         if made.head is not None and callable(made.head.content):
             content = await self._on_a_thread(made.head)
             return await self._sent(request, made.head._replace(content=content))
@@ -412,6 +409,20 @@ class RestServer:
         one_at_a_time = route.is_apart and route.is_diagnostic
         async with self._dumping if one_at_a_time else nullcontext():
             return await self._stream(request, route, asked)
+
+    async def _first(self, work: Generator[Answer | bytes, None, None], made: "_Made") -> bool:
+        self._check_true()
+        if not self._slices.stands_still:
+            self._side.catch_up(max(self._side.now_ns, self._now_ns()))
+        return await self._slices.first(work, made.take)
+
+    async def simulated(self, body: bytes) -> bytes:
+        """Answer a question that another part of the service was asked; raise Refusal."""
+        route, made = self._routes[SIMULATE], _Made()
+        with self._room_for(route):
+            await self._first(self._work(route, Asked(body=body)), made)
+            assert made.head is not None
+            return await self._on_a_thread(made.head)
 
     def _work(self, route: Route, asked: Asked) -> Generator[Answer | bytes, None, None]:
         """Yield what kind of answer it is, then its text; what is empty is a pause."""

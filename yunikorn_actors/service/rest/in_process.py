@@ -9,18 +9,21 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
+from yunikorn_actors.errors import Refused
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.service.address import listen_at
 from yunikorn_actors.service.core_queries import questions_of
 from yunikorn_actors.service.listener import Part, Site
 from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.rest.exchange import Refusal
 from yunikorn_actors.service.rest.http_server import RestServer
 from yunikorn_actors.service.rest.request_guard import Guard
 from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.tokens import CurrentTokens, Tokens
 
+T = TypeVar("T")
 START_S: Final = 60.0
 """A computer that is very busy takes its time to start an interpreter."""
 
@@ -30,6 +33,7 @@ class RestPart(Part):
 
     def __init__(self, site: Site, guard: Guard | None = None) -> None:
         self._core = site.core
+        self._standing = site.standing
         self._wanted = site.address
         self._tls = None if site.tls is None else context_of(site.tls)
         self._tokens = site.tokens or CurrentTokens()
@@ -72,6 +76,7 @@ class RestPart(Part):
         self._on_loop(self._server.start(self._listener, self._tls)).result(START_S)
         self._tokens.hear(self._renew)
         self._following = core.follow(self)
+        self._standing.simulate = self.simulate
 
     def hear(self, message: Message) -> None:
         """Hand on what the core tells its followers, on one of its threads."""
@@ -79,6 +84,14 @@ class RestPart(Part):
         now_ns = self._core.clock.now_ns()
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._server.hear, message, now_ns)
+
+    def simulate(self, body: bytes) -> bytes:
+        """Say what would happen, to another part of the service; on a thread that may wait."""
+        assert self._server is not None
+        try:
+            return self._on_loop(self._server.simulated(body)).result()
+        except Refusal as refusal:
+            raise Refused(refusal.text) from None
 
     def _renew(self, tokens: Tokens) -> None:
         assert self._server is not None
@@ -102,7 +115,7 @@ class RestPart(Part):
         if self._listener is not None:
             self._listener.close()
 
-    def _on_loop(self, work: Coroutine[object, object, None]) -> "Future[None]":
+    def _on_loop(self, work: Coroutine[object, object, T]) -> "Future[T]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 

@@ -1,9 +1,10 @@
 """The line between a core and a read side in a process of its own: frames of MessagePack.
 
-Down go the messages to followers, each with the time at which the core sent it, and
-answers; up go questions. A frame is four bytes of length and an array whose first entry says what
-it is. A side that closes its end sends nothing more; the other side then ends. The pipe is a pair
-of sockets that nobody else has, so what comes is what the other side has written.
+Down go the messages to followers, each with the time at which the core sent it, answers, and what
+is to be simulated; up go questions, and what would happen. A frame is four bytes of length and an
+array whose first entry says what it is. A side that closes its end sends nothing more; the other
+side then ends. The pipe is a pair of sockets that nobody else has, so what comes is what the other
+side has written.
 """
 
 from typing import Any, Final
@@ -67,12 +68,26 @@ class Answered(Struct, frozen=True, array_like=True, tag=True):
     """Why there is no answer."""
 
 
+class Simulate(Struct, frozen=True, array_like=True, tag=True):
+    """What another part of the service was asked: the body of that route."""
+
+    number: int
+    body: bytes
+
+
+class Simulated(Struct, frozen=True, array_like=True, tag=True):
+    number: int
+    content: bytes = b""
+    error: str = ""
+    """Why there is no answer."""
+
+
 class Ready(Struct, frozen=True, array_like=True, tag=True):
     """The read side listens."""
 
 
-Down = Begin | Renewed | Heard | Answered
-Up = Question | Ready
+Down = Begin | Renewed | Heard | Answered | Simulate
+Up = Question | Ready | Simulated
 
 
 def frame(entry: Down | Up) -> bytes:

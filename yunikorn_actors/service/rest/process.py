@@ -19,16 +19,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import Final
 
 import msgspec
 
 from yunikorn_actors.core.entry import Follower
 from yunikorn_actors.drivers.live.clock import Clock
-from yunikorn_actors.errors import CoreFailed, CoreStopped
+from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, Refused
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import EventsRestored
@@ -48,6 +49,8 @@ from yunikorn_actors.service.rest.pipe import (
     Question,
     Ready,
     Renewed,
+    Simulate,
+    Simulated,
     Up,
     frame,
 )
@@ -98,6 +101,8 @@ class ProcessPart(Part):
         self._steady = threading.Timer(STEADY_S, lambda: None)
         self._following = ""
         self._start_ns = 0
+        self._numbers = count(1)
+        self._simulating: dict[int, Future[Simulated]] = {}
         self._crew = ThreadPoolExecutor(CREW, thread_name_prefix="yunikorn-actors-rest")
         self._reader: threading.Thread | None = None
 
@@ -116,6 +121,7 @@ class ProcessPart(Part):
         self._tokens.hear(self._renew)
         self._spawn()
         self._await_ready()
+        self._site.standing.simulate = self.simulate
 
     def _await_ready(self) -> None:
         """Wait for the first one; if it ends after that, it is replaced as any other."""
@@ -222,10 +228,14 @@ class ProcessPart(Part):
                     self._has_begun = True
                     self._ready.set()
                     self._tell_when_steady(process)
+                elif isinstance(entry, Simulated):
+                    self._simulating.pop(entry.number).set_result(entry)
                 else:
                     self._crew.submit(self._answer, entry)
         process.wait()
         self._outbox.close()
+        while self._simulating:
+            self._simulating.popitem()[1].set_exception(NoReply("the read side has ended"))
         line.close()
         if self._following:
             self._core.unfollow(self._following)
@@ -242,6 +252,16 @@ class ProcessPart(Part):
             self._outbox.put(Answered(asked.number, error=masked(str(error) or repr(error))))
         else:
             self._outbox.put(Answered(asked.number, value))
+
+    def simulate(self, body: bytes) -> bytes:
+        """Say what would happen, to another part of the service; on a thread that may wait."""
+        number, waiting = next(self._numbers), Future[Simulated]()
+        self._simulating[number] = waiting
+        self._outbox.put(Simulate(number, body))
+        found = waiting.result()
+        if found.error:
+            raise Refused(found.error)
+        return found.content
 
     def _replace(self, *, is_steady: bool) -> None:
         """A read side that has ended passes nothing on; the next one receives all of it."""

@@ -27,6 +27,7 @@ from yunikorn_actors.what_if.least_change import Wanted, least_changes
 from yunikorn_actors.what_if.simulate import simulate
 from yunikorn_actors.what_if.text import fit_lines, lines_of
 
+SIMULATE: Final = f"{OWN}/simulate"
 SECONDS_MAX: Final = 60
 """So long a simulation may compute."""
 RESULT_MAX: Final = 16 * 1024 * 1024
@@ -156,7 +157,7 @@ def _found(side: ReadSide, question: Question, changes: list[Change]) -> dict[st
 def simulate_route() -> Route:
     """Return the route; the copies that it makes are its own."""
     return Route(
-        f"{OWN}/simulate",
+        SIMULATE,
         "what would happen if something were changed",
         Simulations().handle,
         method="POST",

@@ -10,9 +10,10 @@ import grpc
 import msgspec
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import NoReply
+from yunikorn_actors.errors import NoReply, Refused
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.event_streams import ROOM, Feed
+from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.admission import OpenCall
 from yunikorn_actors.service.rpc.handlers import (
@@ -64,9 +65,14 @@ def told(item: Item) -> bytes:
     return number + embedded(numbers[_FIELDS[item.kind]], item.data) + beside
 
 
+class _Lines(msgspec.Struct):
+    lines: tuple[str, ...]
+
+
 class Extension:
-    def __init__(self, managers: Managers, strangers: Strangers) -> None:
+    def __init__(self, managers: Managers, strangers: Strangers, standing: Standing) -> None:
         self._managers = managers
+        self._standing = standing
         self._strangers = strangers
         self._dumping = asyncio.Semaphore(DUMPS_MAX)
 
@@ -80,6 +86,7 @@ class Extension:
                 "UpdateConfiguration": answering_whom(intake, self._update_configuration),
                 "Explain": answering(intake, self._explain),
                 "Expected": answering(intake, self._expected),
+                "Simulate": answering(intake, self._simulate),
                 "StateDump": telling(intake, self._state_dump),
                 "Events": answering(intake, self._events),
                 "EventStream": telling(intake, self._event_stream),
@@ -179,6 +186,17 @@ class Extension:
         )
         found = await self._managers.call(expected)
         return codec(m.Explanation).encode(m.Explanation(json=msgspec.json.encode(found).decode()))
+
+    async def _simulate(self, data: bytes) -> bytes:
+        asked = await self._decode(m.Simulation, data)
+        simulate = self._standing.simulate
+        if simulate is None:
+            raise Refused("simulate: this service has no read side, which answers it: serve REST")
+        # On a thread of its own: it may take a minute, and costs this process nothing meanwhile.
+        found = await asyncio.to_thread(simulate, asked.json.encode())
+        lines = msgspec.json.decode(found, type=_Lines).lines
+        written = m.Explanation(text="\n".join(lines), json=found.decode())
+        return codec(m.Explanation).encode(written)
 
     async def _events(self, data: bytes) -> bytes:
         asked = await self._decode(m.EventsRequest, data)

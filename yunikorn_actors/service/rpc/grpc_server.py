@@ -135,7 +135,7 @@ class RpcPart(Part):
         strangers = Strangers()
         services = (
             scheduler.methods(self._managers, strangers),
-            Extension(self._managers, strangers).methods(),
+            Extension(self._managers, strangers, self._site.standing).methods(),
         )
         self._server.add_generic_rpc_handlers(services)
         self._health = health.aio.HealthServicer()

@@ -96,6 +96,10 @@ class Question(SiMessage, frozen=True, kw_only=True):
     partition: Name = ""
 
 
+class Simulation(SiMessage, frozen=True, kw_only=True):
+    json: str = ""
+
+
 class Explanation(SiMessage, frozen=True, kw_only=True):
     text: str = ""
     json: str = ""
