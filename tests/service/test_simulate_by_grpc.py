@@ -10,6 +10,7 @@ from probes import wait_until
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.errors import Refused
+from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.service import service
@@ -45,7 +46,9 @@ def serving(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def serving_both(topology: TopologyName) -> Serving:
-    return Serving(SchedulerCore(topology=topology), {"rest": ANY, "grpc": ANY})
+    # Without reservations: a node is kept for what has waited so long, and here time is not the same.
+    core = SchedulerCore(topology=topology, settings=Settings(reservation_delay_ns=3_600 * SECOND))
+    return Serving(core, {"rest": ANY, "grpc": ANY})
 
 
 class World:
