@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct, convert, to_builtins
 
 from yunikorn_actors.config import GangAdmission
-from yunikorn_actors.policies.guard import tried
+from yunikorn_actors.policies.guard import shown, tried
 from yunikorn_actors.policies.jobs import (
     NEVER_NS,
     Arrived,
@@ -196,9 +196,26 @@ def is_part_of_gang(app: Application, spec: AskSpec) -> bool:
 
 def runtime_of(app: Application, spec: AskSpec) -> int:
     """Return for how long it says that it runs: by its own tag, else by its application's."""
-    text = spec.tags.get(TAG_RUNTIME) or app.spec.tags.get(TAG_RUNTIME, "")
+    text = _declared(app, spec)
     runtime_ns = declared_ns(text) if text else None
     return NEVER_NS if runtime_ns is None else runtime_ns
+
+
+def runtime_in_words(app: Application, spec: AskSpec) -> str:
+    """Write what it declares; the tag is a text of others, so it may be no run time at all."""
+    text = _declared(app, spec)
+    if not text:
+        return ""
+    runtime_ns = declared_ns(text)
+    if runtime_ns is None:
+        return (
+            f"none: {shown(text, 40)} in {TAG_RUNTIME} is no number of seconds from 0 to 292 years"
+        )
+    return f"{runtime_ns / 1e9:g} s"
+
+
+def _declared(app: Application, spec: AskSpec) -> str:
+    return spec.tags.get(TAG_RUNTIME) or app.spec.tags.get(TAG_RUNTIME, "")
 
 
 def job_of_ask(app: Application, ask: Ask) -> Job:

@@ -40,7 +40,7 @@ from yunikorn_actors.planning.why.reasons import (
     seconds,
 )
 from yunikorn_actors.planning.why.survey import Survey, survey
-from yunikorn_actors.policies.folds import policy_name
+from yunikorn_actors.policies.folds import policy_name, runtime_in_words
 from yunikorn_actors.state.allocations import Allocation, Ask
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.gangs import unplaced, waits_for_gang
@@ -261,6 +261,7 @@ def why_of(inquiry: Inquiry, app: AppView, record: Ask) -> Why:
         behind=tuple(behind),
         queue=app.leaf.queue.path,
         placed=_nodes_of(app.app, record),
+        runtime=runtime_in_words(app.app, record.spec),
         at_ns=inquiry.now_ns,
     )
     return _of_waiting(inquiry, app.asks[record.spec.key], why) if record.remaining else why

@@ -274,6 +274,8 @@ class Why(Struct, frozen=True, kw_only=True):
     """For each node, how many allocations of it there are."""
     at_ns: int = 0
     """When all this was true."""
+    runtime: str = ""
+    """For how long it declares to run, or why that counts as none; empty if it declares nothing."""
 
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:
@@ -431,6 +433,8 @@ def _lines(why: Why) -> Iterator[str]:
         yield f"  {number}. {obstacle.cause}: {obstacle.text}"
         if obstacle.remedy:
             yield f"     {obstacle.remedy}"
+    if why.runtime:
+        yield f"  declared run time: {why.runtime}"
     if not why.position:
         yield from _preemption(why)
         return

@@ -51,6 +51,7 @@ function whyNodes(why, app) {
     ["since", `${age(app.nowNs - why.since_ns)} ago`],
     ...(why.repeats > 1 ? [["waiting", `${count(why.repeats)} repeats`]] : []),
     ...(why.nodes_with_room === null ? [] : [["room now", counted(why.nodes_with_room, "node")]]),
+    ...(why.runtime ? [["declared run time", why.runtime]] : []),
     ...(why.reserved.length ? [["kept for it", ...names(why.reserved, (name) => app.select("node", {name}))]] : []),
     ...placedAt(why, app),
   ])];
