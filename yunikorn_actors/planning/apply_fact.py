@@ -63,7 +63,8 @@ def _adopt_application(model: Model, view: AppView) -> None:
             model.gangs.offer(view, allocation)
     for ask in app.asks.values():
         if ask.remaining:
-            model.shapes.follow_reserved(model.asks.watch(view, ask))
+            model.asks.watch(view, (ask,))
+            model.shapes.follow_reserved(view.asks[ask.spec.key])
     model.gangs.follow(view)
     model.gangs.recall(view)
 
@@ -210,7 +211,7 @@ def _on_ask_added(model: Model, fact: f.AskAdded) -> None:
     view = model.apps[app.serial]
     if view.submitted_ns != app.submitted_ns:
         model.applications.rekey(view)
-    model.asks.watch(view, app.asks[fact.spec.key])
+    model.asks.watch(view, (app.asks[fact.spec.key],))
     if fact.spec.placeholder:
         _placeholders_wait(model, view)
 
@@ -220,7 +221,7 @@ def _on_asks_added(model: Model, fact: f.AsksAdded) -> None:
     view = model.apps[app.serial]
     if view.submitted_ns != app.submitted_ns:
         model.applications.rekey(view)
-    model.asks.watch_run(view, [app.asks[spec.key] for spec in fact.specs])
+    model.asks.watch(view, [app.asks[spec.key] for spec in fact.specs])
     if fact.specs[0].placeholder:
         _placeholders_wait(model, view)
 
@@ -239,7 +240,7 @@ def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
     if view is not None:
         model.reshape(view, model.shapes.of(fact.spec))
     elif ask.remaining:
-        model.asks.watch(app, ask)
+        model.asks.watch(app, (ask,))
         model.gangs.follow(app)
     model.gangs.waits_for_fewer(app)
     if ask.parked:
@@ -415,7 +416,7 @@ def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
     app = model.app_of(fact.application_id)
     ask = app.asks.get(fact.key)
     if ask is None:
-        model.asks.watch(app, app.app.asks[fact.key])
+        model.asks.watch(app, (app.app.asks[fact.key],))
     else:
         model.asks.resync(ask)
         model.wakes.amounts_changed(app.leaf)

@@ -208,25 +208,26 @@ def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Prop
     """Commit these in their order; yield those that were refused, with the reason."""
     start = 0
     while start < len(proposals):
-        first = proposals[start]
+        first, size = proposals[start], 1
         # The last one alone is no run: so most plans gather nothing.
-        if start == len(proposals) - 1:
-            yield from _alone(turn, first)
-            return
-        if type(first) is Preempt and first.gang:
-            gang = _gang_of(proposals, start, first.gang)
-            refusal = preempt_together(turn, gang)
-            yield from () if refusal is None else ((it, refusal) for it in gang)
-            start += len(gang)
-            continue
-        run = _Run(turn.state)
-        run.gather(islice(proposals, start, start + LONGEST))
-        size = max(1, len(run.asks))
-        if size > 1 and run.has_room():
-            run.commit(turn)
-        else:
-            for proposal in proposals[start : start + size]:
-                yield from _alone(turn, proposal)
+        if start < len(proposals) - 1:
+            if type(first) is Preempt and first.gang:
+                gang = _gang_of(proposals, start, first.gang)
+                refusal = preempt_together(turn, gang)
+                yield from () if refusal is None else ((it, refusal) for it in gang)
+                start += len(gang)
+                continue
+            run = _Run(turn.state)
+            run.gather(islice(proposals, start, start + LONGEST))
+            size = max(1, len(run.asks))
+            if size > 1 and run.has_room():
+                run.commit(turn)
+                start += size
+                continue
+        for proposal in proposals[start : start + size]:
+            refusal = commit(turn, proposal)
+            if refusal is not None:
+                yield proposal, refusal
         start += size
 
 
@@ -238,12 +239,6 @@ def _gang_of(proposals: Sequence[Proposal], start: int, gang: int) -> list[Preem
             break
         found.append(proposal)
     return found
-
-
-def _alone(turn: Turn, proposal: Proposal) -> tuple[tuple[Proposal, Refusal], ...]:
-    """Commit it by itself; return it with the reason if it was refused."""
-    refusal = commit(turn, proposal)
-    return () if refusal is None else ((proposal, refusal),)
 
 
 class _Run:

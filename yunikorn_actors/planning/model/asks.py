@@ -16,11 +16,7 @@ class Asks:
         self.set_aside: dict[AskView | AppView | str, None] = {}
         """Those for which Context refused a proposal that was made on these facts."""
 
-    def watch(self, app: AppView, ask: Ask) -> AskView:
-        self.watch_run(app, (ask,))
-        return app.asks[ask.spec.key]
-
-    def watch_run(self, app: AppView, asks: Iterable[Ask]) -> None:
+    def watch(self, app: AppView, asks: Iterable[Ask]) -> None:
         """Watch asks of one size, which are new; the amounts that wait are written once."""
         shape: Shape | None = None
         decider = app.leaf.decider

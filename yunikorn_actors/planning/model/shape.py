@@ -64,11 +64,14 @@ class Shape:
         self.key = key
         self.denial = denial
         amounts, self.gpu_model, self.required_node, _, _ = key
-        self.wanted: Wanted = tuple([amount for amount in amounts if amount[1] > 0])
+        self.wanted: Wanted = amounts
         """The positive amounts: asking for nothing of a type always fits."""
-        self.total = 0
+        self.total, wants_all = 0, True
         for _, quantity in amounts:
             self.total += quantity
+            wants_all = wants_all and quantity > 0
+        if not wants_all:
+            self.wanted = tuple([amount for amount in amounts if amount[1] > 0])
         self.devices = dict(self.wanted).get(GPU, 0)
         """So much of devices: then it is not enough that a node has room for the amounts."""
         self.hopeless_at = NEVER

@@ -197,7 +197,10 @@ AskFact = (
 
 def _wait(app: Application, spec: AskSpec, repeats: int) -> None:
     """So many repeats more wait, or fewer."""
-    if repeats >= 0:
+    # Nearly every ask is for one.
+    if repeats == 1:
+        write(app.pending_books, spec.resource)
+    elif repeats >= 0:
         write(app.pending_books, waiting(spec, repeats))
     else:
         strike(app.pending_books, waiting(spec, -repeats))
