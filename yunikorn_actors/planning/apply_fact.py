@@ -12,6 +12,7 @@ from yunikorn_actors.config.node_order import FAIR, NODE_ORDERS
 from yunikorn_actors.planning.model.nodes import NodeView, reported_devices_of
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.preemption.victim_units import is_set_to_go_as_one
 from yunikorn_actors.planning.stages.stage import Desk, Resolving, ResolvingOne
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import FINISHED, ApplicationState
@@ -337,6 +338,8 @@ def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
     model.applications.rekey(app)
     model.wakes.amounts_changed(app.leaf)
     model.wakes.work_changed(model.nodes.views[fact.node_id])
+    if model.reserved_nodes:
+        _unit_changed(model, app)
     if fact.spec.placeholder:
         model.gangs.placeholders_came(app, (fact.uuid,))
 
@@ -353,6 +356,8 @@ def _on_allocation_resized(model: Model, fact: f.AllocationResized) -> None:
     amounts.room_came(node)
     model.wakes.amounts_changed(app.leaf)
     model.wakes.work_changed(node)
+    if model.reserved_nodes:
+        _unit_changed(model, app)
 
 
 def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
@@ -368,6 +373,7 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
     # A reservation without headroom for an hour is given up: it may have headroom again now.
     if model.reserved_nodes:
         model.wakes.headroom_changed()
+        _unit_changed(model, app)
     if fact.type in ASKED_BACK:
         model.wakes.resolved()
     model.wakes.work_changed(node)
@@ -383,6 +389,15 @@ def _on_release_requested(model: Model, fact: f.ReleaseRequested) -> None:
 def _will_be_free(model: Model, app: AppView, uuid: str) -> None:
     """The queue will use less and the node have more room: an ask may be entitled by that."""
     model.wakes.work_changed(model.nodes.views[app.app.allocations[uuid].node_id])
+    if model.reserved_nodes:
+        _unit_changed(model, app)
+
+
+def _unit_changed(model: Model, app: AppView) -> None:
+    """What goes as one may go now from its other nodes as well, or may not any more."""
+    if is_set_to_go_as_one(app.app):
+        for node_id in dict.fromkeys(it.node_id for it in app.app.allocations.values()):
+            model.wakes.work_changed(model.nodes.views[node_id])
 
 
 # -- gangs and swaps
@@ -443,6 +458,8 @@ def _on_swap_completed(model: Model, fact: f.SwapCompleted) -> None:
             model.nodes.take(node, fact.resource)
         amounts.free_node(node, fact.placeholder_resource)
     model.wakes.work_changed(node)
+    if model.reserved_nodes:
+        _unit_changed(model, app)
     model.gangs.follow(app)
     model.applications.rekey(app)
     model.wakes.amounts_changed(app.leaf)
