@@ -4,7 +4,7 @@
 resolves a proposal tells its owner first: what was in flight for it becomes part of the replica.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, cast, get_args
 
 from yunikorn_actors.config import PartitionConfig
@@ -317,6 +317,8 @@ def _charge_run(model: Model, fact: f.AllocationsCommitted, places: Sequence[int
 
 def _on_allocations_committed(model: Model, fact: f.AllocationsCommitted) -> None:
     model.wakes.allocated()
+    if model.reserved_nodes:
+        _reserved_room_used(model, fact.node_ids)
     apps = [model.state.applications[charged.application_id] for charged in fact.charged]
     if apps[0].allocations[fact.uuids[0]].spec.placeholder:
         for place, app in enumerate(apps):
@@ -324,8 +326,17 @@ def _on_allocations_committed(model: Model, fact: f.AllocationsCommitted) -> Non
             model.gangs.placeholders_came(model.apps[app.serial], mine)
 
 
+def _reserved_room_used(model: Model, node_ids: Iterable[str]) -> None:
+    """An ask that requires a reserved node may have counted on the room that another one has."""
+    for node_id in dict.fromkeys(node_ids):
+        if node_id in model.reserved_nodes:
+            model.wakes.work_changed(model.nodes.views[node_id])
+
+
 def _on_allocation_committed(model: Model, fact: f.AllocationCommitted) -> None:
     model.wakes.allocated()
+    if model.reserved_nodes:
+        _reserved_room_used(model, (fact.node_id,))
     app = model.state.applications[fact.application_id]
     if app.allocations[fact.uuid].spec.placeholder:
         model.gangs.placeholders_came(model.apps[app.serial], (fact.uuid,))
