@@ -116,6 +116,9 @@ class Folds:
     def takes_gangs(self, policy: str) -> bool:
         return self.policies.takes_gangs(policy)
 
+    def has_gate(self, policy: str) -> bool:
+        return self.policies.has_gate(policy)
+
     def image(self) -> dict[str, Any]:
         """Give what each keeps; one whose fields cannot be written begins anew from this."""
         image: dict[str, Any] = {}

@@ -69,6 +69,8 @@ class Policies:
         self.given: Final = dict(given or {})
         self._taking: dict[str, bool] = {}
         """By name whether leaves under it take gangs."""
+        self._gated: dict[str, bool] = {}
+        """By name whether it says who of a leaf may start."""
         for name, policy in self.given.items():
             _check(name, policy)
 
@@ -87,6 +89,12 @@ class Policies:
             made, _ = tried("making it", lambda: self.make(name))
             self._taking[name] = getattr(made, "takes_gangs", True) is not False
         return self._taking[name]
+
+    def has_gate(self, name: str) -> bool:
+        if name not in self._gated:
+            made, _ = tried("making it", lambda: self.make(name))
+            self._gated[name] = isinstance(made, places.Gate)
+        return self._gated[name]
 
     @cached_property
     def names(self) -> PolicyNames:

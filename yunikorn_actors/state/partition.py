@@ -38,6 +38,9 @@ class Followed(Protocol):
     def takes_gangs(self, policy: str) -> bool:
         """Whether leaves under it do."""
 
+    def has_gate(self, policy: str) -> bool:
+        """Whether it says who of a leaf may start."""
+
     def image(self) -> dict[str, Any]: ...
 
     def restore(self, state: "PartitionState", image: dict[str, Any] | None) -> None:
