@@ -2,10 +2,8 @@
 
 import gc
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -32,23 +30,6 @@ settings.register_profile("release", parent=settings.get_profile("tests"), max_e
 settings.load_profile("tests")
 # What the tests make while they are found stays to the end: see `pytest_collection_finish`.
 gc.disable()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Keep what Python compiles, beside the results of the last run: else each process compiles all.
-
-    That is most of what it costs to find the tests. What was in temporary folders is not kept.
-    """
-    if not sys.dont_write_bytecode or hasattr(config, "workerinput"):
-        return
-    folder = config.rootpath / ".pytest_cache/compiled"
-    sys.pycache_prefix, sys.dont_write_bytecode = str(folder), False
-    # Workers, and the commands of tests.
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    temporary = folder / tempfile.gettempdir().lstrip(os.sep)
-    if not config.rootpath.is_relative_to(tempfile.gettempdir()):
-        config.add_cleanup(lambda: shutil.rmtree(temporary, ignore_errors=True))
 
 
 @pytest.hookimpl(optionalhook=True)

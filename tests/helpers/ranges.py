@@ -1,7 +1,6 @@
 """How far the tests go: each range begins in every run, and its rest is for `-m slow`."""
 
 from collections.abc import Sequence
-from itertools import cycle
 
 import pytest
 
@@ -31,12 +30,21 @@ def first(items: Sequence[object], usual: int) -> list[object]:
     return [*items[:usual], *rest]
 
 
-def one_each(items: Sequence[object], ways: Sequence[object]) -> list[object]:
-    """Return each item with each way as parameters: usual is one way for each item, in turn."""
+def one_each(items: Sequence[object], ways: Sequence[object], *, step: int = 1) -> list[object]:
+    """Return each item with each way as parameters: usual is one way for each item, in turn.
+
+    With a step it is one way for an item in so many.
+    """
     return [
-        pytest.param(item, way, marks=() if way is usual else pytest.mark.slow)
-        for item, usual in zip(items, cycle(ways))
-        for way in ways
+        pytest.param(
+            item,
+            way,
+            marks=()
+            if number % step == 0 and number // step % len(ways) == turn
+            else pytest.mark.slow,
+        )
+        for number, item in enumerate(items)
+        for turn, way in enumerate(ways)
     ]
 
 

@@ -409,7 +409,7 @@ def _pass(lab: SliceLab, seconds: int) -> None:
 @pytest.mark.parametrize(
     ("topology", "stride"),
     [
-        ("proposing", 8),
+        ("proposing", 16),
         *(pytest.param(it, 1, id=f"{it}, all", marks=pytest.mark.slow) for it in TOPOLOGIES),
     ],
 )
@@ -448,7 +448,7 @@ def _until_context_is_busy(lab: SliceLab) -> None:
 
 @EVERY
 @each
-@ranges.seeds(19, usual=5)
+@ranges.seeds(19, usual=3)
 def test_nothing_is_decided_between_two_slices(
     name: str, topology: TopologyName, seeds: range
 ) -> None:

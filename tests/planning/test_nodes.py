@@ -182,7 +182,7 @@ class Workload:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("steps", [1, 5])
-@ranges.each("seed", 100, usual=6)
+@ranges.each("seed", 100, usual=3)
 def test_random_changes_of_a_few_nodes(policy: str, steps: int, seed: int) -> None:
     nodes = Nodes(policy, WEIGHTS)
     workload = Workload(nodes, seed, 9)

@@ -30,7 +30,6 @@ def _name(parameter: Path | str) -> str:
     return parameter if isinstance(parameter, str) else str(parameter.relative_to(HERE))
 
 
-files = pytest.mark.parametrize("file", FILES, ids=_name)
 one_topology_each = pytest.mark.parametrize(
     ("file", "topology"), ranges.one_each(FILES, TOPOLOGIES), ids=_name
 )
@@ -57,8 +56,9 @@ def test_every_interleaving_holds(file: Path, topology: TopologyName, seeds: ran
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
 
 
-@pytest.mark.parametrize("topology", ["proposing", pytest.param("fused", marks=pytest.mark.slow)])
-@files
+@pytest.mark.parametrize(
+    ("file", "topology"), ranges.one_each(FILES, TOPOLOGIES, step=2), ids=_name
+)
 def test_every_file_holds_in_the_smallest_slices(file: Path, topology: TopologyName) -> None:
     """Whatever is more than one item goes on in a message of its own."""
     whole = read(file)

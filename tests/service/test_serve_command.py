@@ -294,7 +294,7 @@ def test_it_ends_in_time_though_a_large_configuration_is_being_read(
     run: Callable[..., Running],
 ) -> None:
     running = run()
-    queues = "".join(f"          - name: q{n}\n" for n in range(100_000))
+    queues = "".join(f"          - name: q{n}\n" for n in range(40_000))
     head = "partitions:\n  - name: default\n    queues:\n      - name: root\n        queues:\n"
     request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=head + queues)
     with Caller(running.address) as caller:

@@ -144,7 +144,7 @@ class Script:
         return self._random.choice(self._nodes)
 
 
-@ranges.seeds(2_000, usual=8)
+@ranges.seeds(2_000, usual=4)
 @pytest.mark.parametrize(("topology", "schedulers"), CORES)
 def test_no_ask_waits_that_could_run(topology: TopologyName, schedulers: int, seeds: range) -> None:
     """The checkers of the lab look on: nothing is void and in flight, or proposed in vain."""

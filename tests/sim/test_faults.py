@@ -46,7 +46,7 @@ def run_of(
     return run_file(file, options)
 
 
-@ranges.seeds(999, first=0, usual=12)
+@ranges.seeds(999, first=0, usual=6)
 def test_files_hold_whatever_fails(tmp_path: Path, seeds: range) -> None:
     """And what was recorded is replayed, though nothing fails there any more."""
     path = tmp_path / "a.trace"

@@ -17,7 +17,7 @@ from yunikorn_actors.planning.why.explain import explain_all
 from yunikorn_actors.planning.why.reasons import LOOKS_MAX, Cause, Obstacle, WaitingQuestion, Why
 from yunikorn_actors.planning.why.waiting_counts import count_waiting
 
-USUAL = 25
+USUAL = 12
 ALL = 1_000
 EXPECTED = {
     *(Cause.NO_NODE, Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.NODE_KEPT),

@@ -74,7 +74,7 @@ def test_what_a_scheduler_proposed_came_of_what_it_was_told_itself(tmp_path: Pat
     assert len(proposed) > 1, f"vacuous: {proposed}"
 
 
-@ranges.examples(12, 1_000)
+@ranges.examples(6, 1_000)
 def test_each_item_of_any_run_begins_where_it_should(examples: int, tmp_path: Path) -> None:
     """What a random resource manager does; nobody wrote it for this."""
     seen: Counter[str] = Counter()

@@ -38,7 +38,7 @@ EVERY = 12
 """In the usual run one file of so many is looked at."""
 USUAL = FILES[::EVERY]
 CUTS = 2
-SCRIPTS = 4
+SCRIPTS = 2
 
 Named = tuple[str, str, str]
 """A partition, an application and the key of an ask."""
