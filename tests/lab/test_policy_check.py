@@ -533,14 +533,49 @@ def test_the_command_passes_a_good_one(tmp_path: Path) -> None:
     assert "Longest: no fault in 2 worlds\n" in done.stdout
 
 
-def test_a_method_that_the_worlds_do_not_call_is_named() -> None:
+class VictimsByClock:
+    def victim_key(self, _victim: Any, _: int) -> int:
+        return time.monotonic_ns()
+
+
+class VictimsRaising:
+    def victim_key(self, victim: Any, _: int) -> int:
+        raise KeyError(victim.id)
+
+
+class VictimsNaN:
+    def victim_key(self, _victim: Any, _: int) -> float:
+        return float("nan")
+
+
+class VictimsMutating:
+    def victim_key(self, victim: Any, _: int) -> int:
+        victim.size["vcore"] = 0
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "found"),
+    [
+        (VictimsByClock, "reaches time.monotonic_ns"),
+        (VictimsRaising, "raised KeyError"),
+        (VictimsNaN, "is not total: it is NaN"),
+        (VictimsMutating, "changes what it is given"),
+    ],
+)
+def test_an_order_of_victims_is_asked_in_each_world(policy: Any, found: str) -> None:
+    report = check_policy(policy, worlds=1)
+    assert f"{policy.__name__}.victim_key: {found}" in report.text
+
+
+def test_a_good_order_of_victims_has_no_fault() -> None:
     class Newest:
         def victim_key(self, victim: Any, _: int) -> int:
             return -int(victim.started_ns)
 
     report = check_policy(Newest)
     assert report.is_good, report.text
-    assert "Newest.victim_key: not called, as nobody preempts in these worlds\n" in report.text
+    assert "Newest.victim_key: " in report.text
 
 
 @pytest.mark.parametrize("name", ["mine", "mine:Other", "nowhere:Longest", ":", "mine:"])

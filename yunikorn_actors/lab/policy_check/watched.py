@@ -36,7 +36,16 @@ from yunikorn_actors.policies.guard import (
     score_of,
     shown,
 )
-from yunikorn_actors.policies.jobs import Arrived, Ended, Job, Left, Running, Sized, Started
+from yunikorn_actors.policies.jobs import (
+    Arrived,
+    Candidate,
+    Ended,
+    Job,
+    Left,
+    Running,
+    Sized,
+    Started,
+)
 from yunikorn_actors.policies.registry import reads_of
 
 CALL_S: Final = 2.0
@@ -233,7 +242,7 @@ class Watch:
             return type(it)(self._guarded(method, it.job))
         if isinstance(it, Sized):
             return Sized(guarded(it.capacity, note))
-        if isinstance(it, Job | Running):
+        if isinstance(it, Job | Running | Candidate):
             return replace(it, size=guarded(it.size, note))
         return guarded(it, note)
 

@@ -31,7 +31,7 @@ partitions:
             properties: {application.sort.policy: %(applications)s}
             resources: {max: {vcore: 12}}
           - name: b
-            properties: {application.sort.policy: %(applications)s}
+            properties: {application.sort.policy: %(applications)s, preemption.delay: 1s}
             resources: {guaranteed: {vcore: 4}}
           - name: other
 """
@@ -42,10 +42,14 @@ class Manager(si.ResourceManagerCallback):
 
     def __init__(self) -> None:
         self.running: dict[str, tuple[str, str]] = {}
+        self.preempted: list[si.AllocationRelease] = []
+        """Those whose end is not confirmed yet."""
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         for ended in response.released:
             self.running.pop(ended.uuid, None)
+            if ended.termination_type is si.TerminationType.PREEMPTED_BY_SCHEDULER:
+                self.preempted.append(ended)
         for new in response.new:
             self.running[new.uuid] = (new.application_id, new.allocation_key)
 
@@ -59,8 +63,12 @@ class Manager(si.ResourceManagerCallback):
 class World:
     """One run: what its resource manager does is drawn, what comes of it is up to the policy."""
 
-    def __init__(self, policy: Policy, places: dict[str, str], seed: int, number: int) -> None:
+    def __init__(
+        self, policy: Policy, places: dict[str, str], seed: int, number: int, *, preempts: bool
+    ) -> None:
         self.draw = Draw(seed, number)
+        self.preempts = preempts
+        """Only a policy of victims has a use for it."""
         self.places = places
         topology: TopologyName = ("proposing", "fused")[number % 2]
         self.simulator = Simulator(
@@ -80,6 +88,8 @@ class World:
     def play(self) -> None:
         for _ in range(2):
             self._add_node()
+        if self.preempts:
+            self._preempt()
         for _ in range(STEPS):
             self.draw.one_of(_STEPS)(self)
             if not self.draw.once_in(3):
@@ -163,6 +173,41 @@ class World:
         id_, _ = self._apps.pop(self.draw.number(len(self._apps)))
         gone = (si.RemoveApplicationRequest(application_id=id_),)
         self.simulator.update_application(si.ApplicationRequest(rm_id=RM, remove=gone))
+
+    def _preempt(self) -> None:
+        """Fill the nodes with work of one leaf, then have another one take back its share."""
+        for user in _USERS:
+            self._work("root.other", user, self.draw.whole(1, 4))
+        self._work("root.other", "eve", 20)
+        self.simulator.settle()
+        for user in _USERS:
+            self._work("root.b", user, 1)
+            for _ in range(2):
+                self.simulator.advance(15 * SECOND)
+                gone, self.manager.preempted = tuple(self.manager.preempted), []
+                releases = si.AllocationReleasesRequest(allocations_to_release=gone)
+                self.simulator.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
+
+    def _work(self, queue: str, user: str, count: int) -> None:
+        """Submit work that may be preempted, and for which others may be."""
+        id_, runtime = self._name("app"), str(self.draw.whole(1, 600))
+        app = si.AddApplicationRequest(
+            application_id=id_, queue_name=queue, ugi=si.UserGroupInformation(user=user)
+        )
+        self.simulator.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+        self._apps.append((id_, False))
+        ask = si.AllocationAsk(
+            application_id=id_,
+            allocation_key=self._name("ask"),
+            resource_ask=si.Resource.of({"vcore": 1}),
+            max_allocations=count,
+            preemption_policy=si.PreemptionPolicy(
+                allow_preempt_self=True, allow_preempt_other=True
+            ),
+            tags={TAG_RUNTIME: runtime},
+        )
+        self.simulator.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+        self.simulator.advance(SECOND)
 
     def _wait(self) -> None:
         self.simulator.advance(self.draw.whole(1, 60) * SECOND)
