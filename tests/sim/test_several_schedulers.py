@@ -83,7 +83,7 @@ def test_every_scenario_holds(files: list[Path], seeds: range, schedulers: int) 
     ("files", "seeds", "schedulers"),
     [
         pytest.param(FILES[::EVERY], (0, 5), 2, id="usual"),
-        pytest.param(FILES, range(6), 2, id="two", marks=pytest.mark.slow),
+        pytest.param(FILES, range(8), 2, id="two", marks=pytest.mark.slow),
         pytest.param(FILES, range(3), 3, id="three", marks=pytest.mark.slow),
     ],
 )
