@@ -3,6 +3,7 @@
 import csv
 import gc
 import sys
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -295,6 +296,30 @@ def test_jobs_of_batsim_have_the_processors_on_which_they_ran(tmp_path: Path, ho
     for number in range(4):
         times = sorted(it[:2] for it in used if it[2] == number)
         assert all(a[1] <= b[0] for a, b in pairwise(times)), "two at once on one processor"
+
+
+def test_processors_by_the_hundred_million_are_written_in_pieces(tmp_path: Path) -> None:
+    """A list of their numbers would be larger than the computer."""
+    many = 10**8
+    nodes = [Node(id=f"n-{it}", resources={"vcore": 1_000 * many}) for it in (0, 1)]
+    jobs = (job(1, 0, 100, many - 1), job(2, 5, 20, many), job(3, 10, 100, 1), job(4, 30, 9, 7))
+    table = play(Workload.of(jobs), nodes)
+    tracemalloc.start()
+    write_batsim(table, tmp_path / "jobs.csv")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    rows = csv.DictReader((tmp_path / "jobs.csv").read_text().splitlines())
+    found = {
+        it["job_id"]: (it["requested_number_of_resources"], it["allocated_resources"])
+        for it in rows
+    }
+    assert most < 1_000_000
+    assert {
+        "1": (f"{many - 1}", f"0-{many - 2}"),
+        "2": (f"{many}", f"{many}-{2 * many - 1}"),
+        "3": ("1", f"{many - 1}"),
+        "4": ("7", f"{many}-{many + 6}"),
+    } == found
 
 
 def test_two_jobs_of_one_id_are_both_played() -> None:

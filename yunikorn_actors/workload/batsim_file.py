@@ -3,7 +3,7 @@
 import heapq
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate, islice
+from itertools import accumulate, pairwise
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -23,49 +23,69 @@ def write_batsim(table: Table, file: str | Path) -> None:
     write_csv(file, COLUMNS, _rows(table))
 
 
+Piece = tuple[int, int]
+"""Numbers side by side: the first of them, and the one behind the last."""
+
+
 def _rows(table: Table) -> Iterator[tuple[object, ...]]:
+    """A job takes the lowest free numbers of its nodes.
+
+    Free numbers are kept in pieces: a job of a hundred million processors costs no more than one.
+    """
     sizes = [max(1, ceil(size)) for size in table.run.nodes.values()]
-    firsts = dict(zip(table.run.nodes, accumulate([0, *sizes]), strict=False))
-    # Of each node the numbers that came back, the lowest first, and those that were never used.
-    back: dict[str, list[int]] = {node: [] for node in firsts}
-    fresh = {
-        node: iter(range(firsts[node], firsts[node] + size))
-        for node, size in zip(firsts, sizes, strict=True)
-    }
-    running: list[tuple[float, int, dict[str, list[int]]]] = []
+    ends = [*accumulate([0, *sizes])]
+    free = {node: [piece] for node, piece in zip(table.run.nodes, pairwise(ends), strict=True)}
+    firsts = dict(zip(free, ends, strict=False))
+    running: list[tuple[float, int, dict[str, list[Piece]]]] = []
     for at, row in table.by_start():
         while running and running[0][0] <= row["start"]:
-            for node, numbers in heapq.heappop(running)[2].items():
-                for number in numbers:
-                    heapq.heappush(back[node], number)
+            for node, pieces in heapq.heappop(running)[2].items():
+                free[node] = _joined([*free[node], *pieces])
         nodes = table.nodes_of.get(at) or [row["node"]]
         each = max(1, ceil(row["size"] / len(nodes)))
-        taken: dict[str, list[int]] = {}
-        for node, tasks in Counter(nodes).items():
-            wanted = each * tasks
-            some = [heapq.heappop(back[node]) for _ in range(min(wanted, len(back[node])))]
-            taken[node] = [*some, *islice(fresh[node], wanted - len(some))]
+        taken = {node: _take(free[node], each * tasks) for node, tasks in Counter(nodes).items()}
         heapq.heappush(running, (row["end"], at, taken))
         # A share of a device has a number while one is free: where none is, the first of its node.
-        numbers = sorted(it for some in taken.values() for it in some) or [firsts[nodes[0]]]
-        yield _row(row, numbers, table.declared(at))
+        first = firsts[nodes[0]]
+        pieces = _joined([it for some in taken.values() for it in some]) or [(first, first + 1)]
+        yield _row(row, pieces, table.declared(at))
 
 
-def _row(row: dict[str, Any], numbers: list[int], declared_s: float) -> tuple[object, ...]:
-    turnaround = row["wait"] + row["run"]
+def _take(free: list[Piece], wanted: int) -> list[Piece]:
+    """Take so many of the lowest free numbers, or all if there are fewer."""
+    taken: list[Piece] = []
+    while wanted > 0 and free:
+        first, end = free.pop(0)
+        middle = min(end, first + wanted)
+        if middle < end:
+            free.insert(0, (middle, end))
+        taken.append((first, middle))
+        wanted -= middle - first
+    return taken
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """Put pieces in order, those side by side as one."""
+    found: list[Piece] = []
+    for first, end in sorted(pieces):
+        if found and found[-1][1] == first:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((first, end))
+    return found
+
+
+def _row(row: dict[str, Any], pieces: list[Piece], declared_s: float) -> tuple[object, ...]:
+    turnaround, count = row["wait"] + row["run"], sum(end - first for first, end in pieces)
     return (
-        row["job"], "w0", "delay", row["submit"], len(numbers), declared_s or row["run"], 1,
+        row["job"], "w0", "delay", row["submit"], count, declared_s or row["run"], 1,
         "COMPLETED_SUCCESSFULLY", row["start"], row["run"], row["end"], row["wait"],
-        turnaround, turnaround / max(row["run"], 1e-9), _intervals(numbers), -1, "",
+        turnaround, turnaround / max(row["run"], 1e-9), _text_of(pieces), -1, "",
     )  # fmt: skip
 
 
-def _intervals(numbers: list[int]) -> str:
-    """Write `0-3 7`: what is side by side as one."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return " ".join(f"{low}-{high}" if low < high else f"{low}" for low, high in found)
+def _text_of(pieces: list[Piece]) -> str:
+    """Write `0-3 7`."""
+    return " ".join(
+        f"{first}-{end - 1}" if first + 1 < end else f"{first}" for first, end in pieces
+    )
