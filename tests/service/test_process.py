@@ -5,6 +5,8 @@ import json
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -202,6 +204,39 @@ def test_the_first_reason_to_end_it_is_told(served: Served) -> None:
     wait_until(lambda: part._process is not second and part._following)
     assert [
         "the read side was replaced 1 times: it was too far behind",
+        "the read side was replaced 2 times: it ended by itself",
+    ] == [it for it in told if it]
+
+
+class Full:
+    """An outbox with more than a line holds."""
+
+    def next(self) -> bytes:
+        return bytes(1 << 24)
+
+    def pause(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_who_does_not_read_is_told_from_who_has_ended(served: Served) -> None:
+    """The thread that writes may find out first that a process has ended."""
+    part = served.part
+    assert isinstance(part, ProcessPart)
+    told: list[str] = []
+    part._site.standing.hear(lambda topic, fault: told.append(fault) if topic == "rest" else None)
+    for ends in (False, True):
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 10_000))
+        if ends:
+            theirs.close()
+        before = part._process
+        assert before is not None
+        with closing(ours), closing(theirs):
+            part._write(Full(), ours, before)
+        wait_until(lambda before=before: part._process is not before and part._following)
+    assert [
+        f"the read side was replaced 1 times: it has not read for {process.STUCK_S} s",
         "the read side was replaced 2 times: it ended by itself",
     ] == [it for it in told if it]
 

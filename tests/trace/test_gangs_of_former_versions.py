@@ -22,7 +22,7 @@ ONE_BY_ONE = Mutant(
     wrong="",
     kind=Kind.GANG,
     where=victim_units.goes_as_one,
-    old="        return app.spec.is_hard and app.spec.is_gang\n",
+    old="        return app.spec.is_gang and app.spec.is_hard\n",
     new="        return False\n",
 )
 

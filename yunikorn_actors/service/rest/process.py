@@ -62,6 +62,7 @@ CREW: Final = 4
 """So many questions are answered at a time."""
 STUCK_S: Final = 30
 """A process that does not read for so long is ended, and so replaced."""
+ENDED: Final = "it ended by itself"
 PAUSE_S: Final = 0.05
 """Between two batches of facts: each wakes two threads, which compete with those of the core."""
 BATCH_MAX: Final = 1024 * 1024
@@ -209,8 +210,11 @@ class ProcessPart(Part):
             while data := outbox.next():
                 line.sendall(data)
                 outbox.pause()
+        except BlockingIOError:
+            self._end_process(process, f"it has not read for {STUCK_S} s")
         except OSError:
-            self._end_process(process, f"it has not read for {STUCK_S} s, or has ended by itself")
+            # The thread that reads may find out later: the reason is the same.
+            self._end_process(process, ENDED)
         finally:
             outbox.close()
 
@@ -267,7 +271,7 @@ class ProcessPart(Part):
         """A read side that has ended passes nothing on; the next one receives all of it."""
         self._ends = 1 if is_steady else self._ends + 1
         wait_s = WAITS_S[min(self._ends, len(WAITS_S)) - 1]
-        why = self._why or "it ended by itself"
+        why = self._why or ENDED
         fault = f"the read side was replaced {self._ends} times: {why}"
         logger.warning("{}; the next one comes in {:g} s", fault, wait_s)
         self._site.standing.tell(fault, READ_SIDE)
