@@ -40,6 +40,7 @@ def test_a_share_and_whole_ones() -> None:
         ({"gpu": float("nan")}, "ask: gpu: nan is neither"),
         ({"gpu": 1, "resources": {"gpu": 5}}, "ask: gpu is given twice"),
         ({"gpu": 1, "gpu_model": 7}, "ask: gpu_model: must be a model"),
+        ({"vcore": 1, "gpu_model": "A100"}, "ask: gpu_model: 'A100' of no devices: give gpu= as"),
     ],
 )
 def test_what_is_no_amount_of_devices(said: dict[str, Any], why: str) -> None:
@@ -54,6 +55,15 @@ def test_a_node_counts_its_devices() -> None:
         said = raised(lambda: s.add_node("n1", vcore=1, gpus=wrong), InvalidRequest)
         assert "add_node: gpus: must be a whole number, not 1.5" == said
         assert "is neither" in raised(lambda: s.add_node("n1", vcore=1, gpus=-1), InvalidRequest)
+        said = raised(lambda: s.add_node("n1", vcore=1, gpu_model="A100"), InvalidRequest)
+        assert said == "add_node: gpu_model: 'A100' of no devices: give gpus= as well"
+
+
+def test_a_group_counts_the_devices_whose_model_it_names() -> None:
+    group = {"count": 2, "vcore": 1, "gpu_model": "A100"}
+    with Scheduler() as s:
+        said = raised(lambda: s.application("a", user="ann", gang={"g": group}), InvalidRequest)
+        assert "gpu_model: 'A100' of no devices: give 'gpu': as well" in said
 
 
 def test_members_of_a_gang_have_the_devices_of_their_placeholders() -> None:

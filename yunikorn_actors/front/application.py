@@ -14,6 +14,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
 from yunikorn_actors.front.arguments import (
     changed_policy,
+    check_model,
     read_amounts,
     read_count,
     read_running,
@@ -254,7 +255,7 @@ class BaseApplication(Generic[F, L]):
         - `deadline`: withdrawn after so long (seconds, or `"10m"`), with `DeadlinePassed`.
         - `runtime`: for how many seconds it will run; policies go by it, and nothing ends by it.
         """
-        written = self._amounts(read_amounts("ask", vcore, memory, resources, gpu), group)
+        size = self._amounts(read_amounts("ask", vcore, memory, resources, gpu), group, gpu_model)
         treatment = (self._record.groups[group] if group else self._record).treatment
         has_rule = where or spread or apart_from
         rule = self._rule(where, spread, apart_from, group) if has_rule else treatment.rule
@@ -264,11 +265,11 @@ class BaseApplication(Generic[F, L]):
         ask = si.AllocationAsk(
             allocation_key=key, application_id=self.id, originator=originator,
             partition_name=self._operations.options.partition, task_group_name=group,
-            resource_ask=si.Resource.parse(written), preemption_policy=policy,
+            resource_ask=si.Resource.parse(size), preemption_policy=policy,
             priority=treatment.priority if priority is None else priority,
             tags=self._tags(tags, required_node, gpu_model, fits, treatment.tags, rule, runtime),
         )  # fmt: skip
-        futures = self._ask(ask, written, fits, rule, count, deadline)
+        futures = self._ask(ask, size, fits, rule, count, deadline)
         return futures[0] if count is None else futures
 
     @staticmethod
@@ -311,7 +312,9 @@ class BaseApplication(Generic[F, L]):
             given |= self._operations.tags_without_fits
         return given
 
-    def _amounts(self, written: dict[str, si.Amount], group: str) -> Mapping[str, si.Amount]:
+    def _amounts(
+        self, written: dict[str, si.Amount], group: str, gpu_model: str | None
+    ) -> Mapping[str, si.Amount]:
         groups = self._record.groups
         if group and group not in groups:
             known = ", ".join(groups) or "none, as it was made without gang="
@@ -320,7 +323,10 @@ class BaseApplication(Generic[F, L]):
             )
         if not written and not group:
             raise InvalidRequest("ask: say how much it needs: vcore=, memory=, gpu=, or resources=")
-        return written or groups[group].written
+        amounts = written or groups[group].written
+        if gpu_model:
+            check_model("ask", gpu_model, amounts, "gpu=")
+        return amounts
 
     def _ask(
         self,

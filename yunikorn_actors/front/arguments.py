@@ -146,6 +146,13 @@ def with_model(what: str, tags: dict[str, str], model: object) -> dict[str, str]
     return {**tags, si.constants.GPU_MODEL: model} if model else tags
 
 
+def check_model(what: str, model: str | None, amounts: Mapping[str, object], gpus: str) -> None:
+    """Refuse a model of no devices: it would say nothing, and the caller means devices by it."""
+    if model and GPU not in amounts:
+        named = f"{what}: gpu_model: {shown(model)}"
+        raise InvalidRequest(f"{named} of no devices: give {gpus} as well")
+
+
 def with_runtime(what: str, tags: dict[str, str], runtime: object) -> dict[str, str]:
     """Add for how many seconds it will run."""
     if type(runtime) not in {int, float} or declared_ns(str(runtime)) is None:
@@ -317,6 +324,7 @@ def node(
         raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
     given = read_texts("add_node: attributes", attributes)
     given = with_model("add_node", given, size.gpu_model)
+    check_model("add_node", size.gpu_model, written, "gpus=")
     if size.gpus is not None:
         given[si.constants.GPU_DEVICES] = str(size.gpus)
     if options.partition:

@@ -13,6 +13,7 @@ from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.front.arguments import (
     changed_policy,
     check_arguments,
+    check_model,
     check_words,
     read_amounts,
     read_count,
@@ -99,6 +100,7 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
     if not amounts:
         raise InvalidRequest(f"{what}: say how much a member needs, such as 'vcore': 2")
     treatment = read_treatment(what, given, otherwise)
+    check_model(what, given.get("gpu_model"), amounts, "'gpu':")
     return Members(count, amounts, si.Resource.parse(amounts), treatment._replace(rule=rule))
 
 
