@@ -34,7 +34,7 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology
-from yunikorn_actors.messages.base import CONTEXT, manager_of
+from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, manager_of
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.steps import request_of
@@ -158,7 +158,9 @@ def unlike_dump(simulator: Simulator) -> Iterator[str]:
 
 def told_of(part: dict[str, Any]) -> dict[str, Any]:
     asks = ("key", "resource", "repeats", "priority", "placeholder", "task_group")
-    work = ("key", "node", "resource", "priority", "placeholder", "task_group")
+    work = (
+        "key", "node", "resource", "priority", "placeholder", "task_group", "releasing", "devices",
+    )  # fmt: skip
     queue = (
         "state", "leaf", "dynamic", "allocated", "pending", "max", "guaranteed", "properties",
         "max_applications", "limits", "template", "submit_acl", "admin_acl",
@@ -174,7 +176,8 @@ def told_of(part: dict[str, Any]) -> dict[str, Any]:
                 app["queue"],
                 app["user"],
                 sorted([str([it[name] for name in asks]) for it in app["asks"]]),
-                sorted([str([it[name] for name in work]) for it in app["allocations"]]),
+                sorted([str([it.get(name) for name in work]) for it in app["allocations"]]),
+                app["swaps"],
             ]
             for id_, app in part["applications"].items()
         },
@@ -232,8 +235,8 @@ REFUSED: list[str] = []
 """Simulations that the core refuses to begin or to go on with."""
 
 
-PAUSED: list[str] = []
-"""Worlds that differ, and could: the pause between two searches for victims begins anew."""
+BEGUN: Counter[str] = Counter()
+"""Worlds that differ, and could: by what begins anew, as the answer says."""
 
 
 def differences(seed: int, number: int, topology: str, begin: str = "copy") -> list[str] | None:
@@ -246,7 +249,7 @@ def differences(seed: int, number: int, topology: str, begin: str = "copy") -> l
         if begin == "dump":
             return list(unlike_dump(found.simulator))
         state = BEGINNINGS[begin](found.simulator, Path(name))
-    rests = begin != "copy" and has_searched(found.simulator)
+    remembered = "" if begin == "copy" else ", ".join(remembers(found.simulator))
     origin = found.simulator if begin == "copy" else None
     simulated = outcome(lambda: found.simulated(state, origin).course)
     done = outcome(found.done)
@@ -258,19 +261,25 @@ def differences(seed: int, number: int, topology: str, begin: str = "copy") -> l
     assert isinstance(context, Context)
     if found_unequal and (begin != "copy" or len(context.partitions) > 1):
         found_unequal = [] if in_any_order(simulated) == in_any_order(done) else found_unequal
-    if found_unequal and rests:
-        PAUSED.append(f"{seed} {number}")
+    if found_unequal and remembered:
+        BEGUN[f"{remembered} ({seed}/{number})"] += 1
         return []
     return found_unequal
 
 
-def has_searched(simulator: Simulator) -> bool:
-    """Whether victims were sought for something that waits: the pause after it is in no state."""
+def remembers(simulator: Simulator) -> Iterator[str]:
+    """Yield what a core knows that is in no state, of what its answer says that it begins anew."""
+    partitions = _context(simulator).partitions.values()
     loops = (it.loop for it in simulator.machines.values() if isinstance(it, Scheduler))
-    own = (it.loop for it in _context(simulator).partitions.values())
+    own = (it.loop for it in partitions)
     models = [it.planner.model for it in (*loops, *own) if it is not None]
     apps = [app for model in models for app in model.apps.values()]
-    return any(ask.tried is not None for app in apps for ask in app.asks.values())
+    if any(ask.tried is not None for app in apps for ask in app.asks.values()):
+        yield "a pause between searches for victims"
+    if any(it.cleaning for it in partitions):
+        yield "an empty queue"
+    if simulator.machines[RM_PROXY].canonical_state().get("at_context"):
+        yield "a turn"
 
 
 def in_any_order(course: Course) -> list[list[str]]:
@@ -321,8 +330,8 @@ def main() -> int:
         for line in found:
             sys.stdout.write(f"{number} {topology}: {line[:900]}\n")
             sys.stdout.flush()
-    counts["equal"] -= len(PAUSED)
-    sys.stdout.write(f"{dict(counts)}; differ by a pause: {len(PAUSED)} {PAUSED}; ")
+    counts["equal"] -= BEGUN.total()
+    sys.stdout.write(f"{dict(counts)}; differ by what begins anew: {BEGUN.total()} {[*BEGUN]}; ")
     sys.stdout.write(f"refused: {len(REFUSED)} {REFUSED[:3]}\n")
     return 1 if counts["different"] else 0
 

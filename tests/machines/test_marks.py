@@ -3,6 +3,7 @@
 from support import RM, Lab, ask
 
 from yunikorn_actors import si
+from yunikorn_actors.core.backlog import Backlog
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Fifo, oldest
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
@@ -114,3 +115,13 @@ def test_a_request_that_overtook_the_end_of_its_manager_is_dropped_and_counted()
     request = rm.NodesRequested(request=si.NodeRequest(rm_id=RM))
     assert [] == proxy.handle(request, 0)
     assert 1 == proxy.dropped == proxy.canonical_state()["dropped"]
+
+
+def test_a_closed_backlog_is_never_full_and_needs_no_marks() -> None:
+    """A mark between two requests would cut apart what is handled together."""
+    backlog = Backlog(2)
+    assert [backlog.take() for _ in range(3)] == [1, 2, 3]
+    assert backlog.is_full
+    backlog.close()
+    assert not backlog.is_full
+    assert (backlog.take(), backlog.bound(1), backlog.take()) == (0, 0, 0)

@@ -6,6 +6,7 @@ bound a caller waits at the gateway, so the core's mailboxes stay bounded howeve
 manager talks, and however slowly it listens.
 """
 
+import sys
 import threading
 from collections.abc import Callable
 
@@ -55,6 +56,8 @@ class Backlog:
     def bound(self, unhandled_max: int) -> int:
         """Set another bound; return what a mark has to say: the last one may be long ago."""
         with self._changed:
+            if self._is_closed:
+                return 0
             self._max = unhandled_max
             self._marked_each = max(1, unhandled_max // MARKS)
             self._let_go()
@@ -81,7 +84,8 @@ class Backlog:
             call()
 
     def close(self) -> None:
-        """Nobody has to wait any more."""
+        """Nobody has to wait any more, so no mark is due either."""
         with self._changed:
             self._is_closed = True
+            self._marked_each = sys.maxsize
             self._let_go()

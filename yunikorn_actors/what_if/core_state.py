@@ -30,10 +30,11 @@ from yunikorn_actors.si import RegisterResourceManagerRequest, ResourceManagerCa
 from yunikorn_actors.state.snapshot import image_of
 
 BEGUN_ANEW = (
-    "back-offs, the pause between two searches for victims, and what policies of your own keep "
-    "beside the facts: they begin anew"
+    "back-offs, the pause between two searches for victims, how long a queue has been empty, how "
+    "far the turn of a resource manager has come, and what policies of your own keep beside the "
+    "facts: they begin anew"
 )
-"""What a planner remembers, and no state has."""
+"""What machines remember, and no state has."""
 
 
 class CoreState(Struct, frozen=True, kw_only=True):

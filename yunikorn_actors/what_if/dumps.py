@@ -29,8 +29,10 @@ from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.rm_events import RMHeldBack
 from yunikorn_actors.state.dump import DUMP_REMEDY
 from yunikorn_actors.state.queues import QueueSpec, QueueState
+from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.values import tags
 from yunikorn_actors.values.ids import short_partition_name
+from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.what_if.core_state import CoreState, state_of
 
 Rows = list[dict[str, Any]]
@@ -40,6 +42,7 @@ _OF_OURS: Final = (
     "tags of asks, such as run times and required nodes",
     "preemption policies: what runs may be preempted, and what waits may preempt",
     "sizes, styles and timeouts of gangs, and whether they were admitted",
+    "sizes of members whose swap is under way: each is as large as its placeholder",
 )
 _OF_YUNIKORN: Final = (
     _NOTHING_RUNS,
@@ -128,6 +131,7 @@ def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
         # It was held while it was made, so that nothing is decided before the first change.
         image["held"] = image["behind"] = False
         image["queues"] = _as_dumped(image["queues"], read.queues(name))
+        read.leave(name, image)
     return replace(state, lacks=(*read.lacks, *refused))
 
 
@@ -238,8 +242,18 @@ class _Ours:
             (name, id_, it["key"])
             for name, part in self._of(rm_id)
             for id_, app in part["applications"].items()
-            for it in app["allocations"]
+            for it in (*app["allocations"], *app.get("swaps", ()))
         )
+        waiting = {(name, id_, it["key"]) for _, name, id_, it in found}
+        for name, part in self._of(rm_id):
+            for id_, app in part["applications"].items():
+                placeholders = {it["uuid"]: it for it in app["allocations"]}
+                for it in app.get("swaps", ()):
+                    if (name, id_, it["key"]) not in waiting:
+                        member = {**placeholders[it["placeholder"]], "key": it["key"]}
+                        # Behind what waits; of those that are parked nobody asks who came first.
+                        row = {**member, **_PARKED, "created_ns": member["allocated_ns"]}
+                        found.append((INT64_MAX, name, id_, row))
         for _, name, id_, it in sorted(found, key=lambda one: one[0]):
             yield si.AllocationAsk(
                 partition_name=name,
@@ -259,7 +273,36 @@ class _Ours:
             for key, it in part["foreign"].items():
                 yield _foreign(name, key, it["node"], it["resource"])
 
+    def leave(self, partition: str, image: Image) -> None:
+        """Let be on its way out what is so in the dump, and its swaps under way."""
+        nodes = {it["node_id"]: it for it in image["nodes"]}
+        made = {it["spec"]["application_id"]: it for it in image["applications"]}
+        for id_, app in self._partitions[partition]["applications"].items():
+            if id_ not in made:
+                continue
+            asks, allocations = made[id_]["asks"], made[id_]["allocations"]
+            for it in app["allocations"]:
+                if it["uuid"] in allocations:
+                    allocations[it["uuid"]]["devices"] = it.get("devices", ())
+                if it["releasing"] and it["uuid"] in allocations:
+                    why = si.TerminationType[it["releasing"]]
+                    allocations[it["uuid"]] |= {"releasing": why, "asked_back_ns": self.at_ns}
+                    image["unconfirmed"][it["uuid"]] = id_
+            for it in app.get("swaps", ()):
+                uuid, ask = it["placeholder"], asks.get(it["key"])
+                if ask is None or uuid not in allocations:
+                    continue
+                ask["remaining"] -= 1
+                ask["parked"] += 1
+                made[id_]["swaps"][uuid] = {**it, "node_id": it["node"]}
+                placeholder = allocations[uuid]
+                placeholder["is_moving"] = it["crosses"]
+                if it["crosses"]:
+                    size = {name: placeholder[name] for name in ("resource", "devices")}
+                    nodes[it["node"]]["incoming"][uuid] = {"application_id": id_, **size}
 
+
+_PARKED: Final = {"sequence": 0, "repeats": 0, "placeholder": False}
 _A: Final = si.ActionFromRM
 _OF_QUEUES: Final = (
     "max_applications", "properties", "admin_acl", "submit_acl", "limits", "template", "position",
@@ -426,6 +469,9 @@ class _YuniKorns:
                     **({tags.TAG_REQUIRED_NODE: required} if required else {}),
                 },
             )
+
+    def leave(self, partition: str, image: Image) -> None:
+        """Do nothing: these dumps do not say what was asked back."""
 
     def foreign(self, _: str) -> Iterator[si.Allocation]:
         for name, node in self._nodes():

@@ -128,6 +128,9 @@ class Run:
         return self._course(is_cut=is_cut)
 
     def _begin(self) -> None:
+        # All requests of one moment are taken before the core decides, however many they are.
+        for registration in self._simulator._registered.values():
+            registration.backlog.close()
         # In an order that every source of a state has: it decides what ends first at one moment.
         for name, state in sorted(self._states()):
             for app in tuple(state.applications.values()):
