@@ -63,7 +63,7 @@ one or several of the methods of `ApplicationOrder`, `AsksOrder`, `QueueOrder`, 
 `DeviceChoice`, `Gate`, `VictimOrder` and `Fold`, and derives from none of them. The other classes
 are what it is given. A `Resource` is a mapping of types to whole numbers in base units; a time is
 in nanoseconds, since 1970 where it is a moment. `yunikorn_actors.policies` has all of them for type
-checkers: the protocols in `places`, the values in `jobs`.
+checkers: the protocols in `places`, the values in `inputs`.
 """
 ABOUT_ROUTES = """\
 What the service answers over HTTP, on 127.0.0.1:9080 unless it is told otherwise. YuniKorn's routes
@@ -202,9 +202,8 @@ FACT_MODULES = (
     ("queues", "a partition and its queues"),
     ("nodes", "nodes"),
     ("applications", "applications"),
-    ("asks", "asks"),
-    ("reservations", "reservations"),
-    ("allocations", "allocations"),
+    ("asks", "asks and the nodes that are kept for them"),
+    ("allocated", "allocations"),
     ("gangs", "gangs"),
     ("preemption", "preemption"),
 )
@@ -384,7 +383,7 @@ def facts() -> str:
 
 def policies() -> str:
     """List where a policy decides and what it is given, from the protocols themselves."""
-    files = [PACKAGE / "policies" / name for name in ("places.py", "jobs.py", "profile.py")]
+    files = [PACKAGE / "policies" / name for name in ("places.py", "inputs.py", "profile.py")]
     found = [node for file in files for node in ast.parse(file.read_text("utf-8")).body]
     shown = [_protocol(node) for node in found if isinstance(node, ast.ClassDef)]
     return "\n".join((NOTE, "# Policies", "", ABOUT_POLICIES, *shown)).rstrip() + "\n"

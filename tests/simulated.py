@@ -45,7 +45,7 @@ from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.followed import Snapshots, state_of_replicas
 from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.run import Manager, Run
-from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.simulation import simulate
 
 UNLIKE = ("predicates", "back-off")
 """What a planner remembers beside the state: refused nodes, and who rests. Worlds have it where the

@@ -6,7 +6,7 @@ public names, and text that is true on one machine only.
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,21 @@ ENTRY_POINTS = (
     f"{PACKAGE}.service.rest.in_process",
 )
 """Imported by a program, a command line, pytest or a service; everything else has to be reached from here."""
+IN_SEVERAL_ROOMS = frozenset(
+    {
+        "__init__",
+        "__main__",
+        "nodes",
+        "queues",
+        "applications",
+        "asks",
+        "gangs",
+        "limits",
+        "preemption",
+        "aio",
+    }
+)
+"""Names that repeat on purpose: this room's half of that noun."""
 TEXT = frozenset({".py", ".md", ".cfg", ".toml", ".yaml", ".yml", ".txt", ".json", ".rst", ""})
 SKIPPED = re.compile(r"^\.git$|(^|/)(\.(?!ci/)[^/]+|__pycache__|build|dist|[^/]+\.egg-info)/")
 
@@ -488,6 +503,25 @@ CHECKS: dict[str, Callable[[Source], list[str]]] = {
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 def test_the_package_is_tidy(check: Callable[[Source], list[str]]) -> None:
     assert [] == [fault for source in SOURCES for fault in check(source)]
+
+
+def repeated_names(paths: Iterable[Path]) -> dict[str, list[str]]:
+    """Find the names that files of several rooms have."""
+    rooms: dict[str, list[str]] = {}
+    for path in paths:
+        if path.stem not in IN_SEVERAL_ROOMS:
+            rooms.setdefault(path.stem, []).append(str(path.parent))
+    return {name: found for name, found in rooms.items() if len(found) > 1}
+
+
+def test_a_file_name_has_one_meaning() -> None:
+    files = (it.relative_to(ROOT) for it in sorted((ROOT / PACKAGE).rglob("*.py")))
+    assert {} == repeated_names(files), "say in the name what this one is about"
+
+
+def test_a_name_in_two_rooms_is_found() -> None:
+    files = map(Path, ("state/jobs.py", "front/jobs.py", "front/asks.py", "state/asks.py"))
+    assert {"jobs": ["state", "front"]} == repeated_names(files)
 
 
 def test_every_module_can_be_reached() -> None:

@@ -59,7 +59,14 @@ if TYPE_CHECKING:
     from yunikorn_actors.front.aio_futures import AsyncEvent, AsyncEvents, AsyncLease
     from yunikorn_actors.front.application import Application
     from yunikorn_actors.front.asks import AskStatus
-    from yunikorn_actors.front.events import (
+    from yunikorn_actors.front.blocking import Scheduler
+    from yunikorn_actors.front.executor import LeasedExecutor
+    from yunikorn_actors.front.lease import (
+        Lease,
+        Running,
+    )
+    from yunikorn_actors.front.nodes import Node
+    from yunikorn_actors.front.subscriptions import (
         ApplicationChanged,
         ApplicationWantedBack,
         Connection,
@@ -72,13 +79,6 @@ if TYPE_CHECKING:
         Placed,
         WantedBack,
     )
-    from yunikorn_actors.front.executor import LeasedExecutor
-    from yunikorn_actors.front.lease import (
-        Lease,
-        Running,
-    )
-    from yunikorn_actors.front.nodes import Node
-    from yunikorn_actors.front.scheduler import Scheduler
     from yunikorn_actors.front.workers import DaskClient, current_lease
     from yunikorn_actors.machines.settings import Settings
     from yunikorn_actors.messages.queries import EventsFound
@@ -265,7 +265,7 @@ _HOMES = {
     "front.aio_futures": ("AsyncEvent", "AsyncEvents", "AsyncLease"),
     "front.application": ("Application",),
     "front.asks": ("AskStatus",),
-    "front.events": (
+    "front.subscriptions": (
         "ApplicationChanged",
         "ApplicationWantedBack",
         "Connection",
@@ -281,7 +281,7 @@ _HOMES = {
     "front.executor": ("LeasedExecutor",),
     "front.lease": ("Lease", "Running"),
     "front.nodes": ("Node",),
-    "front.scheduler": ("Scheduler",),
+    "front.blocking": ("Scheduler",),
     "front.workers": ("DaskClient", "current_lease"),
     "machines.settings": ("Settings",),
     "messages.queries": ("EventsFound",),

@@ -24,7 +24,8 @@ FORMER: Final = {
     "lab.escapes": "lab.nondeterminism_guard",
     "lab.play": "lab.run_schedule",
     "lab.story": "lab.narrative",
-    "lab.trial": "lab.workload",
+    "lab.trial": "lab.user_program",
+    "lab.workload": "lab.user_program",
     "service.read.side": "service.read.read_model",
     "service.rest.asking": "service.rest.exchange",
     "service.rest.server": "service.rest.http_server",
@@ -32,6 +33,7 @@ FORMER: Final = {
     "sim": "drivers.simulator",
     "sim.simulator": "drivers.simulator.simulator",
     "trace.refusals": "trace.refused",
+    "trace.compare": "trace.compare_runs",
     "trace.why": "trace.causes",
 }
 _ROOT: Final = __package__ + "."

@@ -23,7 +23,7 @@ from pages import REPOSITORY
 import yunikorn_actors
 from yunikorn_actors import si, trace
 from yunikorn_actors.lab import hunt
-from yunikorn_actors.lab import workload as trial
+from yunikorn_actors.lab import user_program as trial
 from yunikorn_actors.values import tags as constants
 
 API = REPOSITORY / "docs/reference/api"

@@ -1,7 +1,7 @@
 """A program whose calls depend on what it has heard; kept as it was when the tapes were written."""
 
 from yunikorn_actors import ResourceManagerCallback, si
-from yunikorn_actors.lab.workload import Trial
+from yunikorn_actors.lab.user_program import Trial
 
 
 class Jobs(ResourceManagerCallback):

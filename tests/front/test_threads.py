@@ -29,7 +29,7 @@ from yunikorn_actors import (
     WouldBlock,
     si,
 )
-from yunikorn_actors.front import callback, events, futures
+from yunikorn_actors.front import callback, futures, subscriptions
 from yunikorn_actors.front.futures import CallbackThreads
 
 
@@ -300,7 +300,7 @@ def test_a_resource_manager_that_left_ends_everything() -> None:
 
 
 def test_an_iterator_that_nobody_reads_says_what_it_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "ROOM", 2)
+    monkeypatch.setattr(subscriptions, "ROOM", 2)
     with Scheduler(QUEUES) as s:
         with s.events("node") as heard:
             for name in ("n1", "n2", "n3", "n4"):

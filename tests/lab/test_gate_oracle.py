@@ -15,7 +15,7 @@ from yunikorn_actors.policies.conservative import Conservative
 from yunikorn_actors.policies.dominant_share import DominantShare
 from yunikorn_actors.policies.easy import Easy
 from yunikorn_actors.policies.fcfs import Fcfs
-from yunikorn_actors.policies.jobs import (
+from yunikorn_actors.policies.inputs import (
     NEVER_NS,
     Arrived,
     Change,

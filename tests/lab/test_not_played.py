@@ -13,7 +13,7 @@ from yunikorn_actors.lab.hunt import Lab, NotPlayed, Wishes
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.tape import parse_tape
-from yunikorn_actors.lab.workload import Trial
+from yunikorn_actors.lab.user_program import Trial
 
 Jobs = run_path(str(Path(__file__).parents[1] / "formats" / "program.py"))["Jobs"]
 TEXT = """\

@@ -21,7 +21,7 @@ from yunikorn_actors.lab.old_tapes import is_numbered, with_names
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.tape import TAPE_FORMAT, parse_tape
-from yunikorn_actors.lab.workload import Trial
+from yunikorn_actors.lab.user_program import Trial
 from yunikorn_actors.machines.settings import Settings
 
 FORMATS = Path(__file__).parents[1] / "formats"

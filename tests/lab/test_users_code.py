@@ -26,7 +26,7 @@ from yunikorn_actors.lab.hunt import Lab, NeverHeld, RaceFound, Wishes
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.nondeterminism_guard import Escape
 from yunikorn_actors.lab.run_schedule import NotRepeatable
-from yunikorn_actors.lab.workload import Trial
+from yunikorn_actors.lab.user_program import Trial
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/hunt-a-race.md"
 FIXED = (

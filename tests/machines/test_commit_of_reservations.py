@@ -16,7 +16,7 @@ from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.proposals import Allocate, Refusal, Reserve, Unreserve
-from yunikorn_actors.state.reservations import WAIT_NS
+from yunikorn_actors.state.reserved_nodes import WAIT_NS
 
 DELAY_NS = 2 * SECOND
 STATEAWARE = {"application.sort.policy": "stateaware"}

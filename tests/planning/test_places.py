@@ -7,7 +7,7 @@ from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.planning.why.explain import explain
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.proposals import Allocate, Reserve, Unreserve
-from yunikorn_actors.state.reservations import WAIT_NS
+from yunikorn_actors.state.reserved_nodes import WAIT_NS
 
 AGE_NS = 1_000
 LIMITS = {

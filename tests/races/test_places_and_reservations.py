@@ -10,7 +10,7 @@ from watching import Kept
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.settings import SECOND
-from yunikorn_actors.state.reservations import WAIT_NS
+from yunikorn_actors.state.reserved_nodes import WAIT_NS
 
 seeded = ranges.seeds(120)
 OLD = {si.constants.TAG_CREATION_TIME: "1"}

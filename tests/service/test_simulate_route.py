@@ -13,7 +13,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.service.rest import simulate_route
 from yunikorn_actors.service.rest.process import ProcessPart
 from yunikorn_actors.what_if.dumps import state_from_dump
-from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.simulation import simulate
 
 PATH = "/ws/v1/x/simulate"
 ASK = "ask: {app: app-1, key: late, resource: {vcore: 4000}, tags: {yunikorn-actors/runtime: '60'}}"

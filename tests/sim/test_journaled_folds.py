@@ -17,7 +17,7 @@ from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.policies import Policies
 from yunikorn_actors.policies.folds import Folds
-from yunikorn_actors.policies.jobs import Change, Ended, Started
+from yunikorn_actors.policies.inputs import Change, Ended, Started
 from yunikorn_actors.policies.places import ApplicationSeen, Key
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import restore

@@ -12,7 +12,7 @@ from recordings import ask, in_service, node, records, register, release, rewrit
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.trace.compare import Comparison, compare, comparison_lines
+from yunikorn_actors.trace.compare_runs import Comparison, compare, comparison_lines
 
 Screen = pytest.CaptureFixture[str]
 PARTITION = "[rm-1]default"

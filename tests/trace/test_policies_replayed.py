@@ -12,7 +12,7 @@ from viewed import blocks
 from yunikorn_actors import si
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.policies.jobs import Change, Hold, Job, Started
+from yunikorn_actors.policies.inputs import Change, Hold, Job, Started
 from yunikorn_actors.policies.places import ApplicationSeen, Key, NodeSeen, Pool
 from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged, digest_of
 from yunikorn_actors.runtime.virtual_core import VirtualCore

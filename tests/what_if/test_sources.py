@@ -18,7 +18,7 @@ from yunikorn_actors.values.tags import APP_TAG_NAMESPACE_RESOURCE_QUOTA
 from yunikorn_actors.what_if.core_state import Copy, CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.journals import state_from_journal
-from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.simulation import simulate
 
 both = pytest.mark.parametrize("topology", TOPOLOGIES)
 

@@ -9,12 +9,19 @@ from random import Random
 import pytest
 
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.workload import Node, Options, Workload, WorkloadError, play, read_nodes
-from yunikorn_actors.workload import workload as workload_
+from yunikorn_actors.workload import (
+    Node,
+    Options,
+    Workload,
+    WorkloadError,
+    job_stream,
+    play,
+    read_nodes,
+)
 from yunikorn_actors.workload.lives import Lives
 from yunikorn_actors.workload.yunikorn import read_yunikorn
 
-SAMPLES = Path(workload_.__file__).parent / "samples"
+SAMPLES = Path(job_stream.__file__).parent / "samples"
 LOGS = ("cluster.swf", "openb-pods.csv", "batsim.json")
 NODES = [Node(id="n", resources={"vcore": 64_000, "memory": 1 << 40, "gpu": 8_000}, devices=8)]
 WORDS = (

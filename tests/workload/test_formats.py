@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors.workload import Job, Mapping, Workload, WorkloadError, read_nodes
+from yunikorn_actors.workload.job_stream import open_text
 from yunikorn_actors.workload.jobs import Findings, Numbered
-from yunikorn_actors.workload.workload import open_text
 
 SWF = "sample:cluster.swf"
 PODS, NODES = "sample:openb-pods.csv", "sample:openb-nodes.csv"

@@ -23,13 +23,13 @@ from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
 )
-from yunikorn_actors.state.devices import parts_for
+from yunikorn_actors.state.device_fit import parts_for
 from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import room_for
 from yunikorn_actors.state.queues import Queue, QueueState
-from yunikorn_actors.state.reservations import RESERVED_NODES_MIN
+from yunikorn_actors.state.reserved_nodes import RESERVED_NODES_MIN
 from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import Resource, fits_in

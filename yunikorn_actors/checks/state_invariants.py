@@ -18,7 +18,7 @@ from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
 )
-from yunikorn_actors.state.devices import could_hold
+from yunikorn_actors.state.device_fit import could_hold
 from yunikorn_actors.state.gangs import waits_for_gang
 from yunikorn_actors.state.long_work import LongWorkKind
 from yunikorn_actors.state.nodes import Node

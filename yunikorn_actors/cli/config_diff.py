@@ -11,7 +11,7 @@ import msgspec
 
 from yunikorn_actors import si
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
-from yunikorn_actors.cli.dumps import DumpError, read_dump
+from yunikorn_actors.cli.dump_files import DumpError, read_dump
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
@@ -83,7 +83,7 @@ def _on_dump(options: argparse.Namespace, old: str, new: str) -> "Answer":
     # A comparison of two files alone needs no simulator.
     from yunikorn_actors.what_if.answer import differences_of  # noqa: PLC0415
     from yunikorn_actors.what_if.dumps import state_from_dump  # noqa: PLC0415
-    from yunikorn_actors.what_if.simulate import simulate  # noqa: PLC0415
+    from yunikorn_actors.what_if.simulation import simulate  # noqa: PLC0415
 
     state = state_from_dump(read_dump(options.dump), topology="proposing")
     request = si.UpdateConfigurationRequest(config=new)

@@ -7,7 +7,7 @@ import sys
 import msgspec
 
 from yunikorn_actors.checks.health_checks import Health, health_of
-from yunikorn_actors.cli.dumps import DumpError, told_of
+from yunikorn_actors.cli.dump_files import DumpError, told_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.policies.jobs import declared_ns
+from yunikorn_actors.policies.inputs import declared_ns
 from yunikorn_actors.values.quantity import QuantityError, meant_by, parse_quantity
 from yunikorn_actors.values.tags import TAG_RUNTIME
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
-from yunikorn_actors.cli.dumps import DumpError, read_dump
+from yunikorn_actors.cli.dump_files import DumpError, read_dump
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
 from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
@@ -25,7 +25,7 @@ from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
-from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.simulation import simulate
 from yunikorn_actors.what_if.text import fit_lines, lines_of
 
 

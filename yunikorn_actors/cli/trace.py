@@ -32,7 +32,7 @@ from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.at import reach_of, state_changes, states_at
 from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, upwards
-from yunikorn_actors.trace.compare import compare, comparison_lines, comparison_rows
+from yunikorn_actors.trace.compare_runs import compare, comparison_lines, comparison_rows
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.fields import change_line, change_row
 from yunikorn_actors.trace.path import path_of

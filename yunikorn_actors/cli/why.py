@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from yunikorn_actors.cli.dumps import DumpError, told_of
+from yunikorn_actors.cli.dump_files import DumpError, told_of
 from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, asking
 from yunikorn_actors.cli.terminal import tell_sentences

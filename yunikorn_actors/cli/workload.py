@@ -30,7 +30,7 @@ from yunikorn_actors.workload.lives import Lives
 from yunikorn_actors.workload.page import page
 from yunikorn_actors.workload.player import Estimates, Jobs, never_fitting
 from yunikorn_actors.workload.recorded import read_recorded
-from yunikorn_actors.workload.summary import duration_signed, summary_lines
+from yunikorn_actors.workload.replay_summary import duration_signed, summary_lines
 from yunikorn_actors.workload.table import Table, write_csv
 from yunikorn_actors.workload.yunikorn import read_yunikorn
 

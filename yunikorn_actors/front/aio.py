@@ -35,13 +35,13 @@ from yunikorn_actors.front.application import (
 )
 from yunikorn_actors.front.arguments import Options, Queues, read_queues
 from yunikorn_actors.front.asks import AskStatus
-from yunikorn_actors.front.events import Connection, Kind
 from yunikorn_actors.front.executor import LeasedCalls, executor_name, executor_size
 from yunikorn_actors.front.lease import Running
 from yunikorn_actors.front.nodes import Named, Node
 from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.records import ApplicationRecord, Fits
 from yunikorn_actors.front.session import undone
+from yunikorn_actors.front.subscriptions import Connection, Kind
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.expected import Expected

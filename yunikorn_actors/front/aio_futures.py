@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import Any, Final, Generic, Literal, NoReturn, Self, TypeVar
 
 from yunikorn_actors.errors import SchedulerClosed
-from yunikorn_actors.front.events import AnyEvent, Subscription
 from yunikorn_actors.front.futures import NoLease, Pending
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.records import nothing
+from yunikorn_actors.front.subscriptions import AnyEvent, Subscription
 
 T = TypeVar("T")
 E = TypeVar("E")

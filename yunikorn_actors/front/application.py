@@ -37,9 +37,9 @@ from yunikorn_actors.front.gang import (
     with_required_node,
 )
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
+from yunikorn_actors.front.node_rules import Apart, Rule, Where, read_rule
 from yunikorn_actors.front.operations import Operations, PendingAsk
 from yunikorn_actors.front.records import ApplicationRecord, Asked, Fits, Promise
-from yunikorn_actors.front.rules import Apart, Rule, Where, read_rule
 from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.state.placement import FALLBACK_PATH
 

@@ -20,10 +20,10 @@ from yunikorn_actors.errors import (
     anew,
 )
 from yunikorn_actors.front.asks import Asks
-from yunikorn_actors.front.events import ApplicationChanged, ApplicationWantedBack
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.records import ApplicationRecord, AskRecord, AskStage, Unanswered
 from yunikorn_actors.front.session import Session
+from yunikorn_actors.front.subscriptions import ApplicationChanged, ApplicationWantedBack
 
 L = TypeVar("L", bound=BaseLease)
 

@@ -16,7 +16,7 @@ from yunikorn_actors.errors import ConfigWarning, InvalidRequest
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
-from yunikorn_actors.policies.jobs import NEVER_NS, declared_ns
+from yunikorn_actors.policies.inputs import NEVER_NS, declared_ns
 from yunikorn_actors.policies.registry import ELSEWHERE, NO_POLICIES, Policies, Policy
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.si.form import flaw_of

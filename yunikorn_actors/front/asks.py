@@ -26,12 +26,12 @@ from yunikorn_actors.errors import (
     Duplicate,
     anew,
 )
-from yunikorn_actors.front.events import LeaseOver, NotPlaced, Placed, WantedBack
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.outbox import ASK_AGAIN
-from yunikorn_actors.front.placement import Whereabouts
 from yunikorn_actors.front.records import ApplicationRecord, Asked, AskRecord, AskStage, LeaseRef
 from yunikorn_actors.front.session import Session
+from yunikorn_actors.front.spreading import Whereabouts
+from yunikorn_actors.front.subscriptions import LeaseOver, NotPlaced, Placed, WantedBack
 from yunikorn_actors.planning.why.reasons import Cause, Why
 from yunikorn_actors.values.devices import devices_in
 from yunikorn_actors.values.tags import GPU_DEVICES

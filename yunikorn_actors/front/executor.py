@@ -18,12 +18,12 @@ from yunikorn_actors.front.application import (
     with_futures_of,
 )
 from yunikorn_actors.front.arguments import read_amounts
-from yunikorn_actors.front.events import AnyEvent, LeaseOver, Subscription, WantedBack
 from yunikorn_actors.front.futures import CoreFuture, Pending
 from yunikorn_actors.front.lease import BaseLease, Lease
 from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.records import Fits, nothing
 from yunikorn_actors.front.session import Session
+from yunikorn_actors.front.subscriptions import AnyEvent, LeaseOver, Subscription, WantedBack
 from yunikorn_actors.front.workers import Workers, current_lease
 
 L = TypeVar("L", bound=BaseLease)

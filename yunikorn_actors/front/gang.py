@@ -22,7 +22,7 @@ from yunikorn_actors.front.arguments import (
     with_model,
 )
 from yunikorn_actors.front.lease import Running
-from yunikorn_actors.front.rules import Rule, read_rule
+from yunikorn_actors.front.node_rules import Rule, read_rule
 from yunikorn_actors.values.tags import GPU
 
 

@@ -20,12 +20,12 @@ from yunikorn_actors.errors import (
 from yunikorn_actors.front.applications import Applications
 from yunikorn_actors.front.arguments import check_arguments, read_amounts, shown
 from yunikorn_actors.front.asks import Asks
-from yunikorn_actors.front.events import NodeChanged
 from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.placement import Place
+from yunikorn_actors.front.node_rules import rule_of
 from yunikorn_actors.front.records import ApplicationRecord, AskRecord, Promise, Unanswered
-from yunikorn_actors.front.rules import rule_of
 from yunikorn_actors.front.session import Session
+from yunikorn_actors.front.spreading import Place
+from yunikorn_actors.front.subscriptions import NodeChanged
 from yunikorn_actors.values.devices import written
 from yunikorn_actors.values.quantity import compared
 

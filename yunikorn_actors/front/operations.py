@@ -36,12 +36,6 @@ from yunikorn_actors.front.arguments import Options, check_arguments
 from yunikorn_actors.front.asks import Asks, AskStatus, EndedAsks, LeaseMaker, status
 from yunikorn_actors.front.callback import FrontCallback, SlowFits
 from yunikorn_actors.front.deadlines import Deadlines, Due
-from yunikorn_actors.front.events import (
-    AnyEvent,
-    Connection,
-    ConnectionChanged,
-    Subscription,
-)
 from yunikorn_actors.front.futures import CallbackThreads
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.nodes import Node, Nodes, existing_allocation
@@ -55,6 +49,12 @@ from yunikorn_actors.front.records import (
     Promise,
 )
 from yunikorn_actors.front.session import Session
+from yunikorn_actors.front.subscriptions import (
+    AnyEvent,
+    Connection,
+    ConnectionChanged,
+    Subscription,
+)
 from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.si.form import check_names

@@ -11,7 +11,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.front.gang import PLAIN, Members, Treatment
 from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.rules import Rule
+from yunikorn_actors.front.node_rules import Rule
 
 L = TypeVar("L", bound=BaseLease)
 T = TypeVar("T")

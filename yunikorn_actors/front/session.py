@@ -24,9 +24,9 @@ from typing import Final, Generic, TypeVar
 
 from yunikorn_actors.errors import CoreError, NoReply, SchedulerClosed, WouldBlock, anew
 from yunikorn_actors.front.arguments import Options
-from yunikorn_actors.front.events import Connection, Readers
 from yunikorn_actors.front.lease import BaseLease
 from yunikorn_actors.front.outbox import Outbox
+from yunikorn_actors.front.subscriptions import Connection, Readers
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.core_arguments import check_process
 from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S

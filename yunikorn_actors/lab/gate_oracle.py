@@ -30,7 +30,7 @@ from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.policies.conservative import Conservative
 from yunikorn_actors.policies.folds import Folds, is_part_of_gang, runtime_of
-from yunikorn_actors.policies.jobs import NEVER_NS
+from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationState

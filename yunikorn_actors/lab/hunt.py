@@ -22,7 +22,7 @@ from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.tape_files import keep, kept, read_tape
 from yunikorn_actors.lab.tape_player import TapePlayer
 from yunikorn_actors.lab.tape_verbs import ACTS
-from yunikorn_actors.lab.workload import Trial, TrialWorld
+from yunikorn_actors.lab.user_program import Trial, TrialWorld
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario

@@ -22,7 +22,7 @@ from yunikorn_actors.lab.tape import Entry, Tape
 from yunikorn_actors.lab.tape_names import mailbox_name, topics
 from yunikorn_actors.lab.tape_player import Listening, TapePlayer, TapeWriter
 from yunikorn_actors.lab.tape_verbs import ACTS
-from yunikorn_actors.lab.workload import Exits, Looping, TrialWorld
+from yunikorn_actors.lab.user_program import Exits, Looping, TrialWorld
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import TraceDigest

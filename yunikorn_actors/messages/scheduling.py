@@ -9,9 +9,8 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.state.allocations import WaitingState
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts import Fact, NodeActionRefused
-from yunikorn_actors.state.findings import Finding
 from yunikorn_actors.state.gates import GateKind
-from yunikorn_actors.state.proposals import Proposal, Refusal
+from yunikorn_actors.state.proposals import Finding, Proposal, Refusal
 from yunikorn_actors.values.resource import Resource
 
 

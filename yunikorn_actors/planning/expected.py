@@ -21,7 +21,7 @@ from yunikorn_actors.planning.model.priorities import NO_PRIORITY
 from yunikorn_actors.planning.model.views import AppView, QueueView, key_of
 from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.folds import Folds, is_part_of_gang, runtime_of
-from yunikorn_actors.policies.jobs import NEVER_NS
+from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.policies.profile import profile_of
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state import facts as f

@@ -13,8 +13,8 @@ from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Holder,
 from yunikorn_actors.planning.why.reasons import no_room
 from yunikorn_actors.state.allocations import Ask, WaitingState
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.findings import Finding
 from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.proposals import Finding
 from yunikorn_actors.values.resource import Resource
 
 RunLimitFinding = tuple[Application, GateKind, str]

@@ -1,9 +1,9 @@
 """Policies: who goes first, which node suits best, who may start, and who has to go.
 
-`places` has the places where a policy decides, `jobs` what it is given. The others are shipped.
+`places` has the places where a policy decides, `inputs` what it is given. The others are shipped.
 """
 
-from yunikorn_actors.policies.jobs import (
+from yunikorn_actors.policies.inputs import (
     NEVER_NS,
     Arrived,
     Candidate,

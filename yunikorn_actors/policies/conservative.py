@@ -1,8 +1,8 @@
 from dataclasses import dataclass, field
 
-from yunikorn_actors.policies import jobs
+from yunikorn_actors.policies import inputs
 from yunikorn_actors.policies.fcfs import Fcfs
-from yunikorn_actors.policies.jobs import Hold, Job
+from yunikorn_actors.policies.inputs import Hold, Job
 from yunikorn_actors.policies.places import Pool
 from yunikorn_actors.policies.profile import Profile
 from yunikorn_actors.values.resource import Resource
@@ -19,22 +19,22 @@ class Conservative(Fcfs):
     new: list[Job] = field(default_factory=list)  # What ends at the same moment comes before them.
     is_stale: bool = False
 
-    def observe(self, fact: jobs.Change, now_ns: int) -> None:
+    def observe(self, fact: inputs.Change, now_ns: int) -> None:
         if now_ns > self.now_ns:
             self._settle()
             self.now_ns = now_ns
         match fact:
-            case jobs.Arrived(job):
+            case inputs.Arrived(job):
                 self.new.append(job)
-            case jobs.Started(job):
+            case inputs.Started(job):
                 self._settle()
                 self.waiting.pop(job.id, None)
                 self.running[job.id] = (job.total, job.end_ns(now_ns))
-            case jobs.Ended(job) | jobs.Left(job):
+            case inputs.Ended(job) | inputs.Left(job):
                 ended, left = self.running.pop(job.id, None), self.waiting.pop(job.id, None)
                 self.is_stale |= (ended or left) is not None
                 self.new = [it for it in self.new if it.id != job.id]
-            case jobs.Sized(capacity):
+            case inputs.Sized(capacity):
                 self.capacity, self.is_stale = capacity, True
 
     def may_start(self, job: Job, pool: Pool) -> Hold | None:

@@ -1,7 +1,7 @@
 from msgspec.structs import replace
 
 from yunikorn_actors.policies.fcfs import Fcfs
-from yunikorn_actors.policies.jobs import NEVER_NS, Hold, Job
+from yunikorn_actors.policies.inputs import NEVER_NS, Hold, Job
 from yunikorn_actors.policies.places import Pool
 from yunikorn_actors.values.resource import add
 

@@ -1,6 +1,6 @@
 from dataclasses import dataclass, field
 
-from yunikorn_actors.policies.jobs import Change, Ended, Sized, Started
+from yunikorn_actors.policies.inputs import Change, Ended, Sized, Started
 from yunikorn_actors.policies.places import ApplicationSeen, Key
 
 HALF_LIFE_NS = 24 * 3600 * 10**9

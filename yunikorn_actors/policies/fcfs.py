@@ -1,4 +1,4 @@
-from yunikorn_actors.policies.jobs import Hold, Job
+from yunikorn_actors.policies.inputs import Hold, Job
 from yunikorn_actors.policies.places import ApplicationSeen, Key, Pool
 
 

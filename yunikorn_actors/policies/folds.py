@@ -8,7 +8,7 @@ from msgspec import Struct, convert, to_builtins
 
 from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.policies.guard import shown, tried
-from yunikorn_actors.policies.jobs import (
+from yunikorn_actors.policies.inputs import (
     NEVER_NS,
     Arrived,
     Candidate,

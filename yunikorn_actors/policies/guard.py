@@ -8,7 +8,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, TypeVar
 
-from yunikorn_actors.policies.jobs import Hold
+from yunikorn_actors.policies.inputs import Hold
 from yunikorn_actors.values.devices import Devices
 
 _T = TypeVar("_T")

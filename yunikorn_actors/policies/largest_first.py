@@ -1,6 +1,6 @@
 from math import inf
 
-from yunikorn_actors.policies.jobs import Job
+from yunikorn_actors.policies.inputs import Job
 from yunikorn_actors.policies.places import ApplicationSeen, Key
 
 

@@ -8,7 +8,7 @@ that method changes them.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-from yunikorn_actors.policies.jobs import Candidate, Change, Hold, Job, Running
+from yunikorn_actors.policies.inputs import Candidate, Change, Hold, Job, Running
 from yunikorn_actors.values.devices import Devices, Parts
 from yunikorn_actors.values.resource import Resource
 

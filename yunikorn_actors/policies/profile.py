@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import islice
 
-from yunikorn_actors.policies.jobs import NEVER_NS, Job
+from yunikorn_actors.policies.inputs import NEVER_NS, Job
 from yunikorn_actors.values.resource import Resource
 
 

@@ -1,5 +1,5 @@
 from yunikorn_actors.policies.fcfs import Fcfs
-from yunikorn_actors.policies.jobs import Job
+from yunikorn_actors.policies.inputs import Job
 from yunikorn_actors.policies.places import ApplicationSeen, Key
 
 

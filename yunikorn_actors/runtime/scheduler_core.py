@@ -86,7 +86,7 @@ from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.followed import Snapshots, state_of_replicas
 from yunikorn_actors.what_if.run import Fits
-from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.simulation import simulate
 
 REPLY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0

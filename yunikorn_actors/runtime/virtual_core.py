@@ -50,7 +50,7 @@ from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import state_of
 from yunikorn_actors.what_if.run import Fits
-from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.simulation import simulate
 
 LINES_KEPT: Final = 1_000
 """Of a log that nobody reads: a run may be as long as it likes."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from yunikorn_actors import si
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.arguments import Queues
-from yunikorn_actors.front.scheduler import Scheduler
+from yunikorn_actors.front.blocking import Scheduler
 from yunikorn_actors.service.reconnecting import Reconnecting, read_give_up_after
 from yunikorn_actors.service.remote import RemoteCore, Token
 

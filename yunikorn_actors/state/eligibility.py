@@ -8,7 +8,7 @@ may start.
 from yunikorn_actors.config import ApplicationSortPolicy
 from yunikorn_actors.state.allocations import Ask, AskSpec, Reservation
 from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationState
-from yunikorn_actors.state.devices import are_free
+from yunikorn_actors.state.device_fit import are_free
 from yunikorn_actors.state.gangs import awaits_admission, waits_for_gang
 from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import limits_on

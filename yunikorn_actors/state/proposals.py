@@ -9,9 +9,11 @@ from typing import Self
 
 from msgspec import Struct
 
-from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.allocations import Allocation, Ask, WaitingState
 from yunikorn_actors.state.beneficiary import Beneficiary
+from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.values.devices import Devices
+from yunikorn_actors.values.resource import Resource
 
 
 class Refusal(StrEnum):
@@ -140,3 +142,14 @@ class CancelPlaceholder(Struct, frozen=True, kw_only=True, tag=True, gc=False):
 Placing = Allocate | Reserve | Replace
 """What the predicates of a resource manager are asked about."""
 Proposal = Placing | Unreserve | AdmitGang | CancelPlaceholder | Preempt
+
+
+class Finding(Struct, frozen=True):
+    ask: Ask
+    state: WaitingState
+    reason: str
+    shortage: GateKind | None = None
+    """None if the planner did not look."""
+    available: Resource = {}
+    refusals: dict[str, int] = {}
+    """Reasons for which its resource manager refused nodes, and how many."""

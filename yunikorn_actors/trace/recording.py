@@ -11,7 +11,7 @@ from yunikorn_actors.trace.at import states_at
 from yunikorn_actors.trace.causes import Waits, why_of
 from yunikorn_actors.trace.chain import Link, downwards, upwards
 from yunikorn_actors.trace.checkpoints import Checkpoints
-from yunikorn_actors.trace.compare import Comparison, compare
+from yunikorn_actors.trace.compare_runs import Comparison, compare
 from yunikorn_actors.trace.path import Way, path_of
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.refused import RefusalGroup, grouped

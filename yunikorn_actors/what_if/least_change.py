@@ -19,7 +19,7 @@ from yunikorn_actors.values.tags import NODE_PARTITION
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
 from yunikorn_actors.what_if.changes import DEFAULT_PARTITION, Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
-from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.simulation import simulate
 
 TRIALS_MAX: Final = 2_000
 RELEASES_MAX: Final = 300

@@ -22,11 +22,11 @@ from msgspec.structs import replace
 from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.fan_out import FanOut, Processes
 from yunikorn_actors.version import VERSION
+from yunikorn_actors.workload.job_stream import SAMPLE, Workload, open_text
 from yunikorn_actors.workload.jobs import SECONDS_MAX, Mapping, Node, WorkloadError, check_number
 from yunikorn_actors.workload.nodes import read_nodes
 from yunikorn_actors.workload.player import Options, play
 from yunikorn_actors.workload.table import Table
-from yunikorn_actors.workload.workload import SAMPLE, Workload, open_text
 
 SERIAL: Final = "serial"
 PROCESSES: Final = "processes"

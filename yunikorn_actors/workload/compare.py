@@ -20,7 +20,7 @@ from yunikorn_actors.workload.cluster_config import guaranteed_shares
 from yunikorn_actors.workload.figures import percentile, spread
 from yunikorn_actors.workload.jobs import WorkloadError, check_number
 from yunikorn_actors.workload.page import page, section_table
-from yunikorn_actors.workload.summary import duration, duration_signed
+from yunikorn_actors.workload.replay_summary import duration, duration_signed
 from yunikorn_actors.workload.table import Table
 
 WEEK_S: Final = 7 * 86_400

@@ -9,8 +9,8 @@ from math import exp, log, pi, sin
 from random import Random
 from statistics import fmean, pstdev
 
+from yunikorn_actors.workload.job_stream import Workload
 from yunikorn_actors.workload.jobs import CPU, VCORE, Findings, Job, Survey
-from yunikorn_actors.workload.workload import Workload
 
 DAY_S = 86_400.0
 Draw = Callable[[Random], float]

@@ -11,6 +11,7 @@ import yaml
 
 from yunikorn_actors import si
 from yunikorn_actors.values.quantity import QuantityError
+from yunikorn_actors.workload.job_stream import SAMPLE, Workload, open_text
 from yunikorn_actors.workload.jobs import (
     CPU,
     DEVICE,
@@ -22,7 +23,6 @@ from yunikorn_actors.workload.jobs import (
     Node,
     WorkloadError,
 )
-from yunikorn_actors.workload.workload import SAMPLE, Workload, open_text
 
 _POOL: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?")
 NODES_MAX: Final = 1_000_000

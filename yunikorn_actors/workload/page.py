@@ -20,7 +20,7 @@ from yunikorn_actors.workload.charts import (
     time_axis,
 )
 from yunikorn_actors.workload.figures import percentile
-from yunikorn_actors.workload.summary import duration, left_out_lines
+from yunikorn_actors.workload.replay_summary import duration, left_out_lines
 from yunikorn_actors.workload.table import Table
 
 ASSETS: Final = files("yunikorn_actors.workload") / "assets"

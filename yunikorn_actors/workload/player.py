@@ -32,6 +32,7 @@ from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.values import tags
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.workload.cluster_config import configured
+from yunikorn_actors.workload.job_stream import Workload
 from yunikorn_actors.workload.jobs import (
     GPU,
     SECOND,
@@ -46,7 +47,6 @@ from yunikorn_actors.workload.jobs import (
 from yunikorn_actors.workload.nodes import Capacity
 from yunikorn_actors.workload.table import Run, Table
 from yunikorn_actors.workload.usage import Usage
-from yunikorn_actors.workload.workload import Workload
 
 RM_ID: Final = "workload"
 FGD: Final = "fgd"

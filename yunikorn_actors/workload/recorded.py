@@ -11,7 +11,7 @@ from yunikorn_actors.journal.restored_state import stored_entry
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 from yunikorn_actors.messages.rm_events import RegistrationRequested, RMRejectedAllocationAsk
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.policies.jobs import declared_ns
+from yunikorn_actors.policies.inputs import declared_ns
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.values import tags

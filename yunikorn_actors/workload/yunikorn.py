@@ -15,9 +15,9 @@ import yaml
 
 from yunikorn_actors.service.read.configuration import of_go_names
 from yunikorn_actors.si.enums import ChangeDetail, ChangeType
+from yunikorn_actors.workload.job_stream import open_text
 from yunikorn_actors.workload.jobs import NOT_READ, Node, WorkloadError
 from yunikorn_actors.workload.lives import AskKey, Lives
-from yunikorn_actors.workload.workload import open_text
 
 DEFAULT: Final = "default"
 MS: Final = 1_000_000

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from yunikorn_actors.policies.jobs import (
+from yunikorn_actors.policies.inputs import (
     NEVER_NS,
     Arrived,
     Change,

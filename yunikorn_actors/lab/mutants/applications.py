@@ -5,7 +5,7 @@ from yunikorn_actors.machines.context import applications, asks, lifecycle, rele
 from yunikorn_actors.planning import apply_fact as follow
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state import ledger as books
-from yunikorn_actors.state.facts import allocations as allocation_facts
+from yunikorn_actors.state.facts import allocated as allocation_facts
 
 APPLICATIONS = (
     Mutant(

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from yunikorn_actors.lab.mutants.applications import APPLICATIONS
 from yunikorn_actors.lab.mutants.bounds_reached import BOUNDS
 from yunikorn_actors.lab.mutants.cluster_channels import CLUSTER
-from yunikorn_actors.lab.mutants.devices import DEVICES
+from yunikorn_actors.lab.mutants.devices_mixed_up import DEVICES
 from yunikorn_actors.lab.mutants.event_records import EVENT_RECORDS
 from yunikorn_actors.lab.mutants.gangs import GANGS
 from yunikorn_actors.lab.mutants.gate_checks import GATES

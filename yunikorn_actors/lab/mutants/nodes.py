@@ -5,7 +5,7 @@ from yunikorn_actors.machines.context import asks, nodes, reservations
 from yunikorn_actors.planning import apply_fact as follow
 from yunikorn_actors.planning.stages import allocate as placing
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state import reservations as reserving
+from yunikorn_actors.state import reserved_nodes as reserving
 from yunikorn_actors.state.facts import nodes as node_facts
 
 NODES = (

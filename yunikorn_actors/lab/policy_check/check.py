@@ -16,9 +16,9 @@ from msgspec import Struct, convert, to_builtins
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.nondeterminism_guard import inside
 from yunikorn_actors.lab.policy_check.findings import Finding, Findings
-from yunikorn_actors.lab.policy_check.shape import made_of
+from yunikorn_actors.lab.policy_check.signatures import made_of
+from yunikorn_actors.lab.policy_check.small_worlds import NAME, World
 from yunikorn_actors.lab.policy_check.watched import Watch
-from yunikorn_actors.lab.policy_check.worlds import NAME, World
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT

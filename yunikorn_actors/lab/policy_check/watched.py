@@ -36,7 +36,7 @@ from yunikorn_actors.policies.guard import (
     score_of,
     shown,
 )
-from yunikorn_actors.policies.jobs import (
+from yunikorn_actors.policies.inputs import (
     Arrived,
     Candidate,
     Ended,

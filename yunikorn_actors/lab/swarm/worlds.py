@@ -47,7 +47,7 @@ from yunikorn_actors.lab.swarm.small_bounds import NS, TIMES, drawn_extra, drawn
 from yunikorn_actors.machines.settings import HOUR, Settings
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.scenario.drivers import INSTANCE
-from yunikorn_actors.state.reservations import WAIT_NS
+from yunikorn_actors.state.reserved_nodes import WAIT_NS
 from yunikorn_actors.values.tags import (
     APP_TAG_CREATE_FORCE,
     APP_TAG_CREATION_TIME,

@@ -67,7 +67,7 @@ from yunikorn_actors.state.applications import (
     ApplicationEvent,
     ApplicationState,
 )
-from yunikorn_actors.state.devices import after_resize, reported_devices
+from yunikorn_actors.state.device_fit import after_resize, reported_devices
 from yunikorn_actors.state.gangs import refuses_gangs
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.partition import PartitionState

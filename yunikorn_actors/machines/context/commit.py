@@ -74,7 +74,7 @@ from yunikorn_actors.state.proposals import (
     Unreserve,
 )
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.reservations import own_earmark
+from yunikorn_actors.state.reserved_nodes import own_earmark
 from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL

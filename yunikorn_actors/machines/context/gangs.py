@@ -23,7 +23,7 @@ from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
 from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationSpec
-from yunikorn_actors.state.devices import has_devices, taken_over
+from yunikorn_actors.state.device_fit import has_devices, taken_over
 from yunikorn_actors.state.eligibility import check_limits, check_node, check_start
 from yunikorn_actors.state.gangs import (
     Committed,

@@ -15,7 +15,7 @@ from yunikorn_actors.policies.folds import is_part_of_gang
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.devices import could_hold, has_devices
+from yunikorn_actors.state.device_fit import could_hold, has_devices
 from yunikorn_actors.state.eligibility import (
     check_application,
     check_limits,
@@ -34,7 +34,7 @@ from yunikorn_actors.state.preemption import (
 )
 from yunikorn_actors.state.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.reservations import (
+from yunikorn_actors.state.reserved_nodes import (
     WAIT_NS,
     kept_count,
     kept_for,

@@ -1,7 +1,7 @@
 """EventPublisher: the event records that tell operators of each change.
 
-`table` says which records a fact gives rise to, the modules beside it say what stands in each. The
-publisher keeps them in a ring, pushes them to resource managers and hands them to streams.
+`event_table` says which records a fact gives rise to, the modules beside it say what stands in
+each. The publisher keeps them in a ring, pushes them to resource managers and to streams.
 """
 
 from yunikorn_actors.machines.events.publisher import (

@@ -1,15 +1,24 @@
-"""What the facts about asks tell: that they come and go, and why they wait."""
+"""What the facts about asks and their allocations tell: coming, waiting, placed, gone.
+
+An allocation is an event of its application, its ask, its node, its queue, and of its user in every
+queue of the path; all of it follows from the one fact.
+"""
+
+from functools import partial
+from typing import Any
 
 from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.values.resource import describe
+from yunikorn_actors.values.resource import Resource, describe
 
 _D = ChangeDetail
-_NONE, _ADD, _REMOVE = ChangeType.NONE, ChangeType.ADD, ChangeType.REMOVE
-_REQUEST, _APP = EventType.REQUEST, EventType.APP
+_NONE, _SET = ChangeType.NONE, ChangeType.SET
+_ADD, _REMOVE = ChangeType.ADD, ChangeType.REMOVE
+_REQUEST, _APP, _NODE = EventType.REQUEST, EventType.APP, EventType.NODE
+_QUEUE, _USER = EventType.QUEUE, EventType.USERGROUP
 
 
 def ask_added(fact: f.AskAdded | f.AskReplaced) -> EventRecord:
@@ -96,13 +105,221 @@ def of_shortage(fact: f.AskShortageChanged) -> tuple[Builder, ...]:
     return (*_ENDS[fact.old_shortage], *_BEGINS[fact.shortage])
 
 
+RELEASE_DETAILS = {
+    TerminationType.UNKNOWN_TERMINATION_TYPE: _D.ALLOC_NODEREMOVED,
+    TerminationType.STOPPED_BY_RM: _D.ALLOC_CANCEL,
+    TerminationType.TIMEOUT: _D.ALLOC_TIMEOUT,
+    TerminationType.PREEMPTED_BY_SCHEDULER: _D.ALLOC_PREEMPT,
+    TerminationType.PLACEHOLDER_REPLACED: _D.ALLOC_REPLACED,
+}
+
+
+def _app_of(fact: Any) -> str:  # noqa: ANN401 - facts about allocations
+    id_: str = (
+        fact.spec.application_id if type(fact) is f.AllocationRecovered else (fact.application_id)
+    )
+    return id_
+
+
+def _key_of(fact: Any) -> str:  # noqa: ANN401
+    key: str = fact.spec.key if type(fact) is f.AllocationRecovered else fact.key
+    return key
+
+
+def _amount_of(fact: Any) -> Resource:  # noqa: ANN401
+    amount: Resource = fact.spec.resource if type(fact) is f.AllocationRecovered else fact.resource
+    return amount
+
+
+def _changed(change: ChangeType, fact: Any) -> Resource:  # noqa: ANN401
+    """Return the amount that usage grows or shrinks by; a new size may do both."""
+    if type(fact) is not f.AllocationResized:
+        return _amount_of(fact)
+    before, after = fact.old_resource, fact.resource
+    if change is _REMOVE:
+        before, after = after, before
+    grown = {kind: quantity - before.get(kind, 0) for kind, quantity in after.items()}
+    return {kind: quantity for kind, quantity in grown.items() if quantity > 0}
+
+
+def _app_alloc(fact: Any) -> EventRecord:  # noqa: ANN401
+    return event_record(
+        _APP,
+        _app_of(fact),
+        fact,
+        _ADD,
+        _D.APP_ALLOC,
+        reference=_key_of(fact),
+        resource=_amount_of(fact),
+    )
+
+
+def _request_alloc(fact: f.AllocationCommitted) -> EventRecord:
+    return event_record(
+        _REQUEST,
+        fact.key,
+        fact,
+        _SET,
+        _D.REQUEST_ALLOC,
+        reference=fact.application_id,
+        resource=fact.resource,
+    )
+
+
+def _app_released(fact: f.AllocationReleased) -> EventRecord:
+    return _app_loses(fact, RELEASE_DETAILS[fact.type])
+
+
+def _ask_ended(fact: f.AllocationReleased) -> EventRecord:
+    return _app_loses(fact, _D.REQUEST_CANCEL)
+
+
+def _app_loses(fact: f.AllocationReleased, detail: ChangeDetail) -> EventRecord:
+    return event_record(
+        _APP,
+        fact.application_id,
+        fact,
+        _REMOVE,
+        detail,
+        reference=fact.key,
+        resource=fact.resource,
+    )
+
+
+def node_alloc(change: ChangeType, fact: Any) -> EventRecord:  # noqa: ANN401
+    return event_record(
+        _NODE,
+        fact.node_id,
+        fact,
+        change,
+        _D.NODE_ALLOC,
+        reference=_key_of(fact),
+        resource=_amount_of(fact),
+    )
+
+
+def _queue_alloc(change: ChangeType, fact: Any) -> EventRecord:  # noqa: ANN401
+    return event_record(
+        _QUEUE,
+        fact.queue,
+        fact,
+        change,
+        _D.QUEUE_ALLOC,
+        reference=_app_of(fact),
+        resource=_amount_of(fact),
+    )
+
+
+def _user_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # noqa: ANN401
+    """Tell the usage of a user in one queue of the path; level 0 is the root."""
+    path = ".".join(fact.queue.split(".")[: level + 1])
+    return event_record(
+        _USER,
+        fact.user,
+        fact,
+        change,
+        _D.UG_USER_RESOURCE,
+        reference=path,
+        resource=_changed(change, fact),
+    )
+
+
+def _group_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # noqa: ANN401
+    path = ".".join(fact.queue.split(".")[: level + 1])
+    return event_record(
+        _USER,
+        fact.group,
+        fact,
+        change,
+        _D.UG_GROUP_RESOURCE,
+        reference=path,
+        resource=_changed(change, fact),
+    )
+
+
+DEPTH_MAX = 64
+_USER_LEVELS = {
+    change: tuple(partial(_user_usage, change, level) for level in range(DEPTH_MAX))
+    for change in (_ADD, _REMOVE)
+}
+_GROUP_LEVELS = {
+    change: tuple(partial(_group_usage, change, level) for level in range(DEPTH_MAX))
+    for change in (_ADD, _REMOVE)
+}
+_COMMITTED = (_app_alloc, _request_alloc, partial(node_alloc, _ADD), partial(_queue_alloc, _ADD))
+_RECOVERED = (_app_alloc, partial(node_alloc, _ADD), partial(_queue_alloc, _ADD))
+_RELEASED = (_app_released, partial(node_alloc, _REMOVE), partial(_queue_alloc, _REMOVE))
+_ENDED = (*_RELEASED, _ask_ended)
+_ByDepth = list[tuple[Builder, ...]]
+
+
+def _by_depth(first: tuple[Builder, ...], change: ChangeType) -> _ByDepth:
+    """Prepare the builders for every depth of a queue, leaf level last."""
+    levels = _USER_LEVELS[change]
+    return [(*first, *levels[: depth + 1]) for depth in range(DEPTH_MAX)]
+
+
+_COMMITTED_BY_DEPTH = _by_depth(_COMMITTED, _ADD)
+_RECOVERED_BY_DEPTH = _by_depth(_RECOVERED, _ADD)
+_RELEASED_BY_DEPTH = _by_depth(_RELEASED, _REMOVE)
+_ENDED_BY_DEPTH = _by_depth(_ENDED, _REMOVE)
+
+
+def _depth(fact: Any) -> int:  # noqa: ANN401
+    depth: int = fact.queue.count(".")
+    return min(depth, DEPTH_MAX - 1)
+
+
+def of_commitment(fact: f.AllocationCommitted | f.Charged) -> tuple[Builder, ...]:
+    return _with_group(fact, _COMMITTED_BY_DEPTH, _ADD)
+
+
+def count_of_run(fact: f.AllocationsCommitted) -> int:
+    """Count what the parts have: as many as the depth of the queue says, for each application."""
+    counts = [len(of_commitment(charged)) for charged in fact.charged]
+    return sum([counts[member] for member in fact.members])
+
+
+def of_recovery(fact: f.AllocationRecovered) -> tuple[Builder, ...]:
+    return _with_group(fact, _RECOVERED_BY_DEPTH, _ADD)
+
+
+def of_release(fact: f.AllocationReleased) -> tuple[Builder, ...]:
+    by_depth = _ENDED_BY_DEPTH if fact.with_ask else _RELEASED_BY_DEPTH
+    return _with_group(fact, by_depth, _REMOVE)
+
+
+def of_resize(fact: f.AllocationResized) -> tuple[Builder, ...]:
+    """Only usage changes: no allocation came or went."""
+    depth = _depth(fact)
+    builders: tuple[Builder, ...] = ()
+    for change in (_ADD, _REMOVE):
+        if _changed(change, fact):
+            groups = _GROUP_LEVELS[change][: depth + 1] if fact.group else ()
+            builders = (*builders, *_USER_LEVELS[change][: depth + 1], *groups)
+    return builders
+
+
+def _with_group(fact: Any, by_depth: _ByDepth, change: ChangeType) -> tuple[Builder, ...]:  # noqa: ANN401
+    depth: int = min(fact.queue.count("."), DEPTH_MAX - 1)
+    if not fact.group:
+        return by_depth[depth]
+    return (*by_depth[depth], *_GROUP_LEVELS[change][: depth + 1])
+
+
 FIXED: Fixed = {
     f.AskAdded: (ask_added,),
     f.AskReplaced: (ask_added,),
     f.AskRefused: (ask_refused,),
     f.AskRemoved: (ask_removed,),
+    f.ForeignAllocationPut: (partial(node_alloc, ChangeType.ADD),),
+    f.ForeignAllocationRemoved: (partial(node_alloc, ChangeType.REMOVE),),
 }
 CHOSEN: Chosen = {
     f.AskReported: of_report,
     f.AskShortageChanged: of_shortage,
+    f.AllocationCommitted: of_commitment,
+    f.AllocationRecovered: of_recovery,
+    f.AllocationReleased: of_release,
+    f.AllocationResized: of_resize,
 }

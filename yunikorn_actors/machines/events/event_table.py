@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from yunikorn_actors.machines.events import (
-    allocations,
     applications,
     asks,
     gangs,
@@ -42,15 +41,15 @@ def count_of(fact: f.Fact) -> int:
 
 
 _FIXED: Fixed = {
-    **applications.FIXED, **asks.FIXED, **allocations.FIXED, **gangs.FIXED,
+    **applications.FIXED, **asks.FIXED, **gangs.FIXED,
     **nodes.FIXED, **preemption.FIXED, **queues.FIXED,
 }  # fmt: skip
 _CHOSEN: Chosen = {
-    **applications.CHOSEN, **asks.CHOSEN, **allocations.CHOSEN, **gangs.CHOSEN,
+    **applications.CHOSEN, **asks.CHOSEN, **gangs.CHOSEN,
     **nodes.CHOSEN, **preemption.CHOSEN, **queues.CHOSEN,
 }  # fmt: skip
 _RUNS: dict[type, Callable[[Any], int]] = {
-    f.AllocationsCommitted: allocations.count_of_run,
+    f.AllocationsCommitted: asks.count_of_run,
     f.AsksAdded: lambda fact: len(fact.specs) * len(_FIXED[f.AskAdded]),
 }
 """How many records the parts have together: those are built from the parts."""

@@ -8,7 +8,7 @@ from math import isqrt
 
 from yunikorn_actors.planning.model.nodes import Entry, NodeIndex, NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
-from yunikorn_actors.state.devices import are_such
+from yunikorn_actors.state.device_fit import are_such
 from yunikorn_actors.values.resource import fit_in_score, fits_in
 
 Rank = tuple[float, Entry]

@@ -24,7 +24,7 @@ from yunikorn_actors.policies.guard import (
     shown,
     tried,
 )
-from yunikorn_actors.policies.jobs import Hold, Job
+from yunikorn_actors.policies.inputs import Hold, Job
 from yunikorn_actors.policies.places import (
     ApplicationOrder,
     AsksOrder,

@@ -13,7 +13,7 @@ from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.views import AppView, Gate
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.reservations import own_earmark
+from yunikorn_actors.state.reserved_nodes import own_earmark
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 

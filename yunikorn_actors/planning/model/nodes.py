@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from yunikorn_actors.config import NodeSortConfig
 from yunikorn_actors.config.node_order import FAIR, NodeOrder, Scale, scale_of
-from yunikorn_actors.planning.model.seen import SeenNode, read_only
+from yunikorn_actors.planning.model.policy_views import SeenNode, read_only
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.values.devices import Devices, Parts, amount_of, is_of_model, pick, take

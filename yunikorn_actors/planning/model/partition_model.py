@@ -15,7 +15,7 @@ from yunikorn_actors.planning.model.in_use import Amounts
 from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
-from yunikorn_actors.planning.model.seen import SeenNode
+from yunikorn_actors.planning.model.policy_views import SeenNode
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
@@ -23,7 +23,7 @@ from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import Policies
-from yunikorn_actors.state.devices import devices_on, parts_for
+from yunikorn_actors.state.device_fit import devices_on, parts_for
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import room_for

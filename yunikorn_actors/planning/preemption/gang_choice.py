@@ -21,7 +21,7 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     ranks_of,
 )
 from yunikorn_actors.policies.folds import runtime_of
-from yunikorn_actors.policies.jobs import NEVER_NS
+from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application

@@ -22,7 +22,7 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected, staying
 from yunikorn_actors.state.proposals import VictimRef
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.reservations import kept_for, used_up
+from yunikorn_actors.state.reserved_nodes import kept_for, used_up
 from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import Resource, charge, discharge
 

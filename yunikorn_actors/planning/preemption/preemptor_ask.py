@@ -29,14 +29,14 @@ from yunikorn_actors.planning.preemption.victim_units import Part, Units
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Reservation, ReservationKey
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.devices import could_hold, promised_devices
+from yunikorn_actors.state.device_fit import could_hold, promised_devices
 from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import Limit, limits_of
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.reservations import kept_for
+from yunikorn_actors.state.reserved_nodes import kept_for
 from yunikorn_actors.values.resource import Resource, charge, discharge, match_any
 
 Lack = tuple[Queue, str]

@@ -14,7 +14,7 @@ from yunikorn_actors.planning.preemption.victim_units import Part, Units, is_set
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.state.devices import has_devices, promised_devices
+from yunikorn_actors.state.device_fit import has_devices, promised_devices
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import has_victims_going

@@ -20,7 +20,7 @@ from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.facts import AllocationCommitted, AllocationsCommitted
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Allocate, Proposal
-from yunikorn_actors.state.reservations import own_earmark
+from yunikorn_actors.state.reserved_nodes import own_earmark
 from yunikorn_actors.values.devices import Devices
 
 

@@ -19,7 +19,7 @@ from yunikorn_actors.planning.model.tree import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.state.allocations import Allocation
-from yunikorn_actors.state.devices import has_devices
+from yunikorn_actors.state.device_fit import has_devices
 from yunikorn_actors.state.gangs import (
     Committed,
     commit_room,

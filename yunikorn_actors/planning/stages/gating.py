@@ -20,7 +20,7 @@ from yunikorn_actors.planning.model.views import AppView, AskView, QueueView, ke
 from yunikorn_actors.planning.stages.gangs import Admitter
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk
 from yunikorn_actors.policies.folds import is_part_of_gang, job_of_ask, job_of_gang, runtime_of
-from yunikorn_actors.policies.jobs import Hold, Job, Running
+from yunikorn_actors.policies.inputs import Hold, Job, Running
 from yunikorn_actors.policies.profile import Profile, profile_of
 from yunikorn_actors.state.proposals import Proposal
 from yunikorn_actors.values.resource import Resource, add, charge, fits_in

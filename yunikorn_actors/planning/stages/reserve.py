@@ -26,10 +26,10 @@ from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, Q
 from yunikorn_actors.planning.model.waiting_asks import place_of, rank_of, waiting_below
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
 from yunikorn_actors.state.allocations import Ask, Reservation
-from yunikorn_actors.state.devices import could_hold
+from yunikorn_actors.state.device_fit import could_hold
 from yunikorn_actors.state.eligibility import check_use
 from yunikorn_actors.state.proposals import Proposal, Reserve, Unreserve
-from yunikorn_actors.state.reservations import (
+from yunikorn_actors.state.reserved_nodes import (
     WAIT_NS,
     kept_count,
     kept_for,

@@ -48,7 +48,7 @@ from yunikorn_actors.state.gates import has_room, shortfall
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.preemption import room_for
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.reservations import own_earmark
+from yunikorn_actors.state.reserved_nodes import own_earmark
 from yunikorn_actors.values.devices import WHOLE, number_of
 from yunikorn_actors.values.quantity import compared, readable
 from yunikorn_actors.values.resource import Resource, add, describe, sub

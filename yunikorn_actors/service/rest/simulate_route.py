@@ -24,7 +24,7 @@ from yunikorn_actors.values.masking import masked
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.followed import state_of_replicas
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
-from yunikorn_actors.what_if.simulate import simulate
+from yunikorn_actors.what_if.simulation import simulate
 from yunikorn_actors.what_if.text import fit_lines, lines_of
 
 SIMULATE: Final = f"{OWN}/simulate"

@@ -8,7 +8,7 @@ read. What a fact says and what it changes stand together, in a module for each 
 
 from collections.abc import Collection, Iterable
 
-from yunikorn_actors.state.facts.allocations import *
+from yunikorn_actors.state.facts.allocated import *
 from yunikorn_actors.state.facts.applications import *
 from yunikorn_actors.state.facts.asks import *
 from yunikorn_actors.state.facts.fact import Base as Base
@@ -16,7 +16,6 @@ from yunikorn_actors.state.facts.gangs import *
 from yunikorn_actors.state.facts.nodes import *
 from yunikorn_actors.state.facts.preemption import *
 from yunikorn_actors.state.facts.queues import *
-from yunikorn_actors.state.facts.reservations import *
 from yunikorn_actors.state.partition import PartitionState
 
 Fact = (

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from yunikorn_actors.trace.compare import align, compare, comparison_lines
+from yunikorn_actors.trace.compare_runs import align, compare, comparison_lines
 from yunikorn_actors.trace.view.run_data import NONE, Shown
 
 SAME: Final = 0

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol, cast
 
 from yunikorn_actors.policies.folds import is_part_of_gang, runtime_of
-from yunikorn_actors.policies.jobs import NEVER_NS
+from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.nodes import Node

@@ -3,8 +3,8 @@
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.preemption import device_room
-from yunikorn_actors.state import devices as of_nodes
-from yunikorn_actors.state.facts import allocations as allocation_facts
+from yunikorn_actors.state import device_fit as of_nodes
+from yunikorn_actors.state.facts import allocated as allocation_facts
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.values import devices
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from yunikorn_actors.front.lease import BaseLease
+from yunikorn_actors.front.node_rules import NODE, Rule
 from yunikorn_actors.front.records import AskRecord, AskStage
-from yunikorn_actors.front.rules import NODE, Rule
 
 L = TypeVar("L", bound=BaseLease)
 
