@@ -137,7 +137,8 @@ class Wakes:
         """Of the work on the node: asks that can run there alone look for victims again."""
         self.preempting.is_stale = True
         reservations = node.node.reservations
-        if reservations and any(kept.required for kept in reservations.values()):
+        # Either all reservations of a node require it, or none does (G18).
+        if reservations and next(iter(reservations.values())).required:
             self.preempting.nodes[node.id] = None
 
     def required_node_is_full(self, node: NodeView) -> None:

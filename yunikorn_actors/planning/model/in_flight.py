@@ -65,6 +65,8 @@ class Flights:
         self.admissions: dict[int, AppView] = {}
         self.serving: dict[tuple[AskView, str], int] = {}
         """How many decisions in flight use a reservation, by ask and node."""
+        self.serving_for: dict[ReservationKey, dict[tuple[AskView, str], None]] = {}
+        """Which of these there are by the key under which a node knows the ask."""
         self.serving_on: dict[str, dict[ReservationKey, int]] = {}
         """The same by node, and by the key under which the node knows the ask."""
 
@@ -104,16 +106,20 @@ class Flights:
         self.serving[key] = self.serving.get(key, 0) + 1
         there, holder = self.serving_on.setdefault(node.id, {}), _holder(ask)
         there[holder] = there.get(holder, 0) + 1
+        self.serving_for.setdefault(holder, {})[key] = None
 
     def served(self, flight: InFlight) -> bool:
         """The decision is in flight no longer; say whether it used a reservation."""
         key = (flight.ask, flight.node.id)
         if key not in self.serving:
             return False
+        there, holder = self.serving_on[flight.node.id], _holder(flight.ask)
         self.serving[key] -= 1
         if not self.serving[key]:
             del self.serving[key]
-        there, holder = self.serving_on[flight.node.id], _holder(flight.ask)
+            del self.serving_for[holder][key]
+            if not self.serving_for[holder]:
+                del self.serving_for[holder]
         there[holder] -= 1
         if not there[holder]:
             del there[holder]

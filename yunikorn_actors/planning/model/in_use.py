@@ -103,11 +103,14 @@ class Amounts:
 
     def earmarks_in_use(self, app: AppView, key: str) -> Iterator[Resource]:
         """Yield what was promised to the ask and is used by decisions in flight."""
-        for (ask, node_id), repeats in self._flights.serving.items():
-            if ask.app is app and ask.ask.spec.key == key:
+        flights = self._flights
+        for served in flights.serving_for.get((app.app.id, key), ()):
+            ask, node_id = served
+            # A former application of this name may have decisions in flight, too.
+            if ask.app is app:
                 earmark = own_earmark(self._state, ask.ask, node_id)
                 if earmark is not None:
-                    yield from repeat(earmark, repeats)
+                    yield from repeat(earmark, flights.serving[served])
 
     # -- nodes
 
