@@ -122,6 +122,22 @@ def with_lower_quota(draw: Draw, config: Config) -> Config | None:
     return _valid(changed)
 
 
+def with_little(draw: Draw, config: Config, path: str) -> Config | None:
+    """Give this queue little, at once or soon; mostly nothing below it is guaranteed."""
+    changed = copy.deepcopy(config)
+    queue = dict(paths_below(changed["queues"][0])).get(path)
+    if queue is None:
+        return None
+    queue.setdefault("properties", {})[_DELAY] = draw.one_of(("1s", "2s"))
+    keeps = draw.once_in(3)
+    for _, below in paths_below(queue):
+        if not keeps:
+            below.get("resources", {}).pop("guaranteed", None)
+        below.get("resources", {}).pop("max", None)
+    queue["resources"] = {**queue.get("resources", {}), "max": {"vcore": draw.whole(1, 4)}}
+    return _valid(changed)
+
+
 def with_one_change(draw: Draw, config: Config, others: Sequence[Config]) -> Config | None:
     """Have one thing of one queue as another configuration says it."""
     changed = copy.deepcopy(config)

@@ -24,6 +24,12 @@ TREES = 75
 THEMES = ("order", "gangs", "preempt", "limits")
 CONTEST = "contest"
 """A theme of drawn worlds: several have a guarantee, and little else bounds them."""
+EVICTIONS = "evictions"
+"""Another one: as a contest, and most leaves say how their work may be preempted."""
+LOWERED = "lowered"
+"""Another one: parents with leaves, few of them with a guarantee that keeps a maximum up."""
+_BARE = {CONTEST, EVICTIONS, LOWERED}
+_OF_PREEMPTION = {"preempt", *_BARE}
 USERS = ("ann", "bob", "cid")
 GROUPS = (["dev"], ["ops", "dev"], ["ops"], ["none"])
 LIMITED_GROUPS = (["dev"], ["ops"], ["dev", "ops"])
@@ -57,11 +63,13 @@ class Queues:
         self.theme = theme
         self.leaves: Leaves = []
         """Those of the last configuration."""
-        draw, names = self.draw, "abc"[: self.draw.whole(2 if theme == CONTEST else 1, 3)]
+        draw, names = self.draw, "abc"[: self.draw.whole(2 if theme in _BARE else 1, 3)]
         self.shape = {
             name: dict.fromkeys("xy"[: draw.whole(1, 2)]) if draw.once_in(2) else None
             for name in names
         }
+        if theme == LOWERED:
+            self.shape["a"] = {"x": None, "y": None}
 
     def config(self) -> dict[str, Any]:
         """Draw the properties of the tree until they are a valid configuration."""
@@ -91,6 +99,9 @@ class Queues:
                 properties["reservation.max.nodes.percent"] = draw.one_of(("0", "60", "100"))
         else:
             queue |= self._bounds(most)
+        if self.theme == EVICTIONS and name == "a":
+            # There is always a claim; its leaves may have guarantees of their own besides.
+            queue["resources"] = {"guaranteed": {"vcore": draw.whole(2, 6)}}
         if children:
             if draw.once_in(3):
                 properties["queue.sort.policy"] = "fifo"
@@ -110,29 +121,30 @@ class Queues:
     def _of_leaf(self, path: str) -> dict[str, str]:
         draw, properties = self.draw, dict[str, str]()
         policy = draw.one_of(("fifo", "fifo", "fair", "fair", "stateaware"))
-        if self.theme == "gangs" and policy == "fair":
+        if self.theme in {"gangs", EVICTIONS, LOWERED} and policy == "fair":
             policy = "fifo"
         properties["application.sort.policy"] = policy
         self.leaves.append((path, policy))
         if draw.once_in(8):
             properties["gang.admission"] = "immediate"
-        if draw.once_in(8):
+        if draw.once_in(2 if self.theme in {EVICTIONS, LOWERED} else 8):
             properties["preemption.unit"] = draw.one_of(("allocation", "application"))
-        if self.theme in {"preempt", CONTEST} or draw.once_in(3):
+        if self.theme in _OF_PREEMPTION or draw.once_in(3):
             properties["preemption.delay"] = draw.one_of(("1s", "5s", "20s"))
         return properties | self._of_manners()
 
     def _of_manners(self) -> dict[str, str]:
         draw, properties = self._manners, dict[str, str]()
-        if self.theme not in {"preempt", CONTEST}:
+        if self.theme not in _OF_PREEMPTION:
             return properties
-        if draw.once_in(3):
+        budgets, others = (2, 3) if self.theme == EVICTIONS else (3, 5)
+        if draw.once_in(budgets):
             properties["preemption.budget"] = draw.one_of(
                 ("0/20s", "1/5s", "1/20s", "2/1m", "30%/10s", "50%/1m", "none")
             )
-        if draw.once_in(5):
+        if draw.once_in(others):
             properties["preemption.cooldown"] = draw.one_of(("2s", "10s", "40s"))
-        if draw.once_in(5):
+        if draw.once_in(others):
             properties["preemption.grace"] = draw.one_of(("5s", "30s"))
         return properties
 
@@ -140,8 +152,8 @@ class Queues:
         draw = self.draw
         bounds: dict[str, Any] = {}
         resources: dict[str, Any] = {}
-        if self.theme == CONTEST:
-            if draw.once_in(2):
+        if self.theme in _BARE:
+            if draw.once_in(2 if self.theme == CONTEST else 4):
                 resources["guaranteed"] = {"vcore": draw.whole(1, 4)}
             if draw.once_in(6):
                 resources["max"] = {"vcore": draw.whole(4, 8)}
@@ -162,7 +174,7 @@ class Queues:
 
     def _properties(self) -> dict[str, str]:
         draw, properties = self.draw, {}
-        rare = 4 if self.theme in {"preempt", CONTEST} else 8
+        rare = 4 if self.theme in _OF_PREEMPTION else 8
         if draw.once_in(6):
             properties["application.sort.priority"] = "disabled"
         if draw.once_in(8):

@@ -89,10 +89,14 @@ PARTS: Final[dict[str, float]] = {
     "devices": 0.2,
     "policies": 0.2,
     "one-gate": 0.16,
+    "one-eviction": 0.1,
+    "one-quota": 0.07,
     RESTART: 0.12,
 }
 """Each with the share of the runs that have it."""
-_LATER: Final = ("devices", "policies", "one-gate", f"{FAULT}query")
+_LATER: Final = (
+    "devices", "policies", "one-gate", f"{FAULT}query", "one-eviction", "one-quota",
+)  # fmt: skip
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
 
 
@@ -100,6 +104,13 @@ _GATE_ALONE: Final = 0.7
 _OTHER_BARS: Final = {"limits", "application-limits", "back-off", "several-schedulers"}
 """What keeps applications from starting too, or hides what a plan has known."""
 _OTHER_SCENES: Final = {"one-gang", "one-contest", "one-rush", "one-reservation"}
+_BESIDE_RULES: Final = {
+    "timeouts", "odd-amounts", "limits", "application-limits", "extra-configuration", "large",
+    "short-times", "placement-rules", "joined-requests", "creation-times", "node-orders",
+}  # fmt: skip
+"""What mostly hides in a small world whose work goes, and who comes first."""
+_LATER_OF_RULES: Final = ("one-eviction", "one-quota")
+"""Scenes in which the rules decide whose work goes."""
 
 
 class NoPart(CoreError, ValueError):  # noqa: N818 - it names what is missing
@@ -202,7 +213,15 @@ def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
 def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
     """Draw those of the parts that need no others."""
     drawn = {name for name in _LATER if draw.chance(PARTS[name])} - {*wanted.without}
-    if "one-gate" in drawn:
+    scene = next((name for name in _LATER_OF_RULES if name in drawn), "")
+    if scene:
+        parts -= _OTHER_SCENES | {"no-preemption"}
+        drawn -= {"one-gate", *_LATER_OF_RULES} - {scene}
+        if draw.chance(_FOCUSED_SHARE):
+            parts -= _BESIDE_RULES
+        if draw.chance(_JUDGED_CONTESTS):
+            parts, drawn = parts - UNKNOWN_TO_MODEL, drawn - UNKNOWN_TO_MODEL
+    elif "one-gate" in drawn:
         parts -= _OTHER_SCENES
         drawn.add("policies")
         if draw.chance(_GATE_ALONE):

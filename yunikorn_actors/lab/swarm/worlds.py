@@ -23,6 +23,7 @@ from yunikorn_actors.lab.swarm.reloads import (
     users_queue,
     with_acls,
     with_back_off,
+    with_little,
     with_lower_quota,
     with_one_change,
     with_policies,
@@ -36,7 +37,9 @@ from yunikorn_actors.lab.swarm.request_forms import (
 )
 from yunikorn_actors.lab.swarm.scripts import (
     CONTEST,
+    EVICTIONS,
     GROUPS,
+    LOWERED,
     TASK_GROUPS,
     THEMES,
     USERS,
@@ -105,6 +108,8 @@ _SCENES: Final = {
     "one-rush": "limits",
     "one-reservation": "limits",
     "one-gate": "limits",
+    "one-eviction": EVICTIONS,
+    "one-quota": LOWERED,
 }
 """The parts of which a world has nothing but one, each with what its queues are for."""
 _OF_SCENES: Final = {
@@ -113,7 +118,11 @@ _OF_SCENES: Final = {
     "one-rush": frozenset({"quotas", "limits"}),
     "one-reservation": frozenset({"reservations", "waits"}),
     "one-gate": frozenset({"policies", "releases", "waits"}),
-}
+    "one-eviction": frozenset({"guarantees", "fences", "gangs", "opt-outs", "repeats", "waits"}),
+    "one-quota": frozenset({
+        "guarantees", "fences", "gangs", "opt-outs", "quota-preemption", "quotas", "waits",
+    }),
+}  # fmt: skip
 """What else belongs to it."""
 _ALIKE: Final = 0.7
 _TIMEOUTS: Final = ("5s", "10s", "20s", "40s", "2m")
@@ -139,6 +148,20 @@ _OF_DEVICES: Final = {
     "ask": device_words.with_model,
     "bind": device_words.with_devices,
 }
+_OF_EVICTIONS: Final = {"one-eviction", "one-quota"}
+_NODES_OF_SCENES: Final = {"one-reservation": (1, 5), "one-quota": (2, 4), "one-eviction": (1, 3)}
+_UNITS: Final = ({"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 1000, "memory": 1})
+"""Small multiples of what quotas, guarantees and nodes are made of, so that bounds are met."""
+_UNIT_NODES: Final = (
+    {"vcore": 2000, "memory": 8}, {"vcore": 3000, "memory": 8},
+    {"vcore": 4000, "memory": 8}, {"vcore": 4000, "memory": 8},
+)  # fmt: skip
+_MANNERS_OF_WORK: Final[tuple[dict[str, Any], ...]] = (
+    {}, {"priority": 1}, {"priority": -1}, {"preemption": {"allow_self": False}},
+    {"originator": True},
+)  # fmt: skip
+_WINDOWS: Final = ("2s", "5s", "10s", "15s", "20s")
+"""Times that leaves name for their budgets and cooldowns, and the pause of a search."""
 _RUNS: Final = (8, 12, 20, 30)
 _JOBS: Final = (
     {"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 3000}, {"vcore": 4000},
@@ -356,6 +379,10 @@ class Manager:
         partition = self.draw.one_of(self.partitions)
         self._reload(partition, with_lower_quota(self.draw, partition.config))
 
+    def bring_down(self, partition: "PartitionWriter", path: str) -> None:
+        """Send a configuration in which this queue may have little, and soon."""
+        self._reload(partition, with_little(self.draw, partition.config, path))
+
     def change_queue(self) -> None:
         partition = self.draw.one_of(self.partitions)
         changed = with_one_change(self.draw, partition.config, partition.configs)
@@ -432,6 +459,8 @@ class PartitionWriter(Writer):
             is_one = manager.world.scene == "one-gate"
             names = manager.world.names
             drawn = tuple(with_policies(draw, it, names, is_one=is_one) for it in drawn)
+        if manager.world.scene in _OF_EVICTIONS:
+            self.sizes, self.capacities = _UNITS, _UNIT_NODES
         if "devices" in parts:
             self.sizes, self.capacities = device_words.SIZES, device_words.NODES
         if "placement-rules" in parts:
@@ -456,7 +485,8 @@ class PartitionWriter(Writer):
     def begin(self) -> None:
         draw = self.draw
         if self.world.scene:
-            for _ in range(draw.whole(1, 5 if self.world.scene == "one-reservation" else 2)):
+            least, most = _NODES_OF_SCENES.get(self.world.scene, (1, 2))
+            for _ in range(draw.whole(least, most)):
                 self.node()
             _BEGINNINGS[self.world.scene](self)
             return
@@ -615,6 +645,43 @@ class PartitionWriter(Writer):
             "gangs": (self.gang_work,),
         }
 
+    def moves_of_eviction(self) -> Moves:
+        """Return what happens where some have to go, whole gangs among them, within bounds."""
+        confirm, manager = self.confirm, self.manager
+        return {
+            "": (self.fill, self.claim, self.claim, self.whole_gang, self.drop_claim),
+            "opt-outs": (self.varied_work,),
+            "required-nodes": (self.daemon,),
+            "predicates": (manager.refuse_nodes,),
+            "quota-preemption": (manager.lower_quota,),
+            "manual-confirmations": (confirm, confirm),
+            "releases": (self.release,),
+            "removals": (self.remove,),
+            "withdrawals": (self.drop_claim,),
+            "lost-nodes": (self.lose_node,),
+            "resized-nodes": (self.resize_node,),
+            "drained-nodes": (self.drain, self.open),
+            "reported-work": (self.bind,),
+            "changed-asks": (self.change_ask,),
+            "reloads": (manager.change_queue,),
+            "gangs": (self.gang, self.gang_work),
+        }
+
+    def moves_of_quota(self) -> Moves:
+        """Return what happens where queues may have less from now on than they use."""
+        confirm, manager = self.confirm, self.manager
+        return {
+            "": (self.lower_busy, manager.lower_quota, self.varied_work, self.whole_gang),
+            "manual-confirmations": (confirm, confirm),
+            "releases": (self.release,),
+            "removals": (self.remove,),
+            "lost-nodes": (self.lose_node,),
+            "reported-work": (self.bind,),
+            "required-nodes": (self.daemon,),
+            "reloads": (manager.change_queue, manager.reload),
+            "contests": (self.claim,),
+        }
+
     def moves_of_rush(self) -> Moves:
         """Return what happens where many ask for the same at once, and little is left for them."""
         confirm = self.confirm
@@ -709,6 +776,12 @@ class PartitionWriter(Writer):
             "one-gang": (self.late_node, self.late_node),
             "one-reservation": (self.large, self.large, self.wait_until_due),
             "one-gate": (self.let_run, self.let_run, self.let_run, self.wait),
+            "one-eviction": (
+                *(self.claim_and_wait,) * 3,
+                self.claiming_gang,
+                *(self.wait_for_window,) * 3,
+            ),
+            "one-quota": (self.bring_down,) * 2 + (self.wait_for_window,) * 2,
             "timeouts": (self.come_again,),
         }
 
@@ -739,10 +812,14 @@ class PartitionWriter(Writer):
         for number, leaf in enumerate(leaves, 1):
             name = f"{self.prefix}-{number}"
             self.apps[name] = False
-            self._entitled[name] = leaf in entitled
+            self._entitled[name] = leaf in entitled or self._is_entitled(leaf)
             user = whose if self.draw.once_in(2) else self.draw.one_of(USERS)
             fields = {"id": name, "queue": leaf, "user": user, "groups": self.draw.one_of(GROUPS)}
             self.add("add_app", fields)
+
+    def _is_entitled(self, leaf: str) -> bool:
+        """Whether it may claim by the guarantee of the queue that has one in each such world."""
+        return self.world.scene == "one-eviction" and f"{leaf}.".startswith("root.a.")
 
     def runners(self) -> None:
         """Each runs something already: what it gets from then on changes amounts alone."""
@@ -790,6 +867,83 @@ class PartitionWriter(Writer):
             if (self._entitled.get(app, False) is has_guarantee) and app != self._greedy
         ]
         return self.draw.one_of(wanted if wanted and not self.draw.once_in(4) else list(self.apps))
+
+    def residents(self) -> None:
+        """What runs has all room: gangs that go as one, and single work of every kind."""
+        self.everybody()
+        for _ in range(self.draw.whole(0, 3)):
+            self.whole_gang()
+        for _ in range(self.draw.whole(1, 3)):
+            self.varied_work()
+        self.add("advance", self.draw.one_of(("1s", "3s", "11s")))
+
+    def evicted(self) -> None:
+        self.residents()
+        self.fill()
+        self.draw.one_of((self.claim_and_wait, self.claim_and_wait, self.claiming_gang))()
+
+    def brought_down(self) -> None:
+        self.residents()
+        for _ in range(self.draw.whole(1, 4)):
+            self.varied_work()
+        self.bring_down()
+
+    def bring_down(self) -> None:
+        """A queue comes down, and its time is up."""
+        self.lower_busy()
+        self.wait_for_window()
+
+    def lower_busy(self) -> None:
+        """A queue in which something was asked for may have less."""
+        busy = {app for app, _ in self.keys}
+        leaves = [it["queue"] for it in self._sent["add_app"] if it["id"] in busy]
+        path = self.draw.one_of(leaves or [leaf for leaf, _ in self.leaves])
+        if path.count(".") > 1 and self.draw.once_in(2):
+            path = path.rpartition(".")[0]
+        self.manager.bring_down(self, path)
+
+    def whole_gang(self) -> None:
+        """A hard gang comes, with no more than its placeholders or with work for some of them."""
+        self._whole_gang([leaf for leaf, _ in self.leaves if not self._is_entitled(leaf)])
+
+    def claiming_gang(self) -> None:
+        """A gang comes that may have others go, and then all that it lacks has to come free."""
+        self._whole_gang([leaf for leaf, _ in self.leaves if self._is_entitled(leaf)])
+        self.add("advance", self.draw.one_of(("3s", "6s", "21s", "35s")))
+
+    def _whole_gang(self, leaves: list[str]) -> None:
+        draw, name = self.draw, f"{self.prefix}-{len(self.apps) + 1}"
+        leaves = leaves or [leaf for leaf, _ in self.leaves]
+        self.apps[name] = True
+        self._entitled[name] = False
+        size, count = draw.one_of(self.sizes[:3]), draw.whole(1, 3)
+        whole = {kind: n * count for kind, n in size.items()}
+        fields = {"id": name, "queue": draw.one_of(leaves), "user": draw.one_of(USERS)}
+        style = "Soft" if draw.once_in(4) else "Hard"
+        self.add("add_app", {**fields, "style": style, "placeholder_ask": whole})
+        both = {"resource": size, "count": count, "task_group": TASK_GROUPS[0]}
+        if priority := draw.one_of((0, 0, 0, 1)):
+            both["priority"] = priority
+        self._add_ask(name, {"key": f"{name}-ph", "placeholder": True, **both})
+        if draw.once_in(2):
+            more = {"count": draw.whole(1, count + 1), "originator": draw.once_in(3)}
+            self._add_ask(name, {"key": f"{name}-real", **both, **more})
+
+    def varied_work(self) -> None:
+        """Work that is as good as any other, but for one thing that says who goes first."""
+        draw = self.draw
+        fields: dict[str, Any] = {"resource": draw.one_of(self.sizes), "count": draw.whole(1, 3)}
+        fields |= draw.one_of(_MANNERS_OF_WORK)
+        self._add_ask(draw.one_of(list(self.apps)), {"key": f"v{len(self.keys)}", **fields})
+
+    def drop_claim(self) -> None:
+        """What was asked for last is withdrawn, often while others go for it."""
+        if self.keys:
+            app, key = self.draw.one_of(self.keys[-4:])
+            self.add("release_ask", {"app": app, "key": key})
+
+    def wait_for_window(self) -> None:
+        self.add("advance", self.draw.one_of(_WINDOWS))
 
     def claim_and_wait(self) -> None:
         """Wait until the others have to give it."""
@@ -1137,6 +1291,8 @@ _BEGINNINGS: Final[dict[str, Callable[[PartitionWriter], None]]] = {
     "one-rush": PartitionWriter.runners,
     "one-reservation": PartitionWriter.full_nodes,
     "one-gate": PartitionWriter.jobs_come,
+    "one-eviction": PartitionWriter.evicted,
+    "one-quota": PartitionWriter.brought_down,
 }
 _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-gang": PartitionWriter.moves_of_one_gang,
@@ -1144,6 +1300,8 @@ _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-rush": PartitionWriter.moves_of_rush,
     "one-reservation": PartitionWriter.moves_of_reservation,
     "one-gate": PartitionWriter.moves_of_gate,
+    "one-eviction": PartitionWriter.moves_of_eviction,
+    "one-quota": PartitionWriter.moves_of_quota,
 }
 assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
 
