@@ -117,6 +117,8 @@ def _for_the_dead(state: PartitionState, fact: Decision) -> Iterator[str]:
         yield f"G22: its application is {app.state.value}"
     if node is None:
         yield f"G22: node {fact.node_id} is not registered"
+    elif node.awaited and not _swaps_in_place(fact):
+        yield f"G22: node {fact.node_id} is used, and nobody has reported it since the restart"
     elif not (node.is_schedulable or _may_be_drained(fact, spec)):
         yield f"G22: node {fact.node_id} takes no work"
     if spec.required_node not in {"", fact.node_id}:
@@ -125,9 +127,11 @@ def _for_the_dead(state: PartitionState, fact: Decision) -> Iterator[str]:
 
 def _may_be_drained(fact: Decision, spec: AskSpec) -> bool:
     """A required node is meant; a swap in place takes no more room."""
-    return spec.required_node == fact.node_id or (
-        isinstance(fact, f.AskParked) and not fact.crosses
-    )
+    return spec.required_node == fact.node_id or _swaps_in_place(fact)
+
+
+def _swaps_in_place(fact: Decision) -> bool:
+    return isinstance(fact, f.AskParked) and not fact.crosses
 
 
 def overfills(

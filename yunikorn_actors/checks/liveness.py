@@ -132,7 +132,9 @@ def _has_room(node: Node, ask: Ask) -> bool:
         return False
     if not _has_devices(node, spec):
         return False
-    return spec.required_node == node.id if spec.required_node else node.is_schedulable
+    if spec.required_node:
+        return spec.required_node == node.id and not node.awaited
+    return node.is_schedulable
 
 
 def _are_such(node: Node, spec: AskSpec) -> bool:

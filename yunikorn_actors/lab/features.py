@@ -108,7 +108,8 @@ UNIVERSE: Final[dict[str, tuple[str, ...]]] = {
     ),
     CLUSTER: (
         *(f"queue {state}" for state in QueueState), "queue removed",
-        "node drained", "node opened", "node resized", "node removed", "foreign allocation",
+        "node drained", "node opened", "node awaited", "node resized", "node removed",
+        "foreign allocation",
     ),
     LONG: tuple(LongWorkKind),
     BOUNDS: (
@@ -309,6 +310,8 @@ def _released(fact: f.AllocationReleased) -> Iterator[tuple[str, str]]:
 def _scheduled(fact: f.NodeScheduleChanged) -> Iterator[tuple[str, str]]:
     if fact.drained != fact.was_drained:
         yield CLUSTER, "node drained" if fact.drained else "node opened"
+    if fact.awaited:
+        yield CLUSTER, "node awaited"
 
 
 _OF_FACT: Final[dict[type, Callable[[Any], Iterable[tuple[str, str]]]]] = {

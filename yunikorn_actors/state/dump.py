@@ -114,6 +114,7 @@ def _node(node: Node) -> dict[str, Any]:
         "schedulable": node.is_schedulable,
         "drained": node.drained,
         "ready": node.ready,
+        **({"awaited": True} if node.awaited else {}),
         "attributes": dict(sorted(node.attributes.items())),
         "allocations": sorted(node.allocations),
         "incoming": sorted(node.incoming),

@@ -93,8 +93,11 @@ def check_node(node: Node | None, spec: AskSpec, devices: Devices) -> Refusal | 
 def check_open(node: Node, spec: AskSpec) -> Refusal | None:
     """Check whether the ask may use the node, room or not.
 
-    If it can run here alone, neither a drain nor the reservations of others stand against it.
+    If it can run here alone, neither a drain nor the reservations of others stand against it; that
+    nobody has reported the node since a restart does, for it may be gone.
     """
+    if node.awaited:
+        return Refusal.NODE_DRAINING
     if spec.required_node:
         return None if spec.required_node == node.id else Refusal.NODE_FULL
     if not node.is_schedulable:

@@ -1,7 +1,8 @@
 """Nodes: capacity = allocated + occupied + available, type by type, at all times.
 
 `available` may be negative: a capacity update, a recovered allocation or foreign work may exceed a
-node, and nothing is evicted for it. A node is schedulable when it is neither drained nor not ready.
+node, and nothing is evicted for it. A node is schedulable when it is neither drained nor not ready,
+and its resource manager has reported it to this core.
 """
 
 from typing import Self
@@ -27,6 +28,8 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
     id: str
     drained: bool
     ready: bool
+    awaited: bool = False
+    """Known from before a restart, and not reported since: it takes no work of any kind."""
     capacity: Resource = {}
     occupied: Resource = {}
     """What others use of it: as it was reported, and foreign work."""
@@ -72,7 +75,7 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
 
     @property
     def is_schedulable(self) -> bool:
-        return self.ready and not self.drained
+        return self.ready and not self.drained and not self.awaited
 
     @property
     def is_open(self) -> bool:

@@ -116,6 +116,8 @@ def _node(node: Node) -> Image:
         "attributes": node.attributes,
         "drained": node.drained,
         "ready": node.ready,
+        # Hardly any is, and images of earlier versions have none.
+        **({"awaited": True} if node.awaited else {}),
         "allocations": list(node.allocations),
         "reservations": list(node.reservations.values()),
         "incoming": node.incoming,
@@ -175,8 +177,22 @@ def _restore_cluster(state: PartitionState, image: Image) -> None:
         sizes = {name: node[name] for name in ("node_id", "capacity", "occupied", "attributes")}
         added = f.NodeAdded(**sizes, drained=node["drained"], ready=node["ready"], at_ns=0)
         apply(state, added)
+        if node.get("awaited"):
+            apply(state, _awaited(added))
     for foreign in image["foreign"]:
         apply(state, f.ForeignAllocationPut(**foreign, at_ns=0))
+
+
+def _awaited(node: f.NodeAdded) -> f.NodeScheduleChanged:
+    return f.NodeScheduleChanged(
+        node_id=node.node_id,
+        was_drained=node.drained,
+        was_ready=node.ready,
+        drained=node.drained,
+        ready=node.ready,
+        awaited=True,
+        at_ns=node.at_ns,
+    )
 
 
 def _restore_places(state: PartitionState, image: Image) -> None:

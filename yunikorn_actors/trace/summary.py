@@ -109,7 +109,9 @@ def _refused(items: Iterable[rm.Rejected]) -> str:
 
 def _schedule(fact: f.NodeAdded | f.NodeScheduleChanged) -> str:
     drained = "drained" if fact.drained else "open"
-    return drained if fact.ready else f"{drained}, not ready"
+    ready = drained if fact.ready else f"{drained}, not ready"
+    is_awaited = isinstance(fact, f.NodeScheduleChanged) and fact.awaited
+    return f"{ready}, awaited" if is_awaited else ready
 
 
 def _queue_added(fact: f.QueueAdded) -> str:

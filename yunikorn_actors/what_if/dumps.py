@@ -224,7 +224,7 @@ class _Ours:
                     attributes={
                         **node["attributes"],
                         tags.NODE_PARTITION: name,
-                        tags.NODE_READY_ATTRIBUTE: str(node["ready"]).lower(),
+                        tags.NODE_READY_ATTRIBUTE: _takes_work(node),
                     },
                     schedulable_resource=_resource(node["capacity"]),
                     occupied_resource=_resource(node["occupied_reported"]),
@@ -347,6 +347,11 @@ def _application(
         tags={tags.APP_TAG_CREATE_FORCE: "true"},
         placeholder_ask=_resource(app["placeholder_ask"]) if app.get("placeholder_ask") else None,
     )
+
+
+def _takes_work(node: Mapping[str, Any]) -> str:
+    """A node that a core awaited may be gone, so nothing is placed there."""
+    return str(node["ready"] and not node.get("awaited", False)).lower()
 
 
 def _running(partition: str, id_: str, it: Mapping[str, Any]) -> si.Allocation:

@@ -314,7 +314,9 @@ class Cluster:
         node.occupied = fact.occupied
 
     def _node_schedule(self, fact: f.NodeAdded | f.NodeScheduleChanged) -> None:
-        self.nodes[fact.node_id].takes_work = fact.ready and not fact.drained
+        is_awaited = isinstance(fact, f.NodeScheduleChanged) and fact.awaited
+        node = self.nodes[fact.node_id]
+        node.takes_work = fact.ready and not (fact.drained or is_awaited)
 
     def _app(self, fact: f.ApplicationAdded) -> None:
         leaf = self.queues[fact.queue]

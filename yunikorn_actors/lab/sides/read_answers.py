@@ -210,7 +210,7 @@ def _node(answer: Mapping[str, Any], node: Node) -> Iterator[str]:
     expected = {
         "capacity": sum_of([(node.capacity, 1)]),
         "allocated": _used(node),
-        "schedulable": not node.drained and node.ready,
+        "schedulable": node.ready and not (node.drained or node.awaited),
         "isReserved": bool(node.reservations),
     }
     yield from compare(node.id, answer, expected)

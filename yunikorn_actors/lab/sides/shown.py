@@ -293,6 +293,6 @@ def _dump(truth: PartitionState) -> Iterator[str]:
         expected = {
             "capacity": sum_of([(node.capacity, 1)]),
             "allocated": sum_of([(placed, 1), *arrives]),
-            "schedulable": node.ready and not node.drained,
+            "schedulable": node.ready and not (node.drained or node.awaited),
         }
         yield from compare(f"{id_} in a dump", dump["nodes"][id_], expected)

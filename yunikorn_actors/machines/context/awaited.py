@@ -14,17 +14,20 @@ from yunikorn_actors.state.partition import PartitionState
 
 
 class Awaited:
-    """The nodes, applications and allocations that are known and were not reported yet."""
+    """The applications and allocations that are known and were not reported yet.
+
+    Nodes have a mark of their own, which schedulers see.
+    """
 
     def __init__(self, state: PartitionState) -> None:
-        self._nodes = dict.fromkeys(state.nodes)
+        self._nodes = state.nodes
         self._applications = {app.id: app.serial for app in state.applications.values()}
         self._uuids = dict.fromkeys(state.owners)
         self._wanted: dict[str, None] = {}
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(self._nodes)
+        return tuple(id_ for id_, node in self._nodes.items() if node.awaited)
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -32,10 +35,6 @@ class Awaited:
 
     def has_allocation(self, uuid: str) -> bool:
         return uuid in self._uuids
-
-    def takes_node(self, node_id: str) -> bool:
-        """Whether this node is awaited; it is not from now on."""
-        return self._nodes.pop(node_id, "") is None
 
     def takes_application(self, app: Application) -> bool:
         """Whether this life of it is awaited; it is not from now on."""
@@ -64,5 +63,5 @@ class Awaited:
         return [
             app.allocations[uuid]
             for uuid in ask.uuids
-            if uuid in self._uuids and app.allocations[uuid].node_id not in self._nodes
+            if uuid in self._uuids and not self._nodes[app.allocations[uuid].node_id].awaited
         ]

@@ -75,9 +75,9 @@ def _create(turn: Turn, item: NodeItem) -> Steps:
     ready = _readiness(attributes, otherwise=True)
     if is_back:
         node = turn.state.nodes[item.node_id]
-        _update(turn, replace(item, capacity=capacity, occupied=occupied), node)
-        if (drained, ready) != (node.drained, node.ready):
-            _schedule(turn, node, drained=drained, ready=ready)
+        whole = replace(item, capacity=capacity, occupied=occupied, attributes=attributes)
+        _update(turn, whole, node)
+        _schedule(turn, node, drained=drained, ready=ready, awaited=False)
     else:
         fact = f.NodeAdded(
             node_id=item.node_id,
@@ -98,8 +98,8 @@ def _create(turn: Turn, item: NodeItem) -> Steps:
 
 def await_node(turn: Turn, node: Node) -> None:
     """Give it no work before its resource manager has reported it."""
-    if node.ready:
-        _schedule(turn, node, drained=node.drained, ready=False)
+    if not node.awaited:
+        _schedule(turn, node, drained=node.drained, ready=node.ready, awaited=True)
 
 
 def _update(turn: Turn, item: NodeItem, node: Node) -> None:
@@ -206,8 +206,12 @@ def _call_off_swaps(turn: Turn, node: Node) -> Steps:
             drop_overpromised(turn, turn.state.nodes[app.allocations[uuid].node_id])
 
 
-def _schedule(turn: Turn, node: Node, *, drained: bool, ready: bool) -> None:
-    if drained or not ready:
+def _schedule(
+    turn: Turn, node: Node, *, drained: bool, ready: bool, awaited: bool | None = None
+) -> None:
+    """Change whether it takes work; that it is awaited only its report changes."""
+    awaited = node.awaited if awaited is None else awaited
+    if drained or not ready or awaited:
         drop_of_node(turn, node, "the node takes no work", required_too=False)
     turn.record(
         f.NodeScheduleChanged(
@@ -216,6 +220,7 @@ def _schedule(turn: Turn, node: Node, *, drained: bool, ready: bool) -> None:
             was_ready=node.ready,
             drained=drained,
             ready=ready,
+            awaited=awaited,
             at_ns=turn.now_ns,
         )
     )

@@ -41,7 +41,7 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.state.eligibility import check_application, check_limits
+from yunikorn_actors.state.eligibility import check_application, check_limits, check_open
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected, staying
@@ -262,6 +262,9 @@ def _check_required(
     node = state.nodes.get(proposal.node_id)
     if node is None:
         return Refusal.NODE_GONE
+    refusal = check_open(node, spec)
+    if refusal is not None:
+        return refusal
     if (spec.application_id, spec.key) not in node.reservations:
         return Refusal.RESERVATION_GONE
     allowed = spec.required_node == node.id and spec.allow_preempt_other

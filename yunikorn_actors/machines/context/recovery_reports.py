@@ -20,8 +20,8 @@ ASKED_BACK = "it was asked back before it was reported as running"
 
 
 def is_node_back(turn: Turn, node_id: str) -> bool:
-    awaited = turn.partition.awaited
-    return awaited is not None and awaited.takes_node(node_id) and node_id in turn.state.nodes
+    node = turn.state.nodes.get(node_id)
+    return node is not None and node.awaited
 
 
 def is_application_back(turn: Turn, application_id: str) -> bool:

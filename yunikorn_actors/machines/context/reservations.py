@@ -74,7 +74,7 @@ def check_reserve(
         return Refusal.NODE_FULL
     # Neither the delay nor the bound: it can run nowhere else, so nothing is lost by keeping it.
     if ask.spec.required_node:
-        return None
+        return check_open(node, ask.spec)
     if ask.created_ns + delay_ns >= now_ns or _is_gated(state, app, ask):
         return Refusal.RESERVATION_LIMIT
     kept = kept_count(state.nodes.values())

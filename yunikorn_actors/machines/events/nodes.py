@@ -24,7 +24,8 @@ def node_added(fact: f.NodeAdded) -> EventRecord:
 
 
 def node_schedulable(fact: f.NodeAdded | f.NodeScheduleChanged) -> EventRecord:
-    text = str(fact.ready and not fact.drained).lower()
+    is_awaited = isinstance(fact, f.NodeScheduleChanged) and fact.awaited
+    text = str(fact.ready and not (fact.drained or is_awaited)).lower()
     return event_record(
         _NODE, fact.node_id, fact, _SET, _D.NODE_SCHEDULABLE, message=f"schedulable: {text}"
     )

@@ -86,7 +86,7 @@ class NodeView:
         if shape.denial is not None and shape.is_refused(self.id, Use.PLACING):
             return False
         if shape.required_node:
-            if shape.required_node != self.id:
+            if shape.required_node != self.id or self.node.awaited:
                 return False
         elif self.entry is None:
             return False

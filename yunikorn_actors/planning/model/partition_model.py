@@ -62,9 +62,10 @@ class Model:
     def may_use(self, ask: AskView, node: NodeView) -> bool:
         """Whether the node has room for the ask beside what is secured there for others.
 
-        Those about to be placed there have taken their room already.
+        Those about to be placed there have taken their room already. A node that is awaited after a
+        restart has none.
         """
-        if not node.fits(ask.shape.wanted):
+        if node.node.awaited or not node.fits(ask.shape.wanted):
             return False
         if not node.node.reservations:
             return not ask.shape.devices or node.devices_for(ask.shape) is not None

@@ -15,6 +15,7 @@ from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.device_fit import has_devices, promised_devices
+from yunikorn_actors.state.eligibility import check_open
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import has_victims_going
@@ -39,7 +40,7 @@ def victims_on(
     """Return the victims; empty if the ask only has to wait, None if nothing helps."""
     if is_dying_for(node, beneficiary_of(state, spec)):
         return ()
-    if not has_devices(node, spec):
+    if check_open(node, spec) is not None or not has_devices(node, spec):
         return None
     room, units = room_left_for(state, node, spec, free), list(_units(state, node, spec))
 

@@ -273,7 +273,8 @@ class Preemptor:
             first = next(iter(self._marks.nodes))
             del self._marks.nodes[first]
             node = model.nodes.views.get(first)
-            if node is None or node.keeping:
+            # One that is awaited is looked at again with its report.
+            if node is None or node.keeping or node.node.awaited:
                 continue
             for flight in tuple(node.node.reservations.values()):
                 ask = model.ask_of(flight.application_id, flight.key)

@@ -864,6 +864,7 @@ def _node_remedy(found: Survey, required: str) -> str:
 
 _REMEDIES: Final[dict[str, str]] = {
     NodeCheck.NO_WORK: "let nodes take work that are drained or not ready ({count} would do)",
+    NodeCheck.AWAITED: "report the nodes that were known before the restart ({count} would do)",
     NodeCheck.KEPT: "withdraw what nodes are reserved for ({count} would do)",
     NodeCheck.FULL: "release that much on the node",
     NodeCheck.SPLIT: "release work on the devices of a node ({count} would do)",
@@ -895,6 +896,7 @@ def _refused(case: Case, found: Survey) -> Obstacle:
 
 _WORDS: Final[dict[str, str]] = {
     NodeCheck.NO_WORK: "taking no work",
+    NodeCheck.AWAITED: "not reported since the restart",
     NodeCheck.KEPT: "reserved for others",
     NodeCheck.DEVICES: "without such devices",
     NodeCheck.TOO_SMALL: "too small",

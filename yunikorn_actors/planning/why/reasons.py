@@ -88,6 +88,8 @@ class NodeCheck(StrEnum):
 
     NO_WORK = "NO_WORK"
     """The node is drained or not ready."""
+    AWAITED = "AWAITED"
+    """The core was restarted, and nobody has reported the node since."""
     KEPT = "KEPT"
     """It is kept for another ask."""
     DEVICES = "DEVICES"

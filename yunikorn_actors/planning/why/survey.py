@@ -137,6 +137,8 @@ def _closed(ask: AskView, node: NodeView) -> Checks:
     Room there that victims of other asks made is not for it.
     """
     spec = ask.ask.spec
+    if node.node.awaited:
+        return (NodeCheck.AWAITED,)
     if node.fits(ask.shape.wanted) and not fits_in(
         ask.resource, room_for(node.node, spec, node.free)
     ):

@@ -112,7 +112,7 @@ def _node_states(side: ReadSide, told: Told) -> dict[str, int]:
     return {
         "active": sum(node.is_schedulable for node in nodes),
         "draining": sum(node.drained for node in nodes),
-        "unhealthy": sum(not node.ready for node in nodes),
+        "unhealthy": sum(node.awaited or not node.ready for node in nodes),
         "decommissioned": side.tallies.nodes_removed,
         "failed": len(told["counts"]["failed_nodes"]),
     }

@@ -75,7 +75,7 @@ class NodeAttributesReplaced(Base, frozen=True, kw_only=True):
 
 
 class NodeScheduleChanged(Base, frozen=True, kw_only=True):
-    """Drained, opened again, or reported (not) ready."""
+    """Drained, opened again, reported (not) ready, or awaited after a restart."""
 
     node_id: str
     was_drained: bool
@@ -83,12 +83,14 @@ class NodeScheduleChanged(Base, frozen=True, kw_only=True):
     drained: bool
     ready: bool
     at_ns: int
+    awaited: bool = False
 
     def change(self, state: PartitionState) -> None:
         node = state.nodes[self.node_id]
         state.schedulable_count -= node.is_schedulable
         node.drained = self.drained
         node.ready = self.ready
+        node.awaited = self.awaited
         state.schedulable_count += node.is_schedulable
 
 
