@@ -17,8 +17,7 @@ from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.drivers.live.actors import Actor
-from yunikorn_actors.drivers.live.outsiders import Outsider
+from yunikorn_actors.drivers.live.actors import Actor, Outsider
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope

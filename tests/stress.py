@@ -40,8 +40,8 @@ from yunikorn_actors import (
 from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.checks.model_audit import contradictions
 from yunikorn_actors.checks.state_invariants import violations
+from yunikorn_actors.drivers.live.actors import CallbackHolder
 from yunikorn_actors.drivers.live.clock import StandingClock
-from yunikorn_actors.drivers.live.outsiders import CallbackHolder
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler

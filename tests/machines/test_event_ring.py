@@ -11,8 +11,7 @@ from support import APP, CONFIG, RM, Lab, Recorder
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.events import publisher
-from yunikorn_actors.machines.events.event_table import builders_of
-from yunikorn_actors.machines.events.publisher import EventPublisher, Ring
+from yunikorn_actors.machines.events.publisher import EventPublisher, Ring, builders_of
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 from yunikorn_actors.state import facts as f

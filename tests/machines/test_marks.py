@@ -7,7 +7,7 @@ from yunikorn_actors.core.backlog import Backlog
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Fifo, oldest
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
-from yunikorn_actors.machines.rm_proxy.backpressure import Deliveries
+from yunikorn_actors.machines.rm_proxy.flow_control import Deliveries
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import GATEWAY, Message

@@ -16,7 +16,7 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.choosers import Fifo
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.machines.context.answers import Answer, Answers
+from yunikorn_actors.machines.context.unit_of_work import Answer, Answers
 from yunikorn_actors.machines.machine import Joining
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.settings import SECOND, Settings

@@ -9,7 +9,7 @@ from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Effect, Send
-from yunikorn_actors.machines.rm_proxy.manager_turns import Turns
+from yunikorn_actors.machines.rm_proxy.flow_control import Turns
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages import rm_events as rm

@@ -9,7 +9,7 @@ from written import APP, LEAF, Written
 from yunikorn_actors.checks.model_audit import contradictions
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.planning.model.limits import LimitView
-from yunikorn_actors.planning.model.priorities import NO_PRIORITY
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.values.resource import Resource
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from yunikorn_actors.planning.model.sorted_blocks import BLOCK_MAX, Pile
+from yunikorn_actors.planning.model.sorted_collections import BLOCK_MAX, Pile
 
 
 class Item(NamedTuple):

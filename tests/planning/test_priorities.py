@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from written import Written
 
-from yunikorn_actors.planning.model.priorities import NO_PRIORITY, Priorities
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, Priorities
 from yunikorn_actors.planning.model.views import QueueView
 
 PARENTS = ("root.a", "root.a.c", "root.b")

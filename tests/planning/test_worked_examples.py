@@ -4,7 +4,7 @@ import pytest
 from written import APP, Written
 
 from yunikorn_actors.config.node_order import NODE_ORDERS
-from yunikorn_actors.planning.model.priorities import NO_PRIORITY
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
 from yunikorn_actors.state.applications import ApplicationState
 
 WAITING = {

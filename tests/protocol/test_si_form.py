@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from yunikorn_actors import si
 from yunikorn_actors.si import form
-from yunikorn_actors.si.checks import Form, compiled
 from yunikorn_actors.si.form import (
+    Form,
+    compiled,
     plain_allocation,
     plain_ask,
     plain_release,

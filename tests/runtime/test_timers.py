@@ -6,8 +6,7 @@ import time
 import pytest
 from probes import PATIENCE_S, Do
 
-from yunikorn_actors.drivers.live.clock import RealClock
-from yunikorn_actors.drivers.live.timers import TimerThread
+from yunikorn_actors.drivers.live.clock import RealClock, TimerThread
 from yunikorn_actors.messages.base import Cause, Envelope
 
 HOUR_NS = 3600 * 10**9

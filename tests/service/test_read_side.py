@@ -14,7 +14,7 @@ from probes import PATIENCE_S, wait_until
 from served import ANN, CONFIG, P, Served, node, register, serving
 
 from yunikorn_actors.config import ExtraConfig, parse_config
-from yunikorn_actors.drivers.live.outsiders import FollowerHolder
+from yunikorn_actors.drivers.live.actors import FollowerHolder
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Message

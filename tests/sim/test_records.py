@@ -18,7 +18,7 @@ from yunikorn_actors.lab.mutants.mutant import Mutant, Target
 from yunikorn_actors.machines.context import (
     applications,
     asks,
-    commit,
+    batch_commit,
     endings,
     gangs,
     lifecycle,
@@ -356,7 +356,7 @@ ANNOUNCED: dict[str, tuple[Mutant, str]] = {
         r"G21: .*state is 'Failed', expected 'Accepted'",
     ),
     "a run is announced with its nodes the wrong way round": (
-        _wrong(commit._Run.commit, "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids", "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids[::-1]"),
+        _wrong(batch_commit.Run.commit, "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids", "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids[::-1]"),
         r"G16: .*run-\d of plain\): node_id is 'n\d', expected 'n\d'",
     ),
     "a registration is answered twice": (

@@ -13,7 +13,7 @@ from typing import Final
 from yunikorn_actors.checks.touched import Touched
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.partition_model import Model
-from yunikorn_actors.planning.model.priorities import NO_PRIORITY
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
 from yunikorn_actors.planning.model.views import AppView, Kind, Lane, QueueView, Rank, order_of
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.policies.folds import is_part_of_gang

@@ -179,7 +179,9 @@ class Applications(Generic[L]):
 
     def claim(self, record: AskRecord[L]) -> None:
         """Let a record have what was placed for it before it was made."""
-        if record.app.is_known and (new := self._early.take(record.app.id, record.core_key)):
+        if not self._early.placed or not record.app.is_known:
+            return
+        if new := self._early.take(record.app.id, record.core_key):
             self._asks.placed(record, new)
 
     def asked_back(self, releases: Sequence[si.AllocationRelease]) -> None:
@@ -212,9 +214,10 @@ class Applications(Generic[L]):
             self._report_state(app, update.message)
 
     def _report_state(self, app: ApplicationRecord[L], message: str) -> None:
-        self._session.readers.notify(
-            ApplicationChanged(application=app.id, state=app.state, message=message)
-        )
+        if self._session.readers.refs:
+            self._session.readers.notify(
+                ApplicationChanged(application=app.id, state=app.state, message=message)
+            )
 
 
 def _again(app: ApplicationRecord[L]) -> si.AddApplicationRequest:
@@ -265,23 +268,23 @@ class EarlyPlacements:
     """
 
     def __init__(self) -> None:
-        self._placed: dict[tuple[str, str], si.Allocation] = {}
+        self.placed: dict[tuple[str, str], si.Allocation] = {}
         self._former: dict[str, None] = {}
 
     def keep(self, new: si.Allocation) -> None:
-        if new.application_id not in self._former and len(self._placed) < EARLY_MAX:
-            self._placed[new.application_id, new.allocation_key] = new
+        if new.application_id not in self._former and len(self.placed) < EARLY_MAX:
+            self.placed[new.application_id, new.allocation_key] = new
 
     def take(self, application_id: str, core_key: str) -> si.Allocation | None:
-        return self._placed.pop((application_id, core_key), None)
+        return self.placed.pop((application_id, core_key), None)
 
     def on(self, node_id: str) -> list[si.Allocation]:
-        return [it for it in self._placed.values() if it.node_id == node_id]
+        return [it for it in self.placed.values() if it.node_id == node_id]
 
     def close(self, application_id: str) -> None:
         """The program had this application, so what the core placed for it was reported."""
-        for key in [it for it in self._placed if it[0] == application_id]:
-            del self._placed[key]
+        for key in [it for it in self.placed if it[0] == application_id]:
+            del self.placed[key]
         self._former[application_id] = None
         if len(self._former) > FORMER_MAX:
             del self._former[next(iter(self._former))]

@@ -126,7 +126,7 @@ class Keys(Generic[L]):
 
     def enter(self, record: AskRecord[L]) -> None:
         app = record.app
-        if not record.is_placeholder:
+        if record.key:
             record.core_key = self._free_key(record, record.key)
             app.by_key[record.key] = record
         elif record.rule is not None:
@@ -252,14 +252,16 @@ class Asks(Generic[L]):
             return None
         record.stage = AskStage.HELD
         self.there.setdefault(record.running.node_id, {})[record] = None
-        if record.is_placeholder:
+        if not record.key:
+            # A placeholder: the program has no lease of it.
             return None
         lease = self.lease_of(record)
         promise, record.promise = record.promise, None
         if promise is not None:
             record.lease = LeaseRef(lease, warn_of_dropped)
             record.lease.record = record
-        self._session.readers.notify(Placed(lease=lease))
+        if self._session.readers.refs:
+            self._session.readers.notify(Placed(lease=lease))
         if promise is not None:
             # One that was cancelled a moment ago is given back as if it had been withdrawn.
             promise.keep(lease, lease._release)

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from yunikorn_actors import si
 from yunikorn_actors.core.entry import Update
-from yunikorn_actors.drivers.live.interrupts import DeferredInterrupt
+from yunikorn_actors.drivers.live.dispatcher import DeferredInterrupt
 from yunikorn_actors.errors import ConnectionLost
 from yunikorn_actors.runtime.core_api import Core
 

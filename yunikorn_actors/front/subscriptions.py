@@ -228,28 +228,28 @@ class Readers(Generic[L]):
     """All readers of events now; each event goes to those who want its kind, in one order."""
 
     def __init__(self) -> None:
-        self._readers: list[weakref.ref[Subscription[AnyEvent[L]]]] = []
-        """Weakly: a reader that the program has dropped need not be kept."""
+        self.refs: list[weakref.ref[Subscription[AnyEvent[L]]]] = []
+        """Weakly: a reader that the program has dropped need not be kept. Most programs read no
+        events, so where many happen nothing is called and no event is made for nobody."""
 
     def add(self, reader: Subscription[AnyEvent[L]]) -> None:
-        self._readers = [weakref.ref(it) for it in (*self._present(), reader)]
+        self.refs = [weakref.ref(it) for it in (*self._present(), reader)]
 
     def leave(self, reader: Subscription[AnyEvent[L]]) -> None:
-        self._readers = [weakref.ref(it) for it in self._present() if it is not reader]
+        self.refs = [weakref.ref(it) for it in self._present() if it is not reader]
 
     def notify(self, event: AnyEvent[L]) -> None:
-        # Most programs read no events.
-        for reader in self._present() if self._readers else ():
+        for reader in self._present():
             if event.kind in reader.kinds:
                 reader.notify(event)
 
     def end(self, failure: CoreError | None) -> None:
         for reader in self._present():
             reader.end(failure)
-        self._readers.clear()
+        self.refs.clear()
 
     def _present(self) -> list[Subscription[AnyEvent[L]]]:
-        return [reader for it in self._readers if (reader := it()) is not None]
+        return [reader for it in self.refs if (reader := it()) is not None]
 
 
 class Events(Subscription[E], Iterator[E]):

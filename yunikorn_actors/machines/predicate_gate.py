@@ -16,7 +16,6 @@ from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
 from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preemption.offer import Offer, offer_of
 from yunikorn_actors.planning.stages.denials import Denied
@@ -127,7 +126,7 @@ class PredicateGate:
         if not self._has_predicates or not isinstance(proposal, Placing):
             return None
         ask = self._planner.model.ask_of(proposal.application_id, proposal.key)
-        if not _has_predicates(ask):
+        if ask is not None and not ask.ask.spec.has_predicates:
             return None
         # To reserve the only node where an ask can run needs no consent.
         if isinstance(proposal, Reserve) and (ask is None or ask.shape.required_node):
@@ -151,7 +150,7 @@ class PredicateGate:
             question = self._preemption_question(proposal, offer)
             return _Asked(proposal, question, offer.further)
         ask = self._planner.model.ask_of(proposal.beneficiary.application_id, key)
-        if self._has_predicates and _has_predicates(ask):
+        if self._has_predicates and (ask is None or ask.ask.spec.has_predicates):
             return _Asked(proposal, self._question(proposal, key, allocate=not offer.keys))
         return None
 
@@ -181,10 +180,6 @@ class PredicateGate:
             ),
             reply_to=self._reply_to,
         )
-
-
-def _has_predicates(ask: AskView | None) -> bool:
-    return ask is None or ask.ask.spec.has_predicates
 
 
 def _takes_room(proposal: Placing) -> bool:

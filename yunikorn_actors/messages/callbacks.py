@@ -21,7 +21,7 @@ from yunikorn_actors.messages.predicates import (
 from yunikorn_actors.messages.queries import RmDumpAnswered
 from yunikorn_actors.messages.rm_events import ResponsesDelivered
 from yunikorn_actors.si import PreemptionPredicatesResponse, ResourceManagerCallback
-from yunikorn_actors.si.checks import compiled
+from yunikorn_actors.si.form import compiled
 from yunikorn_actors.values.masking import masked
 
 _fault_of_response = compiled(PreemptionPredicatesResponse, {})

@@ -182,7 +182,8 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
         model.wakes.waits_changed(view)
     participants = model.participants
     # Let go of what blocked it first: by its new state it may need no place, or never one again.
-    participants.let_go(view)
+    if view.blocked_by is not None:
+        participants.let_go(view)
     if view.starting and fact.state is not ApplicationState.ACCEPTED:
         participants.counts_itself(view)
     if view.is_schedulable:

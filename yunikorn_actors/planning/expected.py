@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors.planning.model.deciding import Deciders
-from yunikorn_actors.planning.model.priorities import NO_PRIORITY
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
 from yunikorn_actors.planning.model.views import AppView, QueueView, key_of
 from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.folds import Folds, is_part_of_gang, runtime_of

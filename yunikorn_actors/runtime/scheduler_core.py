@@ -34,11 +34,9 @@ from yunikorn_actors.config.extra import LEVELS
 from yunikorn_actors.core.backlog import Backlog
 from yunikorn_actors.core.entry import Follower, Gateway
 from yunikorn_actors.drivers.live.actor_registry import ActorRegistry
-from yunikorn_actors.drivers.live.actors import Actor, Here
-from yunikorn_actors.drivers.live.clock import Clock, RealClock
+from yunikorn_actors.drivers.live.actors import Actor, CallbackHolder, FollowerHolder, Here
+from yunikorn_actors.drivers.live.clock import Clock, RealClock, TimerThread
 from yunikorn_actors.drivers.live.dispatcher import Dispatched, Dispatcher
-from yunikorn_actors.drivers.live.outsiders import CallbackHolder, FollowerHolder
-from yunikorn_actors.drivers.live.timers import TimerThread
 from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.journal import Journal, Kept, without_collections
 from yunikorn_actors.machines.context import Context

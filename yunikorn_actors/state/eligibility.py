@@ -83,7 +83,9 @@ def check_node(node: Node | None, spec: AskSpec, devices: Devices) -> Refusal | 
     refusal = check_open(node, spec)
     if refusal is not None:
         return refusal
-    if not fits_in(spec.resource, room_for(node, spec, node.available)):
+    # Nearly every node is kept for nobody: then all that is free is for all.
+    room = room_for(node, spec, node.available) if node.reservations else node.available
+    if not fits_in(spec.resource, room):
         return Refusal.NODE_FULL
     if (GPU in spec.resource or devices) and not are_free(node, spec, devices):
         return Refusal.NODE_FULL

@@ -11,12 +11,12 @@ from yunikorn_actors.drivers.live.actors import (
     Actor,
     MachineActor,
     OutsideActor,
+    Outsider,
     System,
     actor_class,
     name_of,
 )
 from yunikorn_actors.drivers.live.dispatcher import Dispatcher
-from yunikorn_actors.drivers.live.outsiders import Outsider
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.messages.base import RM_PROXY, Envelope, is_callback_of
 

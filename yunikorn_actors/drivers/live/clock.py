@@ -1,12 +1,18 @@
-"""The clocks of a core on threads: one that runs with the world, one that a program moves.
+"""Time on threads: a clock that runs with the world, one that a program moves, and timers.
 
 Real time is the wall clock at start plus the monotonic one, so that it never jumps. A scale lets a
 core's clock run faster than the world; timers then wait that much less. With a standing clock
 nothing falls due because the computer is slow.
 """
 
+import math
+import threading
 import time
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
+
+from yunikorn_actors.core.due import ArmedTimers
+from yunikorn_actors.messages.base import Envelope
 
 
 @runtime_checkable
@@ -60,3 +66,106 @@ class StandingClock:
     def seconds_until(self, due_ns: int) -> float:
         """For ever, unless it is due: nothing falls due by itself."""
         return 0.0 if due_ns <= self._now_ns else float("inf")
+
+
+class TimerThread:
+    """Hands envelopes to `deliver` when they are due, and then calls `go_on`."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        deliver: Callable[[str, Envelope], object],
+        go_on: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._clock = clock
+        self._deliver = deliver
+        self._go_on = go_on
+        self._is_woken = False
+        self._looks_ns = math.inf
+        """When the thread looks again by itself, while it waits."""
+        self._condition = threading.Condition()
+        """Guards what is armed; also held while a timer is handed over, see `_run`."""
+        self._armed = ArmedTimers()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        # Made here: from Python 3.13 on, one that was made before a fork cannot be started after.
+        thread = threading.Thread(target=self._run, name="yunikorn-actors-timers", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def arm(self, address: str, name: str, due_ns: int, envelope: Envelope) -> None:
+        with self._condition:
+            self._armed.arm(address, name, due_ns, envelope)
+            # Nearly every timer is armed behind others and cancelled long before it is due. To wake
+            # the thread for each of them costs as much as a message, and a caller waits meanwhile.
+            if due_ns < self._looks_ns:
+                self._condition.notify()
+
+    def cancel(self, address: str, name: str) -> None:
+        """Cancel a timer; a firing that is in a mailbox already still comes (R-027)."""
+        # Nobody is woken: at worst the thread wakes for this timer and finds nothing due.
+        with self._condition:
+            self._armed.cancel(address, name)
+
+    def cancel_all(self, address: str) -> None:
+        with self._condition:
+            self._armed.cancel_all(address)
+
+    def wake(self) -> None:
+        """The clock was moved by hand."""
+        with self._condition:
+            self._is_woken = True
+            self._condition.notify()
+
+    def next_due_ns(self) -> int | None:
+        """When the first timer fires that is armed now."""
+        with self._condition:
+            return self._armed.first_due_ns()
+
+    def is_settled(self, settled: Callable[[], bool]) -> bool:
+        """Whether nothing is due, and everybody else is at rest at the same moment.
+
+        Nobody can arm a timer and none is delivered while `settled` is asked, so both answers hold
+        together.
+        """
+        with self._condition:
+            due_ns = self._armed.first_due_ns()
+            return (due_ns is None or due_ns > self._clock.now_ns()) and settled()
+
+    def stop(self) -> None:
+        with self._condition:
+            # Not joined here: the thread may be handing over a timer to the thread that stops the
+            # core.
+            self._stopping = True
+            self._condition.notify()
+
+    def join(self, timeout: float) -> None:
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                if self._stopping:
+                    return
+                due = self._next_due()
+                # The condition is held: a timer that is neither armed nor in a mailbox would make
+                # the core look settled.
+                if due is not None:
+                    self._deliver(*due)
+                self._is_woken = False
+            if due is not None:
+                self._go_on()
+
+    def _next_due(self) -> tuple[str, Envelope] | None:
+        """Wait for the first timer, or for a change; the condition is held."""
+        due_ns = self._armed.first_due_ns()
+        seconds = math.inf if due_ns is None else self._clock.seconds_until(due_ns)
+        if seconds <= 0:
+            return self._armed.pop()
+        if not self._is_woken:
+            self._looks_ns = math.inf if due_ns is None else due_ns
+            self._condition.wait(min(seconds, threading.TIMEOUT_MAX))
+        return None

@@ -13,20 +13,61 @@ has the hold looks again after it was let go. So nothing is forgotten, and no ca
 
 An interrupt (Ctrl-C) of a caller that runs the machines waits until the message in hand is handled,
 because half a handler is half a truth; then it is raised in the call, and the rest is passed on.
+Python raises interrupts in the main thread only. A program that has a handler of its own for SIGINT
+decides for itself when it is interrupted.
 Whatever else breaks into a handler, as a handler of signals that raises, fails the core.
 """
 
+import _signal  # type: ignore[import-not-found]
 import math
 import queue
+import signal
 import threading
 import time
 from collections import deque
 from time import monotonic_ns
-from typing import Any, Final, Protocol
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
-from yunikorn_actors.drivers.live.interrupts import DeferredInterrupt
 from yunikorn_actors.messages.base import Cause, Envelope
 from yunikorn_actors.messages.scheduling import RunSlice
+
+
+class DeferredInterrupt:
+    """In a `with`: an interrupt that comes meanwhile is raised at its end."""
+
+    has_come = False
+    _is_deferred = False
+
+    def __enter__(self) -> Self:
+        # As `signal` has them they make enumerations of what they are given: 15 times the cost, and
+        # this is paid at every call of the main thread.
+        if _signal.getsignal(signal.SIGINT) is signal.default_int_handler and is_main():
+            self._is_deferred = True
+            _signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, *_: object) -> None:
+        self.has_come = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._is_deferred:
+            return
+        # A hook of the embedder may have set another one.
+        if _signal.getsignal(signal.SIGINT) == self._note:
+            _signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self.has_come:
+            raise KeyboardInterrupt
+
+
+def is_main() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
 
 SLICE_NS: Final = 2_000_000
 """So long one machine runs while others have messages. What waits in one mailbox is handled

@@ -1,11 +1,10 @@
 """Defects that show only where a bound is reached: a full plan, a burst, a history of one."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import answers, asks, lifecycle
+from yunikorn_actors.machines.context import asks, lifecycle, unit_of_work
 from yunikorn_actors.machines.context.partition_context import Rejections
 from yunikorn_actors.machines.planning_loop import PlanningLoop
-from yunikorn_actors.machines.rm_proxy.backpressure import Deliveries
-from yunikorn_actors.machines.rm_proxy.manager_turns import Turns
+from yunikorn_actors.machines.rm_proxy.flow_control import Deliveries, Turns
 from yunikorn_actors.planning.stages.allocate import Placer
 
 BOUNDS = (
@@ -81,7 +80,7 @@ BOUNDS = (
         kind=Kind.BOUND,
         source="off by one",
         wrong="An answer in parts is delivered before its last part.",
-        where=answers.in_parts,
+        where=unit_of_work.in_parts,
         old="if left:",
         new="if left > items_max:",
     ),

@@ -1,7 +1,7 @@
 """Defects at the boundary of maxima and limits, and of fences and guarantees."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import commit
+from yunikorn_actors.machines.context import batch_commit
 from yunikorn_actors.machines.context import quota_preemption as quotas
 from yunikorn_actors.planning.preemption import quota
 from yunikorn_actors.planning.preemption import required_node as required
@@ -18,7 +18,7 @@ _BOUNDARIES = (
         kind=Kind.QUOTA,
         source="the first for all",
         wrong="A run is held to the maximum of its leaf alone.",
-        where=commit._Run.has_room,
+        where=batch_commit.Run.has_room,
         old="for queue in app.queue.lineage:",
         new="for queue in app.queue.lineage[:1]:",
     ),
@@ -27,7 +27,7 @@ _BOUNDARIES = (
         kind=Kind.QUOTA,
         source="the last for all",
         wrong="A run of two applications of a user is held to his limit one by one.",
-        where=commit._Run.has_room,
+        where=batch_commit.Run.has_room,
         old="others + count",
         new="count",
         held_by="tests/machines/test_runs.py::test_a_run_is_what_one_after_the_other_would_be",
@@ -78,7 +78,7 @@ _BOUNDARIES = (
         kind=Kind.QUOTA,
         source="off by one",
         wrong="The last of a run on a node is not held to its room.",
-        where=commit._Run._suits,
+        where=batch_commit.Run._suits,
         old="quantity * count >",
         new="quantity * (count - 1) >",
         held_by="tests/machines/test_runs.py::test_a_run_is_what_one_after_the_other_would_be",

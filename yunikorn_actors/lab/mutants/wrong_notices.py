@@ -1,7 +1,13 @@
 """Defects of what resource managers are notified of: wrong words, and no word at all."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import answers, applications, asks, commit, lifecycle
+from yunikorn_actors.machines.context import (
+    applications,
+    asks,
+    batch_commit,
+    lifecycle,
+    unit_of_work,
+)
 from yunikorn_actors.machines.rm_proxy import split_answers as parts
 from yunikorn_actors.machines.rm_proxy import translation
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
@@ -60,7 +66,7 @@ WRONGLY = (
         kind=Kind.NOTIFIED_WRONGLY,
         source="a condition left out",
         wrong="Answers to requests handled together turn round what happened to an application.",
-        where=answers.Answers.end_request,
+        where=unit_of_work.Answers.end_request,
         old=" or (min(ranks) < self._last_rank and self._turns_round(answers))",
         new="",
         held_by="tests/machines/test_requests_together.py::test_joined_is_as_one_by_one",
@@ -71,7 +77,7 @@ WRONGLY = (
         kind=Kind.NOTIFIED_WRONGLY,
         source="the first for all",
         wrong="All allocations of a run are announced under the key of the first.",
-        where=commit._Run.commit,
+        where=batch_commit.Run.commit,
         old="specs=tuple([ask.spec for ask in asks]),",
         new="specs=(asks[0].spec,) * len(asks),",
     ),
@@ -80,7 +86,7 @@ WRONGLY = (
         kind=Kind.NOTIFIED_WRONGLY,
         source="the first for all",
         wrong="Each accepted application is notified with the queue of the first.",
-        where=answers._application_update,
+        where=unit_of_work._application_update,
         old="queue=it.queue,",
         new="queue=verdicts[0].queue,",
     ),
@@ -107,7 +113,7 @@ WRONGLY = (
         kind=Kind.NOTIFIED_WRONGLY,
         source="a condition left out",
         wrong="A node that is rejected is accepted as well.",
-        where=answers._divided,
+        where=unit_of_work._divided,
         old=" if not it.refusal)",
         new=")",
     ),
@@ -136,7 +142,7 @@ NEVER = (
         kind=Kind.NOT_NOTIFIED,
         source="a condition left out",
         wrong="Withdrawals are announced only beside releases.",
-        where=answers._messages,
+        where=unit_of_work._messages,
         old="rm.AnnouncedWithdrawal in batch or ",
         new="",
     ),
@@ -145,7 +151,7 @@ NEVER = (
         kind=Kind.NOT_NOTIFIED,
         source="the first for all",
         wrong="Of several requests handled together only the first has answers of a kind.",
-        where=answers.Answers.end_request,
+        where=unit_of_work.Answers.end_request,
         old="batch[kind].extend(found)",
         new="batch.setdefault(kind, found)",
     ),
@@ -181,7 +187,7 @@ NEVER = (
         kind=Kind.NOT_NOTIFIED,
         source="the first for all",
         wrong="Of a run only the first ask has its container state notified.",
-        where=commit._Run.commit,
+        where=batch_commit.Run.commit,
         old="for ask in {ask.sequence: ask for ask in asks}.values():",
         new="for ask in asks[:1]:",
     ),
@@ -190,7 +196,7 @@ NEVER = (
         kind=Kind.NOT_NOTIFIED,
         source="a step left out",
         wrong="The answers to the last of several requests handled together are lost.",
-        where=answers.Answers.messages,
+        where=unit_of_work.Answers.messages,
         old="    self.end_request()\n",
         new="",
     ),
@@ -199,7 +205,7 @@ NEVER = (
         kind=Kind.NOT_NOTIFIED,
         source="a part left out",
         wrong="Allocations that were not placed in a run are not announced beside runs.",
-        where=answers._announced,
+        where=unit_of_work._announced,
         old="runs=tuple(map(_as_run, new))",
         new="runs=tuple(it for it in new if isinstance(it, rm.AnnouncedRun))",
     ),

@@ -19,7 +19,7 @@ from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.sides.differing import differing
 from yunikorn_actors.machines.events import EventPublisher
-from yunikorn_actors.machines.events.event_table import builders_of
+from yunikorn_actors.machines.events.publisher import builders_of
 from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Send
 from yunikorn_actors.messages.base import (
     CONTEXT,

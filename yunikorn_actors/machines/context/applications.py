@@ -1,6 +1,5 @@
 """Applications come and go."""
 
-from yunikorn_actors.machines.context.answers import ApplicationVerdict
 from yunikorn_actors.machines.context.application_placement import queue_for
 from yunikorn_actors.machines.context.asks import remove_ask
 from yunikorn_actors.machines.context.endings import announce_end, remove_allocation
@@ -13,7 +12,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     sum_up,
 )
 from yunikorn_actors.machines.context.recovery_reports import is_application_back
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import ApplicationVerdict, Turn
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.scheduling import RunLimitObservation

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from yunikorn_actors.machines.context import commit
-from yunikorn_actors.machines.context.answers import rejected_ask
+from yunikorn_actors.machines.context.batch_commit import LONGEST
 from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.endings import request_release
@@ -49,7 +48,7 @@ from yunikorn_actors.machines.context.reservations import (
     drop_outgrown,
     drop_overpromised,
 )
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import Turn, rejected_ask
 from yunikorn_actors.machines.context.wait_reasons import record_refusals, record_shortage
 from yunikorn_actors.messages.rm_events import (
     AnnouncedAllocation,
@@ -505,7 +504,7 @@ def _gather(turn: Turn, items: Sequence[AskItem], start: int) -> list[AskSpec]:
     if app is None or not takes_more(app, first) or refused_amounts(first) is not None:
         return []
     run: dict[str, AskSpec] = {}
-    for item in items[start : start + commit.LONGEST]:
+    for item in items[start : start + LONGEST]:
         spec = item.spec
         if spec.key in run or not _is_plain(app, item) or not _is_alike(spec, first):
             break

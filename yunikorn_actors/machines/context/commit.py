@@ -4,25 +4,13 @@ The scheduler decided on a view that may be old, so `check` trusts nothing in a 
 may have been cancelled (R-036), the application may have ended, the node may have left, been
 drained or filled (R-061, H-11, H-33). It is a pure function of the state; a proposal that loses the
 race is refused with the reason.
-
-A plan places asks of one size by the hundred. To check, to write down and to announce each by
-itself costs as much as the decision did; so those that need nothing else are gathered as far as
-they follow each other, and become one fact and one announcement: a *run*. The order of the
-decisions stays, and nothing is decided otherwise than one at a time:
-
-- What each needs for itself (the ask, its application, the node) is checked for each, with those
-  before it in the run counted in. The run ends before the first that does not pass.
-- Queues and limits are asked once whether they have room for the whole run. If so, they have room
-  for each at its turn, as amounts only add up. If not, all are committed one at a time.
-- Whatever brings more than an allocation (the first one of an application or of a gang, an ask with
-  a reservation or a timer) is committed by itself. A run of placeholders ends with a gang.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from yunikorn_actors.config import LimitConfig
+from yunikorn_actors.machines.context.batch_commit import LONGEST, Run
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.gangs import (
     admit,
@@ -30,8 +18,6 @@ from yunikorn_actors.machines.context.gangs import (
     cancel_placeholder,
 )
 from yunikorn_actors.machines.context.lifecycle import (
-    COMMITMENT_TIMER,
-    PLACEHOLDER_TIMER,
     arm_allocation_timer,
     placeholder_placed,
     record_run_limit,
@@ -46,9 +32,9 @@ from yunikorn_actors.machines.context.reservations import (
 )
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.context.wait_reasons import record_shortage
-from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AnnouncedRun
+from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Ask, WaitingState
+from yunikorn_actors.state.allocations import WaitingState
 from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
@@ -59,8 +45,7 @@ from yunikorn_actors.state.eligibility import (
     check_node,
     check_quotas,
 )
-from yunikorn_actors.state.gates import GateKind, has_room
-from yunikorn_actors.state.limits import limits_on
+from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import (
     AdmitGang,
@@ -73,13 +58,9 @@ from yunikorn_actors.state.proposals import (
     Reserve,
     Unreserve,
 )
-from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.reserved_nodes import own_earmark
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import Resource, add, equals
-from yunikorn_actors.values.tags import GPU
 
 
 def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
@@ -200,10 +181,6 @@ _COMMITS: dict[type, Callable[[Turn, Any], Refusal | None]] = {
 }
 
 
-LONGEST = 256
-"""As many as a plan decides, and so few that it takes milliseconds."""
-
-
 def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Refusal]]:
     """Commit these in their order; yield those that were refused, with the reason."""
     start = 0
@@ -217,7 +194,7 @@ def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Prop
                 yield from () if refusal is None else ((it, refusal) for it in gang)
                 start += len(gang)
                 continue
-            run = _Run(turn.state)
+            run = Run(turn.state)
             run.gather(islice(proposals, start, start + LONGEST))
             size = max(1, len(run.asks))
             if size > 1 and run.has_room():
@@ -239,169 +216,3 @@ def _gang_of(proposals: Sequence[Proposal], start: int, gang: int) -> list[Preem
             break
         found.append(proposal)
     return found
-
-
-class _Run:
-    """Asks of one size that are placed one right after the other, each with its node."""
-
-    def __init__(self, state: PartitionState) -> None:
-        self._state = state
-        self._apps: list[Application] = []
-        self._counts: list[int] = []
-        """How many of the run are of each application."""
-        self._members: list[int] = []
-        self.asks: list[Ask] = []
-        self._proposals: list[Allocate] = []
-        self._resource: Resource = {}
-        self._of_placeholders = False
-
-    def gather(self, proposals: Iterator[Proposal]) -> None:
-        """Take proposals up to the first that has to be committed by itself, or is refused."""
-        state, asks = self._state, self.asks
-        if state.suspended:
-            return
-        members: dict[str, int] = {}
-        repeats: dict[int, int] = {}
-        on_node: dict[str, int] = {}
-        for proposal in proposals:
-            # The run says nothing of devices.
-            if type(proposal) is not Allocate or proposal.devices:
-                return
-            id_ = proposal.application_id
-            member = members.get(id_)
-            if member is None:
-                app = state.applications.get(id_)
-                if app is None or not self._may_join(app, proposal.key):
-                    return
-                member = members[id_] = len(self._apps)
-                self._apps.append(app)
-                self._counts.append(0)
-            ask = self._apps[member].asks.get(proposal.key)
-            if ask is None or ask.sequence != proposal.sequence:
-                return
-            repeat = repeats.get(ask.sequence, 0) + 1
-            count = on_node.get(proposal.node_id, 0) + 1
-            if repeat > ask.remaining or not self._suits(ask, proposal.node_id, count):
-                return
-            repeats[ask.sequence], on_node[proposal.node_id] = repeat, count
-            self._counts[member] += 1
-            self._members.append(member)
-            asks.append(ask)
-            self._proposals.append(proposal)
-            if self._of_placeholders and self._completes(member):
-                return
-
-    def _may_join(self, app: Application, key: str) -> bool:
-        """Whether allocations of this kind change nothing of the application but its amounts."""
-        ask = app.asks.get(key)
-        if ask is None or app.reservation_count or app.run_limit is not GateKind.NONE:
-            return False
-        if not self._apps:
-            self._resource, self._of_placeholders = ask.spec.resource, ask.spec.placeholder
-        if not self._of_placeholders:
-            return app.state is ApplicationState.RUNNING and not app.task_groups
-        # The first placeholder was placed by itself: it has set the clock, and taken the place.
-        is_under_way = PLACEHOLDER_TIMER in app.timers and COMMITMENT_TIMER not in app.timers
-        return (
-            is_under_way and app.has_placeholders and not check_application(self._state, app, ask)
-        )
-
-    def _completes(self, member: int) -> bool:
-        """Whether the gang is complete with the last one, which then lets it run."""
-        app = self._apps[member]
-        if app.state is not ApplicationState.ACCEPTED:
-            return False
-        placed, wanted = app.placeholders, app.spec.placeholder_ask
-        together = self._together(self._counts[member])
-        # Nearly every one is not the last, and the first amount shows that.
-        for kind, quantity in together:
-            if placed.get(kind, 0) + quantity != wanted.get(kind, 0):
-                return False
-        return equals(add(placed, dict(together)), wanted)
-
-    def _suits(self, ask: Ask, node_id: str, count: int) -> bool:
-        """Whether it is one of the run, and the node has room for so many of these."""
-        resource, spec = self._resource, ask.spec
-        # A required node, a timer or an announcement of it makes an ask one by itself.
-        if spec.required_node or spec.timeout_ms > 0 or ask.shortage is not GateKind.NONE:
-            return False
-        if spec.placeholder is not self._of_placeholders:
-            return False
-        if spec.resource is not resource and spec.resource != resource:
-            return False
-        node = self._state.nodes.get(node_id)
-        if node is None or not node.is_open:
-            return False
-        if spec.gpu_model or (node.parts is not None and GPU in resource):
-            return False
-        available = node.available
-        for kind, quantity in resource.items():
-            if quantity * count > available.get(kind, 0) and quantity > 0:
-                return False
-        return True
-
-    def has_room(self) -> bool:
-        """Whether all queues and limits have room for the whole run."""
-        queues: dict[Queue, int] = {}
-        limits: dict[Usage, tuple[LimitConfig, int]] = {}
-        for app, count in zip(self._apps, self._counts, strict=True):
-            for queue in app.queue.lineage:
-                queues[queue] = queues.get(queue, 0) + count
-            for limit, usage in limits_on(app):
-                others = limits[usage][1] if usage in limits else 0
-                limits[usage] = (limit, others + count)
-        counts = dict.fromkeys((*queues.values(), *(count for _, count in limits.values())))
-        together = {count: self._together(count) for count in counts}
-        capacity = self._state.capacity
-        for queue, count in queues.items():
-            is_cluster = queue.parent is None
-            sizes = capacity if is_cluster else queue.quota()
-            if not has_room(sizes, queue.allocated, together[count], is_cluster):
-                return False
-        for usage, (limit, count) in limits.items():
-            if not has_room(limit.max_resources, usage.amounts, together[count]):
-                return False
-        return True
-
-    def _together(self, count: int) -> list[tuple[str, int]]:
-        return [(kind, quantity * count) for kind, quantity in self._resource.items()]
-
-    def commit(self, turn: Turn) -> None:
-        """Write the run down and announce it; `place` says what comes in which order."""
-        proposals, asks = self._proposals, self.asks
-        if turn.partition.hears_states:
-            # Of several repeats of one ask the first changes its state, as one at a time.
-            for ask in {ask.sequence: ask for ask in asks}.values():
-                tell_state(turn, ask, WaitingState.SCHEDULED)
-        uuids = turn.partition.uuids.take(len(asks))
-        node_ids = tuple([proposal.node_id for proposal in proposals])
-        turn.record(
-            f.AllocationsCommitted(
-                charged=tuple([_charged(app) for app in self._apps]),
-                members=tuple(self._members),
-                keys=tuple([proposal.key for proposal in proposals]),
-                uuids=uuids,
-                node_ids=node_ids,
-                proposal_ids=tuple([proposal.proposal_id for proposal in proposals]),
-                resource=self._resource,
-                at_ns=turn.now_ns,
-            )
-        )
-        turn.announce(
-            AnnouncedRun(
-                partition=turn.partition.name,
-                uuids=uuids,
-                specs=tuple([ask.spec for ask in asks]),
-                node_ids=node_ids,
-            )
-        )
-        if self._of_placeholders:
-            for app in self._apps:
-                placeholder_placed(turn, app)
-
-
-def _charged(app: Application) -> f.Charged:
-    spec = app.spec
-    return f.Charged(
-        application_id=spec.application_id, queue=app.queue.path, user=spec.user, group=app.group
-    )

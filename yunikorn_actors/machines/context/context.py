@@ -6,11 +6,6 @@ from typing import Any
 
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.machines.context.administration import act_on_drained
-from yunikorn_actors.machines.context.answers import (
-    ApplicationVerdict,
-    NodeVerdict,
-    rejected_ask,
-)
 from yunikorn_actors.machines.context.applications import (
     add_application,
     remove_application,
@@ -28,7 +23,14 @@ from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.timeouts import on_timer
-from yunikorn_actors.machines.context.unit_of_work import ContextJob, Ending, Work
+from yunikorn_actors.machines.context.unit_of_work import (
+    ApplicationVerdict,
+    ContextJob,
+    Ending,
+    NodeVerdict,
+    Work,
+    rejected_ask,
+)
 from yunikorn_actors.machines.machine import (
     Effect,
     Joining,

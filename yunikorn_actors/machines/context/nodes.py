@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.asks import recover
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation, unpark
@@ -21,7 +20,7 @@ from yunikorn_actors.machines.context.reservations import (
     drop_of_size,
     drop_overpromised,
 )
-from yunikorn_actors.machines.context.unit_of_work import Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import NodeVerdict, Turn, Work
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.rm_events import NodeItem

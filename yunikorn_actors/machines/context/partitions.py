@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.machines.context.administration import line_of, record_act
-from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.applications import remove_application, report_run_limits
 from yunikorn_actors.machines.context.asks import (
     names_no_application,
@@ -29,7 +28,13 @@ from yunikorn_actors.machines.context.partition_context import Explaining, Parti
 from yunikorn_actors.machines.context.quota_preemption import follow
 from yunikorn_actors.machines.context.recovery import await_reports, drop_awaited, go_on
 from yunikorn_actors.machines.context.timeouts import expire
-from yunikorn_actors.machines.context.unit_of_work import ContextJob, Ending, Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import (
+    ContextJob,
+    Ending,
+    NodeVerdict,
+    Turn,
+    Work,
+)
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
     CancelTimer,

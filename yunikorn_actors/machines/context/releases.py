@@ -8,12 +8,11 @@ means all allocations of the application. The type decides what is answered, nev
 a release for nothing, a second one, or one with a strange type does no harm (G14, G15).
 """
 
-from yunikorn_actors.machines.context.answers import GivenBackUnasked
 from yunikorn_actors.machines.context.asks import remove_ask
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import work_gone
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import GivenBackUnasked, Turn
 from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 from yunikorn_actors.messages.rm_events import AskReleaseItem, GivenBack, Released
 from yunikorn_actors.state import facts as f

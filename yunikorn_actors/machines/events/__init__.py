@@ -1,7 +1,7 @@
 """EventPublisher: the event records that tell operators of each change.
 
-`event_table` says which records a fact gives rise to, the modules beside it say what stands in
-each. The publisher keeps them in a ring, pushes them to resource managers and to streams.
+The publisher knows which records a fact gives rise to; it keeps them in a ring and pushes them to
+resource managers and to streams. The modules beside it say what stands in each.
 """
 
 from yunikorn_actors.machines.events.publisher import (

@@ -14,7 +14,7 @@ from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.model.sorted_blocks import Pile
+from yunikorn_actors.planning.model.sorted_collections import Pile
 from yunikorn_actors.planning.model.views import (
     AppView,
     AskView,

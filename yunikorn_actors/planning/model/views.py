@@ -17,9 +17,8 @@ from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.planning.model.deciding import Decider, Deciders
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.policy_views import SeenApplication, SeenQueue
-from yunikorn_actors.planning.model.priorities import NO_PRIORITY, Priorities
 from yunikorn_actors.planning.model.shape import Shape, Wanted
-from yunikorn_actors.planning.model.sorted_blocks import Pile
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, Pile, Priorities
 from yunikorn_actors.policies.inputs import Hold
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, Ask, AskOrder

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Protocol
 
 from yunikorn_actors.planning.model.partition_model import Model
-from yunikorn_actors.planning.model.priorities import NO_PRIORITY
 from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
 from yunikorn_actors.planning.model.tree import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView, key_of, order_of
 from yunikorn_actors.planning.stages.gangs import Admitter
