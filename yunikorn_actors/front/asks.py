@@ -420,7 +420,8 @@ class Asks(Generic[L]):
         lease.reason = why or record.reason
         lease.state = state
         self.past.keep(record, state, lease.reason or "the program gave it back")
-        self._session.readers.notify(LeaseOver(lease=lease))
+        if self._session.readers.refs:
+            self._session.readers.notify(LeaseOver(lease=lease))
         return lease
 
     def drop(self, record: AskRecord[L]) -> None:
