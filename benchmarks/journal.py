@@ -57,14 +57,14 @@ def bytes_in(folder: Path) -> int:
 
 def run(workload: Churn, folder: Path | None) -> Run:
     with SchedulerCore(journal=folder) as core:
-        core._inside.meter = Meter()
+        core.inside.meter = Meter()
         if folder is None:
             figures = measure(workload, Load(core))
         else:
             with watched(folder) as sizes:
                 figures = measure(workload, Load(core))
             figures["most_mib"] = round(max(sizes) / _MIB, 1)
-        worst_ns = core._inside.meter.plain()["actors"]["context"]["worst_ns"]
+        worst_ns = core.inside.meter.plain()["actors"]["context"]["worst_ns"]
     return {**figures, "context_worst_ms": round(worst_ns / 1e6, 1)}
 
 

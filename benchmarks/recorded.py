@@ -37,10 +37,10 @@ class RecordedRemote(RemoteCore):
         self._record = RmRecord(request.rm_id, takes_states=takes_states)
         return super().register_resource_manager(request, Recorded(self, callback))
 
-    def _submit(self, request: Update) -> None:
+    def submit_checked(self, request: Update) -> None:
         with self._note:
             self._record.requested(request)
-        super()._submit(request)
+        super().submit_checked(request)
 
     def notified(self, _: str, response: object) -> None:
         with self._note:

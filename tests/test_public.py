@@ -152,8 +152,14 @@ SERVED = {
     *dir(QuestionedCore),
     "check_sound",
     "is_inside",
+    "await_acceptance",
     "configure_with",
+    "inside",
+    "is_registered",
+    "open_stream",
+    "post_unregistration",
     "register_with",
+    "submit_checked",
 } - {*CALLS}
 """For parts of a service and for the front, which are ours."""
 

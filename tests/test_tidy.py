@@ -389,6 +389,58 @@ def unsorted_names(source: Source) -> list[str]:
     return [f"{source.module}.__all__" for public in names if list(public) != sorted(set(public))]
 
 
+OF_OTHER_LIBRARIES = frozenset(
+    {
+        "_replace",
+        "_fields",
+        "_asdict",
+        "_getframe",
+        "_exit",
+        "_current_frames",
+        "_value2member_map_",
+    }
+    | {"_current_request", "_kwargs"}
+)
+"""Private by their first letter: of the standard library, and of aiohttp."""
+NAMES_PRIVATE = (f"{PACKAGE}.lab.mutants.",)
+"""A defect is planted into a function, whatever its name."""
+READ_ACROSS = {
+    f"{PACKAGE}.front.aio": {"_core"},
+    f"{PACKAGE}.front.asks": {"_want_back"},
+    f"{PACKAGE}.lab.gate_oracle": {"_settle"},
+    f"{PACKAGE}.runtime.scheduler_core": {"_receive"},
+    f"{PACKAGE}.service.aio": {"_core", "_operations"},
+    f"{PACKAGE}.service.connect": {"_operations"},
+    f"{PACKAGE}.service.reconnecting": {"_connect_anew"},
+    f"{PACKAGE}.what_if.dumps": {"_post"},
+    f"{PACKAGE}.what_if.run": {"_registered"},
+}
+"""Private names that a module reads of another one; there may only be fewer."""
+
+
+def private_names_of_others(source: Source) -> list[str]:
+    """Find the private names that a module reads and does not have itself."""
+    if source.module.startswith(NAMES_PRIVATE):
+        return []
+    nodes = list(ast.walk(source.tree))
+    known = OF_OTHER_LIBRARIES | READ_ACROSS.get(source.module, set())
+    for node in nodes:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                known |= {name}
+            case ast.Attribute(attr=name, ctx=ast.Store()) | ast.Name(id=name, ctx=ast.Store()):
+                known |= {name}
+    return [
+        f"{source.module}:{node.lineno} reads {node.attr} of another module"
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and re.match(r"_[a-z]", node.attr)
+        and node.attr not in known
+        and not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
+        and not (isinstance(node.value, ast.Call) and _name(node.value.func) == "super")
+    ]
+
+
 # -- what can be reached
 
 
@@ -497,6 +549,7 @@ CHECKS: dict[str, Callable[[Source], list[str]]] = {
     "nobody asks for the identity of a value": identified_values,
     "no member of an enumeration is taken for a truth value": members_taken_for_truth,
     "public names are sorted": unsorted_names,
+    "nobody reads private names of another module": private_names_of_others,
 }
 
 
@@ -621,6 +674,18 @@ PLANTED: dict[str, tuple[Callable[[Source], list[str]], str, str, list[str]]] = 
         members_taken_for_truth,
         "machines.x",
         "def f(kind: GateKind | None):\n    return 1 if kind is GateKind.NONE else 0\n",
+        [],
+    ),
+    "a private name of another module": (
+        private_names_of_others,
+        "front.x",
+        "def f(core: Core) -> None:\n    core._lock.acquire()\n",
+        [":2 reads _lock of another module"],
+    ),
+    "a private name of the same module": (
+        private_names_of_others,
+        "front.x",
+        "class A:\n    def __init__(self, other):\n        self._n = other._n\n",
         [],
     ),
     "sorted names": (unsorted_names, "si", "__all__ = ['B', 'a']", []),

@@ -270,14 +270,14 @@ class Hearer(si.ResourceManagerCallback):
     def __init__(self, raised: BaseException | None = None) -> None:
         self.numbers: list[int] = []
         self.overlapped = False
-        self._inside = False
+        self.inside = False
         self._raised = raised
 
     def update_node(self, response: si.NodeResponse) -> None:
-        self.overlapped = self.overlapped or self._inside
-        self._inside = True
+        self.overlapped = self.overlapped or self.inside
+        self.inside = True
         self.numbers.extend(int(node.node_id) for node in response.accepted)
-        self._inside = False
+        self.inside = False
         if self._raised is not None:
             raise self._raised
 

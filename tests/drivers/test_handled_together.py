@@ -46,7 +46,7 @@ def deliveries(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> list[Delivery]:
     if isinstance(lab, SimulatorLab):
         lab.core._recorders = (found.append,)
     elif isinstance(lab, ThreadsLab):
-        monkeypatch.setattr(lab.core._inside, "recorder", Tape(found))
+        monkeypatch.setattr(lab.core.inside, "recorder", Tape(found))
     return found
 
 

@@ -96,13 +96,13 @@ def asks_of(s: Scheduler, name: str) -> dict[str, dict[str, Any]]:
 def test_placeholders_and_members_are_treated_alike() -> None:
     sent: list[si.AllocationAsk] = []
     with Scheduler(QUEUES) as s:
-        submit = s.core._submit
+        submit = s.core.submit_checked
 
         def noted(request: Update) -> None:
             sent.extend(getattr(request, "asks", ()))
             submit(request)
 
-        s.core._submit = noted  # type: ignore[method-assign]
+        s.core.submit_checked = noted  # type: ignore[method-assign]
         s.add_node("n1", vcore=4)
         group = {
             "vcore": 2, "priority": 7, "may_preempt": False, "preemptible": False,

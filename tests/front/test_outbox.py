@@ -50,7 +50,7 @@ class FakeCore:
         assert "rm" == rm_id
         return self.room_left
 
-    def _submit(self, request: Update) -> None:
+    def submit_checked(self, request: Update) -> None:
         self.then()
         self.requests += 1
         if isinstance(request, si.AllocationRequest):
@@ -316,13 +316,13 @@ def test_a_signal_that_ends_the_program_ends_the_front(box: Box) -> None:
 def submitting_threads(core: SchedulerCore) -> list[tuple[str, type]]:
     """Note which thread submits what, from now on."""
     noted: list[tuple[str, type]] = []
-    submit = core._submit
+    submit = core.submit_checked
 
     def noting(request: Update) -> None:
         noted.append((me(), type(request)))
         submit(request)
 
-    core._submit = noting  # type: ignore[method-assign]
+    core.submit_checked = noting  # type: ignore[method-assign]
     return noted
 
 

@@ -319,10 +319,10 @@ def test_an_iterator_that_was_let_go_of_is_not_kept() -> None:
         gc.collect()
         assert left() is None
         with s.events("node") as heard:
-            assert 1 == len(s._operations.session.readers._readers)
+            assert 1 == len(s._operations.session.readers.refs)
             s.add_node("n1", vcore=1)
             assert "accepted" == next(heard).state  # type: ignore[union-attr]
-        assert not s._operations.session.readers._readers
+        assert not s._operations.session.readers.refs
 
 
 def in_a_child(call: Callable[[], None]) -> int:

@@ -155,7 +155,7 @@ def test_nothing_is_handled_after_a_failure() -> None:
     core._actors.tell("a", Envelope("test", blow, *_at(actor).at))
     core._go_on()
     wait_until(core.is_settled)
-    core._inside.carry_out(_at(actor), wanted[-1])
+    core.inside.carry_out(_at(actor), wanted[-1])
     assert ([], []) == (notebook.notes, rm.heard)
     assert threads == threading.active_count()
     core.stop(PATIENCE_S)

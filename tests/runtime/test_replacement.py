@@ -228,7 +228,7 @@ def test_a_broken_invariant_of_a_replica_is_made_good(cluster: Cluster) -> None:
     cluster.ask("a")
     cluster.await_placed()
     assert {"scheduler": 1} == cluster.failed_machines()
-    survived = cluster.core._inside.survived[0].__cause__
+    survived = cluster.core.inside.survived[0].__cause__
     assert isinstance(survived, InvariantViolation)
     assert "was sent facts from revision" in survived.what
 

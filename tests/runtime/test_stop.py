@@ -303,11 +303,11 @@ def test_what_a_machine_wants_after_the_stop_is_not_done(ours: Callable[[], list
         StopMachine(address="b"),
         StopMachine(address="b"),
     ):
-        core._inside.carry_out(actor, effect)
+        core.inside.carry_out(actor, effect)
     for address in ("b", "reply:1"):
         message = Do(label="lost")
         assert not core._actors.tell(address, Envelope("a", message, *actor.at))
-        core._inside.send_elsewhere(actor, address, message)
+        core.inside.send_elsewhere(actor, address, message)
     assert [] == notebook.notes
     assert [] == ours()
 

@@ -248,7 +248,7 @@ def test_an_event_says_that_it_went_and_came(place: Place, s: Any) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     front = s if isinstance(s, Scheduler) else s.front
-    wait_until(lambda: front._operations.session.readers._readers)
+    wait_until(lambda: front._operations.session.readers.refs)
     for _ in range(2):
         broken(place, s)
     reader.join(PATIENCE_S)

@@ -260,9 +260,9 @@ class Gateway(ABC):
                 "subclass it and override what you care about"
             )
         self.check_running()
-        return self._register_with(request, callback, self._brought(request.config))
+        return self.register_with(request, callback, self._brought(request.config))
 
-    def _register_with(
+    def register_with(
         self,
         request: si.RegisterResourceManagerRequest,
         callback: si.ResourceManagerCallback,
@@ -310,17 +310,17 @@ class Gateway(ABC):
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Make asks, report and release; `update_allocation` of the callback answers."""
         si.check_form(request, si.AllocationRequest)
-        self._submit(request)
+        self.submit_checked(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Add and remove applications; `update_application` of the callback answers."""
         si.check_form(request, si.ApplicationRequest)
-        self._submit(request)
+        self.submit_checked(request)
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Add, change, drain and remove nodes; `update_node` of the callback answers."""
         si.check_form(request, si.NodeRequest)
-        self._submit(request)
+        self.submit_checked(request)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload the configuration; if it is refused nothing has changed.
@@ -333,14 +333,14 @@ class Gateway(ABC):
             self.administer(request.config)
             return
         self._registration(request.rm_id, si.UpdateConfigurationRequest.__name__)
-        self._configure_with(request, self._brought(request.config))
+        self.configure_with(request, self._brought(request.config))
 
-    def _configure_with(
+    def configure_with(
         self, request: si.UpdateConfigurationRequest, config: SchedulerConfig | None
     ) -> None:
         """Reload a resource manager under a configuration that was read already."""
         extra = ExtraConfig.of(request.extra_config)
-        self._await_acceptance(
+        self.await_acceptance(
             RM_PROXY,
             lambda reply_to: ConfigurationRequested(
                 request=request, config=config, extra=extra, reply_to=reply_to
@@ -371,9 +371,10 @@ class Gateway(ABC):
         """Remove everything of a resource manager, registered or lost."""
         check_names("unregister_resource_manager", rm_id=rm_id)
         with self._afterwards, self._order:
-            self._unregister(rm_id)
+            self.post_unregistration(rm_id)
 
-    def _unregister(self, rm_id: str, by: str = "", reply_to: str = "") -> None:
+    def post_unregistration(self, rm_id: str, by: str = "", reply_to: str = "") -> None:
+        """Have everything of a resource manager removed; an answer goes to `reply_to`, if given."""
         message = RMUnregistered(rm_id=rm_id, by=by, reply_to=reply_to)
         self._post(RM_PROXY, message, self._name("unregister"))
         self._overtake(rm_id)
@@ -601,7 +602,7 @@ class Gateway(ABC):
         address = follower_address(next(self._streams))
         self._open_follower(address, follower)
         try:
-            self._await_acceptance(
+            self.await_acceptance(
                 CONTEXT,
                 lambda reply_to: FollowRequested(follower=address, reply_to=reply_to),
                 "follow",
@@ -633,12 +634,12 @@ class Gateway(ABC):
         with suppress(CoreStopped, CoreFailed), self._afterwards:
             self._post(CONTEXT, FollowEnded(follower=address), self._name("follow"))
 
-    def _open_stream(self, hearer: si.ResourceManagerCallback, history: int) -> str:
+    def open_stream(self, hearer: si.ResourceManagerCallback, history: int) -> str:
         """Have every record delivered to this callback; return its address."""
         address = stream_address(next(self._streams))
         self._open_callback(address, hearer)
         try:
-            self._await_acceptance(
+            self.await_acceptance(
                 EVENT_PUBLISHER,
                 lambda reply_to: EventStreamRequested(
                     hearer=address, history=history, reply_to=reply_to
@@ -658,7 +659,7 @@ class Gateway(ABC):
 
     # -- parts
 
-    def _submit(self, request: Update) -> None:
+    def submit_checked(self, request: Update) -> None:
         """Take a request whose form was checked: wait for room, then post it."""
         rm_id, kind = request.rm_id, type(request).__name__
         registration = self._registered.get(rm_id) or self._registration(rm_id, kind)
@@ -692,7 +693,7 @@ class Gateway(ABC):
         else:
             registration.backlog.when_room(call)
 
-    def _is_registered(self, rm_id: str) -> bool:
+    def is_registered(self, rm_id: str) -> bool:
         """Whether its requests are taken."""
         return rm_id in self._registered
 
@@ -719,7 +720,7 @@ class Gateway(ABC):
         except ConfigError as error:
             self._tell_of_refusal(str(error))
             raise
-        self._await_acceptance(
+        self.await_acceptance(
             CONTEXT,
             lambda reply_to: AdminConfigUpdate(config=config, by=by, reply_to=reply_to),
             "configuration",
@@ -730,7 +731,7 @@ class Gateway(ABC):
 
     def set_drained(self, partition: str, node_id: str, by: str, *, drained: bool) -> None:
         """Let a node take no new work, or take work again; raise Refused if it does so already."""
-        self._await_acceptance(
+        self.await_acceptance(
             CONTEXT,
             lambda reply_to: AdminNodeUpdate(
                 partition=partition, node_id=node_id, drained=drained, by=by, reply_to=reply_to
@@ -747,7 +748,7 @@ class Gateway(ABC):
                     raise Refused(
                         f"{rm_id} is registered: stop that program first, which ends its work"
                     )
-                self._unregister(rm_id, by, reply_to)
+                self.post_unregistration(rm_id, by, reply_to)
 
         call = self._name("unregister")
         _check_accepted(self._await_answer(post, call), call)
@@ -819,9 +820,8 @@ class Gateway(ABC):
             raise NoReply(f"the core answered {type(answer).__name__} instead of {kind.__name__}")
         return answer
 
-    def _await_acceptance(
-        self, address: str, question: Callable[[str], Message], call: str
-    ) -> None:
+    def await_acceptance(self, address: str, question: Callable[[str], Message], call: str) -> None:
+        """Send a message with the place for its answer, and wait until Context accepts it."""
         name = self._name(call)
         _check_accepted(self._ask(address, question, name), name)
 

@@ -255,7 +255,7 @@ class Outbox:
         taken = [self._items.popleft()]
         while self._items and len(taken) < ITEMS_MAX and _may_follow(taken[-1], self._items[0]):
             taken.append(self._items.popleft())
-        self._core._submit(_request_of(self._rm_id, taken))
+        self._core.submit_checked(_request_of(self._rm_id, taken))
 
 
 def _is_ending(item: Item) -> TypeGuard[Ending]:

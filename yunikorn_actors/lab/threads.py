@@ -154,7 +154,7 @@ def record(case: Case, draw: Draw) -> Recording:
 
 def _driver(case: Case, path: Path, draw: Draw) -> ServiceDriver:
     driver = ServiceDriver(driver="threads", topology=case.built(), trace=path)
-    inside = driver.core._inside
+    inside = driver.core.inside
     assert inside.recorder is not None
     inside.recorder = _Pausing(inside.recorder, draw)
     return driver

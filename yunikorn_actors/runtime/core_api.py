@@ -108,7 +108,7 @@ class Core(Protocol):
         """Whether a request of this resource manager would be taken without waiting."""
         ...
 
-    def _submit(self, request: Update) -> None:
+    def submit_checked(self, request: Update) -> None:
         """As the three updates, of a request whose form was checked."""
         ...
 

@@ -176,7 +176,7 @@ class SchedulerCore(Gateway):
     @property
     def trace_failure(self) -> OSError | None:
         """Why the trace ends early, None while it is whole; the core goes on without it."""
-        recorder = self._inside.recorder
+        recorder = self.inside.recorder
         return None if recorder is None else recorder.failure
 
     def _set_up_actors(self, driver: CoreDriver) -> None:
@@ -185,7 +185,8 @@ class SchedulerCore(Gateway):
         self._dispatcher = Dispatcher(callers_run=self._driver == "direct")
         self._actors = ActorRegistry(self._dispatcher)
         self._timers = TimerThread(self.clock, self._actors.tell, self._dispatcher.go_on)
-        self._inside = Inside(self)
+        self.inside = Inside(self)
+        """What its actors see of it, and what records or measures them."""
 
     # -- life
 
@@ -229,11 +230,11 @@ class SchedulerCore(Gateway):
             # No other core has had this number, so no UUID comes again, whatever was lost.
             self.topology.instance += f"-{self._journal.number}"
         if self._trace is not None:
-            self._inside.recorder = recorder_of(self._trace, self._header())
+            self.inside.recorder = recorder_of(self._trace, self._header())
         for address, machine in self.topology.first_machines().items():
             if self._journal is not None and isinstance(machine, Context):
                 machine = Kept(machine, self._journal)  # noqa: PLW2901 - it stands for the other
-            self._actors.start(self._inside, address, machine)
+            self._actors.start(self.inside, address, machine)
         self._dispatcher.start()
         self._timers.start()
         if self._journal is not None and self._journal.restored is not None:
@@ -336,10 +337,10 @@ class SchedulerCore(Gateway):
     def _post(self, address: str, message: Message, stimulus: str) -> None:
         actor = self._running()
         if actor is not None and actor.at is not None:
-            envelope = Envelope(actor.address, message, *actor.at, self._inside.stamp())
+            envelope = Envelope(actor.address, message, *actor.at, self.inside.stamp())
         else:
             cause = Cause(GATEWAY, 0)
-            envelope = Envelope(GATEWAY, message, cause, stimulus, self._inside.stamp())
+            envelope = Envelope(GATEWAY, message, cause, stimulus, self.inside.stamp())
         with self._lock:
             self.check_running()
             taken = self._actors.tell(address, envelope)
@@ -354,11 +355,11 @@ class SchedulerCore(Gateway):
         machine = self._dispatcher.actor
         if machine is not None and self._dispatcher.is_mine:
             return machine
-        return self._inside.here.actor
+        return self.inside.here.actor
 
     def is_inside(self) -> bool:
         """Whether this is a thread of the core, or one that runs its machines at this moment."""
-        return self._inside.here.actor is not None or self._dispatcher.is_mine
+        return self.inside.here.actor is not None or self._dispatcher.is_mine
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
         self.check_running()
@@ -415,13 +416,13 @@ class SchedulerCore(Gateway):
         with self._lock:
             self.check_running()
             holder = CallbackHolder(callback, partial(self._callback_raised, address))
-            self._actors.start(self._inside, address, holder)
+            self._actors.start(self.inside, address, holder)
 
     def _open_follower(self, address: str, follower: Follower) -> None:
         with self._lock:
             self.check_running()
             holder = FollowerHolder(follower, partial(self._follower_raised, address))
-            self._actors.start(self._inside, address, holder)
+            self._actors.start(self.inside, address, holder)
 
     def _follower_raised(self, address: str, error: Exception) -> None:
         told = f"{address} raised and follows no more: {error!r}"
@@ -483,7 +484,7 @@ class SchedulerCore(Gateway):
 
     def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
         """Feed it event records from now on; what is returned ends that."""
-        address = self._open_stream(feed, history)
+        address = self.open_stream(feed, history)
         with self._lock:
             self._feeds[address] = feed
             if self.state != "running" or self.failure is not None:
@@ -497,11 +498,11 @@ class SchedulerCore(Gateway):
 
     def measure(self) -> None:
         """Have a meter: a service is asked for metrics, and no other core pays for them."""
-        self._inside.meter = self._inside.meter or Meter()
+        self.inside.meter = self.inside.meter or Meter()
 
     def metered(self) -> dict[str, Any] | None:
         """What each actor did since `measure`; None before."""
-        return None if self._inside.meter is None else self._inside.meter.plain()
+        return None if self.inside.meter is None else self.inside.meter.plain()
 
     def mailbox_lengths(self) -> dict[str, int]:
         """How many messages wait in each mailbox."""
@@ -580,7 +581,7 @@ class SchedulerCore(Gateway):
     @property
     def flight_recorder(self) -> FlightRecorder | None:
         """The last records, where the core was made with them."""
-        recorder = self._inside.recorder
+        recorder = self.inside.recorder
         return recorder if isinstance(recorder, FlightRecorder) else None
 
     def save_trace(self, path: str | Path) -> None:
@@ -595,7 +596,7 @@ class SchedulerCore(Gateway):
 
     def _close_trace(self, left: list[Actor], deadline: float) -> None:
         """A machine that failed, or that is still at work, is in no state to speak of."""
-        recorder = self._inside.recorder
+        recorder = self.inside.recorder
         if recorder is None:
             return
         footer: dict[str, Any] = {"states": {}}

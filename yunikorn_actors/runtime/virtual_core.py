@@ -295,7 +295,7 @@ class VirtualCore:
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
         with self._call():
-            self._feeds[self._simulator._open_stream(feed, history)] = feed
+            self._feeds[self._simulator.open_stream(feed, history)] = feed
         return _Taken(feed)
 
     def simulate(

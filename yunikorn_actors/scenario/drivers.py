@@ -133,9 +133,9 @@ class ServiceDriver:
         quiet_s = QUIET_S if self._standing is None else 0.0
         quiet_since: float | None = None
         while True:
-            if self.core.failure is not None or self.core._inside.survived:
+            if self.core.failure is not None or self.core.inside.survived:
                 # A scenario fails with any machine, also with one that the core would replace.
-                raise self.core.failure or self.core._inside.survived[0]
+                raise self.core.failure or self.core.inside.survived[0]
             now = time.monotonic()
             if not self.core.is_settled():
                 quiet_since = None

@@ -65,7 +65,7 @@ class Reconnecting:
                 continue
             with self._lock:
                 # It may have broken again meanwhile, and then it is still this thread's affair.
-                if self._core._away is None:
+                if self._core.away is None:
                     self._is_trying = False
                     return
 
@@ -77,8 +77,8 @@ class Reconnecting:
 
     def _endings(self) -> list[Ending] | None:
         """Return what is to be sent again; None where it has broken again."""
-        return self._core._sent.take() if self._core._away is None else None
+        return self._core.sent.take() if self._core.away is None else None
 
     def _give_up(self) -> None:
         text = f"the service at {self._core.address} was away for {self._give_up_after:g} s"
-        self._core._fail(ConnectionLost(f"{text}: connect again when it is back"))
+        self._core.fail(ConnectionLost(f"{text}: connect again when it is back"))

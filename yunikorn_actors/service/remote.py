@@ -94,11 +94,11 @@ class RemoteCore:
         self._link: "Link | None" = None
         self._is_stopped = False
         self.when_over: list[Callable[[], None]] = []
-        self._away: CoreError | None = None
+        self.away: CoreError | None = None
         """Why there is no connection now, though there will be one again."""
         self._when_away: Callable[[CoreError], None] | None = None
         """Called when the connection has broken; without it that is the end."""
-        self._sent = SentEndings()
+        self.sent = SentEndings()
 
     @property
     def failure(self) -> CoreError | None:
@@ -219,7 +219,7 @@ class RemoteCore:
         with self._lock:
             self._conversations[request.rm_id] = conversation
             self._replaced.discard(former)
-            self._away = None
+            self.away = None
         if former is not None:
             former.end()
         return si.RegisterResourceManagerResponse()
@@ -227,17 +227,17 @@ class RemoteCore:
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Make asks, report and release; `update_allocation` of the callback answers."""
         si.check_form(request, si.AllocationRequest)
-        self._submit(request)
+        self.submit_checked(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Add and remove applications; `update_application` of the callback answers."""
         si.check_form(request, si.ApplicationRequest)
-        self._submit(request)
+        self.submit_checked(request)
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Add, change, drain and remove nodes; `update_node` of the callback answers."""
         si.check_form(request, si.NodeRequest)
-        self._submit(request)
+        self.submit_checked(request)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload the configuration; if it is refused nothing has changed."""
@@ -245,9 +245,10 @@ class RemoteCore:
         _check_config(request.config)
         self._ask("UpdateConfiguration", request, m.Done)
 
-    def _submit(self, request: Update) -> None:
+    def submit_checked(self, request: Update) -> None:
+        """Send a request whose form was checked."""
         self.check_running()
-        self._sent.note(request)
+        self.sent.note(request)
         conversation = self._conversations.get(request.rm_id)
         if conversation is None:
             self._check_there()
@@ -386,8 +387,8 @@ class RemoteCore:
 
     def _check_there(self) -> None:
         """Raise where the service is away, though it may come back."""
-        if self._away is not None:
-            raise anew(self._away)
+        if self.away is not None:
+            raise anew(self.away)
 
     def _ask(
         self, method: str, message: SiMessage, kind: type[M], timeout: float | None = None
@@ -422,13 +423,13 @@ class RemoteCore:
             comes_back = self._when_away is not None and not isinstance(error, FOR_GOOD)
             if comes_back:
                 error = self._broken() if isinstance(error, ConnectionLost) else error
-                self._away = error
+                self.away = error
         if comes_back and self._when_away is not None:
             self._when_away(error)
         else:
-            self._fail(error)
+            self.fail(error)
 
-    def _fail(self, error: CoreError) -> None:
+    def fail(self, error: CoreError) -> None:
         """It does not come back any more."""
         with self._lock:
             self._failure = self._failure or error

@@ -118,7 +118,7 @@ def _reconfigure(simulator: Simulator, change: Reconfigure) -> None:
         policy_group=group,
         extra_config=known.registration.extra_config,
     )
-    simulator._configure_with(request, config)
+    simulator.configure_with(request, config)
 
 
 def manager_of(simulator: Simulator, rm_id: str) -> KnownManager:

@@ -110,7 +110,7 @@ class Copy(Simulator):
             build_info=registration.build_info,
             extra_config=registration.extra_config,
         )
-        self._register_with(request, callback, brought.get(registration.policy_group))
+        self.register_with(request, callback, brought.get(registration.policy_group))
         for name in known.epochs:
             for app in self._context.partitions[name].state.applications.values():
                 self._resolvers.remember(registration.rm_id, app.spec.user, app.spec.groups)

@@ -326,7 +326,7 @@ class Run:
     def _release(self, name: str, allocation: Allocation, why: int) -> None:
         """Give it back; a resource manager that is away says nothing, and what it has stays."""
         rm_id = self._rm_of(name)
-        if not self._simulator._is_registered(rm_id):
+        if not self._simulator.is_registered(rm_id):
             self.counts["away"] += 1
             return
         release = si.AllocationRelease(
