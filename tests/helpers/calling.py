@@ -42,13 +42,11 @@ def _no_stranger(path: str) -> None:
 
 
 class Talk:
-    """One stream, half a conversation at a time."""
+    """One stream, half a conversation at a time; without a deadline: no machine is too slow."""
 
     def __init__(self, channel: grpc.Channel, method: str, metadata: list[tuple[str, str]]) -> None:
         self._said: SimpleQueue[bytes | None] = SimpleQueue()
-        self._call = channel.stream_stream(method)(
-            iter(self._said.get, None), timeout=PATIENCE_S, metadata=metadata
-        )
+        self._call = channel.stream_stream(method)(iter(self._said.get, None), metadata=metadata)
 
     def say(self, message: SiMessage | bytes) -> Self:
         self._said.put(written(message))

@@ -257,6 +257,7 @@ def test_half_open_connections_and_other_protocols_harm_nobody(address: str) -> 
 
 
 MB = 1 << 20
+NEVER_S = 1e6
 
 
 def send_until_cut_off(hoarder: Hoarder, method: str) -> None:
@@ -290,12 +291,14 @@ def test_who_is_cut_off_is_told_why(
     condemn = intake.Intake._condemn
 
     async def condemn_and_wait(it: intake.Intake, peer: str) -> None:
-        """The next look ends the connection, even if the client has not read why."""
-        monkeypatch.setattr(intake, "PERIOD_S", PATIENCE_S)
+        """The next look ends the connection, even if the client has not read why: none comes."""
+        monkeypatch.setattr(intake, "PERIOD_S", NEVER_S)
         await condemn(it, peer)
 
     monkeypatch.setattr(intake.Intake, "_condemn", condemn_and_wait)
     monkeypatch.setattr(intake, "HELD_MAX", MB // 8)
+    # A slow look does not put off the next one.
+    monkeypatch.setattr(intake, "SHARE", 0)
     serving = serve()
     with Caller(serving.parts["grpc"].address) as caller:
         caller.register(RM)

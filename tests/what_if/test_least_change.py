@@ -1,6 +1,9 @@
 """The least change: each is done on a live core, and one less than it does not do."""
 
+import runpy
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import RM
@@ -13,6 +16,7 @@ from yunikorn_actors.what_if.changes import carry_out
 from yunikorn_actors.what_if.core_state import state_of
 from yunikorn_actors.what_if.least_change import LeastChange, Option, Wanted, least_changes
 
+Cluster = runpy.run_path(str(Path(__file__).parents[2] / "docs/situations.py"))["Cluster"]
 both = pytest.mark.parametrize("topology", TOPOLOGIES)
 Made = Callable[[TopologyName], VirtualCore]
 
@@ -76,3 +80,47 @@ def test_what_fits_needs_nothing_and_what_nobody_asks_for_is_refused(
     assert least(core, asks("3")).fits
     with pytest.raises(InvalidRequest, match="name an ask that is to start"):
         least_changes(state_of(core._simulator), Wanted((node("n9", 1),)))
+
+
+def cluster(topology: TopologyName, **nodes: int) -> tuple[VirtualCore, Any]:
+    core = VirtualCore(topology=topology)
+    core.start()
+    made = Cluster(core, core.run_until_idle, lambda s: core.advance_to(core.now_ns + s * SECOND))
+    made.queues("{name: batch}")
+    made.nodes(**nodes)
+    made.submit("old", "older", "job")
+    return core, made
+
+
+def texts(core: VirtualCore, wanted: tuple[str, str]) -> dict[str, str]:
+    found = least_changes(state_of(core._simulator), Wanted((), (wanted,)))
+    return {it.kind: it.text for it in found.options}
+
+
+@both
+def test_less_may_do_where_others_take_what_is_more(topology: TopologyName) -> None:
+    """A node of seven would be taken by an older ask, which is larger; one of twenty would do."""
+    core, made = cluster(topology, node_1=4_000)
+    made.ask("old", "load", 4_000)
+    made.ask("old", "first", 2_000)
+    made.ask("older", "large", 5_000, max_allocations=3)
+    assert texts(core, made.ask("job", "task", 4_000))["node"] == "add a node with vcore 6"
+
+
+@both
+def test_the_least_work_to_release_may_be_of_several(topology: TopologyName) -> None:
+    core, made = cluster(topology, node_1=6_000, node_2=2_000)
+    made.ask("old", "one", 2_000)
+    made.ask("older", "few", 2_000, max_allocations=3)
+    found = texts(core, made.ask("job", "task", 4_000))["release"]
+    assert found.count("(vcore 2)") == 2, found
+    assert found.count("node-1") + found.count("old/one") == 2, found
+
+
+@both
+def test_as_few_drained_nodes_as_do_take_work_again(topology: TopologyName) -> None:
+    core, made = cluster(topology, node_1=2_000, node_2=1_000, node_3=2_000)
+    for node_id in ("node-1", "node-2", "node-3"):
+        made.drain(node_id)
+    wanted = made.ask("job", "task", 2_000, max_allocations=2)
+    assert texts(core, wanted)["open"] == "let node-1 and node-3 take work again"

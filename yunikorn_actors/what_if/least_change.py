@@ -5,8 +5,10 @@ well? Bounds are lifted, those that need not be are put back, and the others are
 as the answer stays yes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import comb
 from typing import Any, Final
 
 from yunikorn_actors import si
@@ -14,7 +16,7 @@ from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig, pa
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.values.quantity import amounts, quantity
-from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import NODE_PARTITION
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
 from yunikorn_actors.what_if.changes import DEFAULT_PARTITION, Change, Reconfigure, Request
@@ -22,8 +24,10 @@ from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.simulation import simulate
 
 TRIALS_MAX: Final = 2_000
-RELEASES_MAX: Final = 300
-"""So many applications and allocations are tried, the smallest first."""
+SETS_MAX: Final = 300
+"""So many sets of work to release are tried, the smallest first, and as many single ones."""
+SUMS_MAX: Final = 32
+"""So many smaller amounts are tried below one that helps, where others would take what is more."""
 _LIFTED: Final = 1 << 60
 _APPS: Final = "applications"
 _NODE: Final = "what-if-node"
@@ -96,6 +100,27 @@ class _Bound:
 
 def _written(kind: str, amount: int) -> str:
     return str(amount) if kind == _APPS else quantity(kind, amount)
+
+
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """Something that may be done to what is there: work to release, a node to open."""
+
+    text: str
+    request: Request
+    ended: int = 0
+    withdrawn: int = 0
+    size: Resource = field(default_factory=dict)
+
+
+def _cost(acts: Iterable[_Act]) -> tuple[int, int, tuple[tuple[str, int], ...]]:
+    """Say how many allocations end by it, how many repeats are withdrawn, and their size."""
+    total: Resource = {}
+    ended = withdrawn = 0
+    for it in acts:
+        ended, withdrawn = ended + it.ended, withdrawn + it.withdrawn
+        charge(total, it.size)
+    return ended, withdrawn, tuple(sorted(total.items()))
 
 
 def least_changes(state: CoreState, wanted: Wanted, **simulated: Any) -> LeastChange:  # noqa: ANN401
@@ -171,12 +196,12 @@ class _Search:
         for bound in lifted:
             need = bound.present + self._need(bound.kind)
             lifted[bound] = self._lowest(
-                bound.present + 1, need, _LIFTED,
+                bound.kind, bound.present + 1, need, _LIFTED,
                 lambda it, name=bound: _requests({**lifted, name: it}, size),  # type: ignore[misc]
             )  # fmt: skip
         for kind, known in tuple(size.items()):
             size[kind] = self._lowest(
-                0, self._whole(kind), known,
+                kind, 0, self._whole(kind), known,
                 lambda it, name=kind: _requests(lifted, {**size, name: it}),  # type: ignore[misc]
             )  # fmt: skip
         words = [it.text(amount) for it, amount in lifted.items()]
@@ -190,9 +215,15 @@ class _Search:
         return len({app for app, _ in self._asks}) if kind == _APPS else self._whole(kind)
 
     def _lowest(
-        self, low: int, high: int, known: int, made: Callable[[int], list[Request | Reconfigure]]
+        self,
+        kind: str,
+        least: int,
+        high: int,
+        known: int,
+        made: Callable[[int], list[Request | Reconfigure]],
     ) -> int:
         """Return the least amount that helps; `known` does, and `high` nearly always."""
+        low = least
         if not self._helps(made(high)):
             low, high = high + 1, known
         while low < high:
@@ -201,7 +232,28 @@ class _Search:
                 high = middle
             else:
                 low = middle + 1
-        return high
+        # With more room, others that wait may take it first: so less may do where more does not.
+        smaller = sorted(high - it for it in self._sums(kind) if least <= high - it < high)
+        fitting = (it for it in smaller[:SUMS_MAX] if self._helps(made(it)))
+        return next(fitting, high)
+
+    def _sums(self, kind: str) -> set[int]:
+        """Return what others that wait may take together."""
+        sums = {0}
+        for image in self._state.images.values():
+            for app in image["applications"]:
+                if any(app["spec"]["application_id"] == own for own, _ in self._asks):
+                    continue
+                waiting = [it for it in app["asks"].values() if it["remaining"]]
+                sizes = [
+                    it["spec"]["resource"].get(kind, 0)
+                    for it in waiting
+                    for _ in range(min(it["remaining"], SUMS_MAX))
+                ]
+                for size in [1] * bool(waiting) if kind == _APPS else sizes:
+                    if len(sums) < SUMS_MAX * SUMS_MAX:
+                        sums |= {it + size for it in sums}
+        return sums
 
     def _bounds(self) -> Iterator[_Bound]:
         """Yield each maximum that may concern what is wanted, along the path of its queue."""
@@ -212,30 +264,44 @@ class _Search:
                     yield bound
 
     def _undrained(self) -> Iterator[Option]:
-        for name, image in self._state.images.items():
-            for node in image["nodes"]:
-                if node["drained"]:
-                    id_ = node["node_id"]
-                    attributes = {NODE_PARTITION: short_partition_name(name)}
-                    action = si.ActionFromRM.DRAIN_TO_SCHEDULABLE
-                    info = si.NodeInfo(node_id=id_, action=action, attributes=attributes)
-                    request = si.NodeRequest(nodes=(info,))
-                    if self._helps((request,)):
-                        yield Option("open", f"let {id_} take work again", (request,))
+        acts = [
+            _Act(node["node_id"], _opened(name, node["node_id"]))
+            for name, image in self._state.images.items()
+            for node in image["nodes"]
+            if node["drained"]
+        ]
+        if some := self._fewest(acts):
+            nodes = " and ".join(it.text for it in some)
+            yield Option("open", f"let {nodes} take work again", tuple(it.request for it in some))
 
     # -- releases
 
     def _releases(self) -> Iterator[Option]:
-        """Find the smallest work whose end makes room: of one ask, or of one application."""
-        own = {app for app, _ in self._asks}
-        work = sorted(_work(self._state), key=lambda it: it[0])
-        others = [it for it in work if _end_in(it[1]).application_id not in own]
-        for name, request in others[:RELEASES_MAX]:
-            if self._helps((request,)):
-                one = _end_in(request)
-                what = f"{one.application_id}/{one.allocation_key}".rstrip("/")
-                yield Option("release", f"release {what} ({amounts(dict(name[2]))})", (request,))
-                return
+        """Find the least work whose end makes room."""
+        acts = list(_work(self._state, {app for app, _ in self._asks}))
+        if some := self._fewest(acts):
+            texts = " and ".join(it.text for it in some)
+            yield Option("release", f"release {texts}", tuple(it.request for it in some))
+
+    def _fewest(self, acts: list[_Act]) -> tuple[_Act, ...]:
+        """Return the least set that helps; where they are many, one of which none is needless."""
+        acts = sorted(acts, key=lambda it: _cost([it]))[:SETS_MAX]
+        sets: list[tuple[_Act, ...]] = []
+        number = 0
+        while number < len(acts) and len(sets) + comb(len(acts), number + 1) <= SETS_MAX:
+            number += 1
+            sets += combinations(acts, number)
+        least = next((it for it in sorted(sets, key=_cost) if self._does(it)), ())
+        if least or number == len(acts) or not self._does(acts):
+            return least
+        kept = acts
+        for one in reversed(acts):
+            without = [it for it in kept if it is not one]
+            kept = without if self._does(without) else kept
+        return tuple(kept)
+
+    def _does(self, acts: Iterable[_Act]) -> bool:
+        return self._helps([it.request for it in acts])
 
     def _waits(self) -> Iterator[Option]:
         course = self._tried((), for_ever=True)
@@ -245,11 +311,6 @@ class _Search:
 
 
 # -- what is there
-
-
-def _end_in(request: si.AllocationRequest) -> si.AllocationRelease:
-    assert request.releases is not None
-    return request.releases.allocations_to_release[0]
 
 
 def _requests(lifted: dict[_Bound, int], size: dict[str, int]) -> list[Request | Reconfigure]:
@@ -344,40 +405,55 @@ def _levels(
             yield name, level
 
 
-def _work(
-    state: CoreState,
-) -> Iterator[tuple[tuple[int, bool, tuple[tuple[str, int], ...]], si.AllocationRequest]]:
-    """Yield what could be released with its size, by which the smallest comes first."""
+def _opened(name: str, node: str) -> si.NodeRequest:
+    attributes = {NODE_PARTITION: short_partition_name(name)}
+    action = si.ActionFromRM.DRAIN_TO_SCHEDULABLE
+    return si.NodeRequest(nodes=(si.NodeInfo(node_id=node, action=action, attributes=attributes),))
+
+
+def _work(state: CoreState, own: set[str]) -> Iterator[_Act]:
+    """Yield what could be released of others: an allocation, an ask or an application."""
     for name, image in state.images.items():
         for app in image["applications"]:
             id_ = app["spec"]["application_id"]
-            keys: dict[str, list[Resource]] = {}
+            if id_ in own:
+                continue
+            of_ask: dict[str, list[Any]] = {}
             for it in app["allocations"].values():
-                keys.setdefault(it["spec"]["key"], []).append(it["resource"])
-            for key, sizes in keys.items():
-                yield _size(sizes), _released(name, id_, key)
-            if len(keys) > 1:
-                every = [size for sizes in keys.values() for size in sizes]
-                yield _size(every, is_all=True), _released(name, id_, "")
+                of_ask.setdefault(it["spec"]["key"], []).append(it)
+            for key, some in of_ask.items():
+                waiting = app["asks"].get(key, {"remaining": 0})["remaining"]
+                if len(some) > 1 or waiting:
+                    for it in some:
+                        one = f"{id_}/{key} on {it['node_id']}"
+                        yield _released(name, one, [it], id_, key, uuid=it["uuid"])
+                yield _released(name, f"{id_}/{key}", some, id_, key, withdrawn=waiting)
+            if len(of_ask) > 1:
+                every = [it for some in of_ask.values() for it in some]
+                waiting = sum(it["remaining"] for it in app["asks"].values())
+                yield _released(name, id_, every, id_, withdrawn=waiting)
 
 
-def _size(
-    sizes: list[Resource], *, is_all: bool = False
-) -> tuple[int, bool, tuple[tuple[str, int], ...]]:
-    total: Resource = {}
-    for size in sizes:
-        for kind, amount in size.items():
-            total[kind] = total.get(kind, 0) + amount
-    return len(sizes), is_all, tuple(sorted(total.items()))
-
-
-def _released(name: str, application: str, key: str) -> si.AllocationRequest:
+def _released(
+    name: str,
+    what: str,
+    allocations: list[Any],
+    application: str,
+    key: str = "",
+    *,
+    uuid: str = "",
+    withdrawn: int = 0,
+) -> _Act:
+    size: Resource = {}
+    for it in allocations:
+        charge(size, it["resource"])
     one = si.AllocationRelease(
         partition_name=short_partition_name(name),
         application_id=application,
         allocation_key=key,
+        uuid=uuid,
         termination_type=si.TerminationType.STOPPED_BY_RM,
     )
-    return si.AllocationRequest(
-        releases=si.AllocationReleasesRequest(allocations_to_release=(one,))
-    )
+    releases = si.AllocationReleasesRequest(allocations_to_release=(one,))
+    request = si.AllocationRequest(releases=releases)
+    return _Act(f"{what} ({amounts(size)})", request, len(allocations), withdrawn, size)
