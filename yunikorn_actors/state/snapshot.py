@@ -225,23 +225,35 @@ def _restore_application(state: PartitionState, image: Image) -> None:
         for usage in (*app.usages, *app.group_usages):
             usage.running[app.serial] = None
     for ask in app.asks.values():
-        write(app.pending_books, waiting(ask.spec, ask.remaining))
-        app.waiting_placeholders += ask.remaining * ask.spec.placeholder
-    for allocation in app.allocations.values():
-        write(books_of(app, allocation), allocation.resource)
-        write(leaving_books(app, allocation), allocation.resource)
+        if ask.remaining:
+            write(app.pending_books, waiting(ask.spec, ask.remaining))
+            app.waiting_placeholders += ask.remaining * ask.spec.placeholder
+    _charge_allocations(app)
     state.owners.update(dict.fromkeys(app.allocations, app.id))
+
+
+def _charge_allocations(app: Application) -> None:
+    """Write what runs into the books: what is alike as one sum, as there are few books."""
+    held: dict[bool, tuple[Allocation, Resource]] = {}
+    for allocation in app.allocations.values():
+        _, total = held.setdefault(allocation.spec.placeholder, (allocation, {}))
+        charge(total, allocation.resource)
+        if allocation.comes_free:
+            write(leaving_books(app, allocation), allocation.resource)
+    for allocation, total in held.values():
+        write(books_of(app, allocation), total)
 
 
 def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
     """Put on a node what is on it; whom that belongs to is there already."""
+    total: Resource = {}
     for uuid in image["allocations"]:
-        holder = state.owner_of(uuid)
-        assert holder is not None
+        holder = state.applications[state.owners[uuid]]
         allocation = node.allocations[uuid] = holder.allocations[uuid]
-        charge(node.allocated, allocation.resource)
-        discharge(node.available, allocation.resource)
+        charge(total, allocation.resource)
         node.take_devices(allocation.devices, allocation.resource)
+    charge(node.allocated, total)
+    discharge(node.available, total)
     for placeholder, coming in convert(image["incoming"], dict[str, Incoming]).items():
         node.take_in(placeholder, coming)
     for reservation in convert(image["reservations"], tuple[Reservation, ...]):
