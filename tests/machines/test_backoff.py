@@ -69,6 +69,16 @@ def test_the_next_entry_makes_it_rest(topology: TopologyName) -> None:
     assert lab.leftovers() == {}
 
 
+def test_a_rest_that_goes_on_without_a_threshold_counts_no_asks() -> None:
+    lab = lab_with("proposing")
+    lab.ask("a", "b", "c", vcore=5)
+    lab.settle()
+    lab.configure(CONFIG % 0)
+    lab.settle()
+    assert rests(lab, "a")
+    assert "rests, because too many of its asks" in lab.simulator.explain(APP, "a").obstacle.text
+
+
 @topologies
 def test_it_rests_again_where_nothing_has_changed(topology: TopologyName) -> None:
     lab = lab_with(topology)

@@ -9,11 +9,13 @@
   G30).
 - `NodesReported`: each node is as its resource manager reported it (G01).
 - `Replanning`: at rest a planner that is made anew finds nothing to decide (G30).
+- `Waiting`: all ways to ask why asks wait tell the same, and what single asks and nodes make.
 - `Gates`: who starts and who waits in a leaf with a policy is what its rules say.
 - `ShippedPolicies`: no shipped policy fails, and folds know what waits and runs.
 - `Questions`: each question that is asked meanwhile has one answer, and that is true.
 - `Timers`: each timer is due when the rules say, and at rest those are armed that serve (G21).
 - `Ended`: what the journal of a core that ended has in its files is what the core had.
+- `Configurations`: what is read of each configuration is what is written.
 - `Zero`: when all applications are gone and time has passed, nothing is left (G29).
 """
 
@@ -24,6 +26,7 @@ from yunikorn_actors.checks.liveness import IDLES, Refuses, stuck
 from yunikorn_actors.drivers.simulator.checkers import DecisionChecker, default_checkers, told_by
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
+from yunikorn_actors.lab.configuration_oracle import Configurations
 from yunikorn_actors.lab.gate_oracle import PLAIN, Gates
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.node_oracle import NodesReported
@@ -35,6 +38,7 @@ from yunikorn_actors.lab.rm_proxy_oracle import Proxied
 from yunikorn_actors.lab.sides import sides
 from yunikorn_actors.lab.sides.restarted import Ended
 from yunikorn_actors.lab.timer_oracle import Timers
+from yunikorn_actors.lab.waiting_oracle import Waiting
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation
@@ -55,6 +59,7 @@ def oracles() -> tuple[Checker, ...]:
         *checkers,
         Timers(),
         Replanning(),
+        Waiting(),
         Gates(decisions),
         Proxied(),
         NodesReported(),
@@ -69,8 +74,11 @@ def oracles() -> tuple[Checker, ...]:
 
 
 def all_oracles(draw: Draw | None = None) -> tuple[Checker, ...]:
-    """Return those of its journal and its read side as well; they cost as much as the others."""
-    return (*oracles(), *sides(Draw(0) if draw is None else draw))
+    """Return those of its journal and its read side as well; they cost as much as the others.
+
+    How its configurations are read is judged with them: that is the same in every run.
+    """
+    return (*oracles(), Configurations(), *sides(Draw(0) if draw is None else draw))
 
 
 def _fail(when: str, faults: Iterable[str]) -> None:

@@ -86,7 +86,7 @@ def _answers(simulator: Simulator, delivery: Delivery) -> Iterator[str]:
                 planner = machine.partitions[answer.partition].planner
             question = delivery.message
             if planner is not None and isinstance(question, q.ExplainRequested):
-                yield from _wrong_explanation(planner, question, answer)
+                yield from wrong_explanation(planner, question, answer)
         elif isinstance(answer, q.StateDump):
             assert isinstance(machine, Context)
             yield from _wrong_dump(machine, answer)
@@ -119,7 +119,7 @@ def _wrong_events(question: q.EventsRequested, answer: q.EventsFound) -> Iterato
 # -- why asks wait
 
 
-def _wrong_explanation(
+def wrong_explanation(
     planner: Planner, question: q.ExplainRequested, answer: q.Explanation
 ) -> Iterator[str]:
     state = planner.state
@@ -191,7 +191,7 @@ def _holds(
         case Cause.GANG_HELD:
             return ask.spec.placeholder and not app.is_admitted
         case Cause.BACKING_OFF:
-            return bool(app.queue.properties.backoff_count)
+            return any(resting.app is app for resting in planner.backoff.resting)
         case Cause.POLICY:
             return bool(app.queue.properties.application_policy)
         case Cause.NO_NODE:

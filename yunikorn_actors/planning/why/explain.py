@@ -481,13 +481,15 @@ def _rest(case: Case) -> Iterator[Obstacle]:
     until_ns = case.planner.backoff.resting.get(case.app)
     if until_ns is not None:
         left_ns = max(0, until_ns - case.inquiry.now_ns)
+        # A reload may have taken the back-off away; a rest that has begun goes on.
         count = case.app.leaf.queue.properties.backoff_count
+        which = f"{count} or more" if count else "too many"
         yield Obstacle(
             cause=Cause.BACKING_OFF,
             where=case.app.leaf.queue.path,
             until_ns=until_ns,
             left_ns=left_ns,
-            text=f"its application rests, because {count} or more of its asks found no node",
+            text=f"its application rests, because {which} of its asks found no node",
             remedy=f"it is tried again in {seconds(left_ns)}",
         )
 
