@@ -7,6 +7,8 @@ import pytest
 from written import APP, LEAF, Written
 
 from yunikorn_actors.checks.equality import are_alike
+from yunikorn_actors.policies.folds import Folds, Unread
+from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
@@ -32,6 +34,15 @@ def _app(state: PartitionState) -> Application:
 
 def test_states_by_the_same_facts_are_alike() -> None:
     assert are_alike(_state(), _state())
+
+
+def test_states_are_alike_though_each_has_policies_of_its_own() -> None:
+    """Truth and replica of a core always have: else comparing them would always be slow."""
+    one, other = _state(), _state()
+    one.folds, other.folds = Folds(NO_POLICIES), Folds(NO_POLICIES)
+    assert are_alike(one, other)
+    one.folds.by_queue[LEAF], one.folds._names[LEAF] = Unread(kept=7), "counting"
+    assert not are_alike(one, other)
 
 
 DIFFERENCES: dict[str, Callable[[PartitionState], Any]] = {

@@ -7,7 +7,7 @@ here, their snapshots decide. A replica that was made from an image has no zeros
 """
 
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import astuple
 
@@ -16,7 +16,7 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.users import Usage
 
-_PARTS: Final = {"queues", "nodes", "applications", "users", "groups"}
+_PARTS: Final = {"queues", "nodes", "applications", "users", "groups", "folds"}
 """Compared one by one: they lead to each other, or do not compare by value."""
 _NEIGHBOURS: Final = {"parent", "lineage", "children", "limits"}
 """Other queues, and limits that follow from the `spec`."""
@@ -39,7 +39,12 @@ def are_alike(one: PartitionState, other: PartitionState) -> bool:
         )
         and _are_users_alike(one.users, other.users)
         and _are_users_alike(one.groups, other.groups)
+        and _kept_by_policies(one) == _kept_by_policies(other)
     )
+
+
+def _kept_by_policies(state: PartitionState) -> dict[str, Any]:
+    return {} if state.folds is None else state.folds.image()
 
 
 def _have_same_keys(one: PartitionState, other: PartitionState) -> bool:
