@@ -101,8 +101,10 @@ class Folds:
         if self._names.get(queue.path) == name:
             return
         self._forget(queue.path)
+        if not name:
+            return
         # One that cannot be made is reported by who plans, who needs it as well.
-        fold, _ = tried("making it", lambda: self.policies.make(name)) if name else (None, "")
+        fold, _ = tried("making it", lambda: self.policies.make(name))
         if isinstance(fold, Fold):
             self._names[queue.path], self.by_queue[queue.path] = name, fold
             for change, at_ns in _all_of(state, now_ns):

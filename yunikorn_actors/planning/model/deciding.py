@@ -188,15 +188,24 @@ class Decider:
         self.queue_rank: Callable[[Any], Key] = of_queues.queue_key
         """Of a queue among its siblings, if this is their parent."""
         self.reads: frozenset[str] = frozenset(getattr(built_in, "reads", ()))
+        self.moves = self.is_fold = self.orders_asks = self.ranks_victims = False
+        self.gate: Gate | None = None
+        # Hardly any queue has one, and to look for methods costs more than all the rest.
+        if policy is not None:
+            self._read(policy)
+
+    def _read(self, policy: Any) -> None:  # noqa: ANN401 - it has the methods it has
+        """It decides whatever it has a method for."""
         if isinstance(policy, ApplicationOrder):
             self.rank = self._application_rank
             self.reads = reads_of(policy)
+            self.moves = bool(self.reads - {"used"})
         if isinstance(policy, QueueOrder):
             self.queue_rank = self._queue_rank
-        self.moves = isinstance(policy, ApplicationOrder) and bool(self.reads - {"used"})
         self.gate = policy if isinstance(policy, Gate) else None
         self.is_fold = isinstance(policy, Fold)
         self.orders_asks = isinstance(policy, AsksOrder)
+        self.ranks_victims = isinstance(policy, VictimOrder)
 
     def order_of(self, app: Application, ask: Ask) -> AskOrder:
         if not self.orders_asks:
@@ -230,10 +239,6 @@ class Decider:
             self._deciders.fail(self._path, self._name, fault)
             return _FAILED
         return (0, key)
-
-    @property
-    def ranks_victims(self) -> bool:
-        return isinstance(self.policy, VictimOrder)
 
     def victim_rank(self, app: Application, victims: Sequence[Allocation], now_ns: int) -> Key:
         """Of what would go together, among all that an ask of this leaf may preempt."""
