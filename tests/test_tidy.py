@@ -86,6 +86,12 @@ def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+@cache
+def _walked(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Every check goes through the same trees, and to walk them is most of what checks cost."""
+    return tuple(ast.walk(tree))
+
+
 def _module_name(path: Path) -> str:
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     return name.removesuffix(".__init__")
@@ -102,7 +108,7 @@ SOURCES = [
 def long_functions(source: Source) -> list[str]:
     functions = (
         node
-        for node in ast.walk(source.tree)
+        for node in _walked(source.tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
     lengths = [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in functions]
@@ -116,7 +122,7 @@ def blind_excepts(source: Source) -> list[str]:
     """Whoever catches everything, and does not raise it again, hides broken invariants too."""
     if source.part in EDGES or source.module in CALLS_STRANGERS:
         return []
-    handlers = (node for node in ast.walk(source.tree) if isinstance(node, ast.ExceptHandler))
+    handlers = (node for node in _walked(source.tree) if isinstance(node, ast.ExceptHandler))
     return [
         f"{source.module}:{node.lineno} catches everything" for node in handlers if _is_blind(node)
     ]
@@ -151,7 +157,7 @@ def set_iterations(source: Source) -> list[str]:
     constants = _set_constants(tree) | set_constants()
     blind = {
         id(argument)
-        for node in ast.walk(tree)
+        for node in _walked(tree)
         if isinstance(node, ast.Call) and _name(node.func) in _ORDER_DOES_NOT
         for argument in node.args
     }
@@ -164,7 +170,7 @@ def set_iterations(source: Source) -> list[str]:
 
 def _iterations(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr]]:
     """Yield what iterates, and what it iterates over."""
-    for node in ast.walk(tree):
+    for node in _walked(tree):
         match node:
             case ast.For():
                 yield node, node.iter
@@ -197,11 +203,12 @@ def _is_keys(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".keys", ".items"))
 
 
+@cache
 def _set_constants(tree: ast.Module) -> frozenset[str]:
     """Names that a module gives to sets."""
     assigned = [
         (target, node.value)
-        for node in ast.walk(tree)
+        for node in _walked(tree)
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
     ]
@@ -214,7 +221,7 @@ def set_constants() -> frozenset[str]:
     return frozenset(
         name
         for source in SOURCES
-        for name in _set_constants(ast.Module(source.tree.body, []))
+        for name in _set_constants(source.tree)
         if name.lstrip("_").isupper()
     )
 
@@ -243,14 +250,14 @@ def _asked_of(
 ) -> list[str]:
     if source.part not in CORE:
         return []
-    functions = (node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef))
+    functions = (node for node in _walked(source.tree) if isinstance(node, ast.FunctionDef))
     lines = (expression.lineno for function in functions for expression in ask(function))
     return [f"{source.module}:{line} {fault}" for line in dict.fromkeys(lines)]
 
 
 def _identities(function: ast.FunctionDef) -> Iterator[ast.expr]:
     declared = _declared([function], value_types())
-    for node in ast.walk(function):
+    for node in _walked(function):
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
             sides = (node.left, node.comparators[0])
             # Of None, True and False there is one each; of other constants the linter speaks.
@@ -271,7 +278,7 @@ def _is_value(node: ast.expr, declared: dict[str, bool]) -> bool:
 
 def _truths(function: ast.FunctionDef) -> Iterator[ast.expr]:
     declared = _declared([function], false_enumerations())
-    for node in ast.walk(function):
+    for node in _walked(function):
         for asked in _asked_for_truth(node):
             if _is_of(asked, declared, enumerated_attributes()):
                 yield asked
@@ -302,7 +309,7 @@ def _is_of(node: ast.expr, names: dict[str, bool], attributes: dict[str, bool]) 
 def _declared(trees: Sequence[ast.AST], types: frozenset[str]) -> dict[str, bool]:
     """What is annotated, and whether it is of these types wherever that name is annotated."""
     found: dict[str, bool] = {}
-    for node in (node for tree in trees for node in ast.walk(tree)):
+    for node in (node for tree in trees for node in _walked(tree)):
         match node:
             case (
                 ast.arg(arg=name, annotation=ast.expr() as kind)
@@ -353,7 +360,7 @@ def _statements() -> list[ast.stmt]:
 
 @cache
 def _core_classes() -> list[ast.ClassDef]:
-    nodes = (node for it in SOURCES if it.part in CORE for node in ast.walk(it.tree))
+    nodes = (node for it in SOURCES if it.part in CORE for node in _walked(it.tree))
     return [node for node in nodes if isinstance(node, ast.ClassDef)]
 
 
@@ -461,7 +468,7 @@ def unreached(sources: list[Source], entry_points: tuple[str, ...]) -> list[str]
 def _imported(source: Source) -> list[str]:
     """Absolute names; of `from a import b` both a and a.b, as either may be the module."""
     names: list[str] = []
-    for node in ast.walk(source.tree):
+    for node in _walked(source.tree):
         if isinstance(node, ast.Import):
             names.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -486,7 +493,7 @@ def in_circles(sources: list[Source]) -> list[str]:
 def _modules_imported(source: Source, known: set[str]) -> list[str]:
     """Of `from a import b` the module a.b if there is one, else a."""
     found: list[str] = []
-    for node in ast.walk(source.tree):
+    for node in _walked(source.tree):
         if isinstance(node, ast.Import):
             found.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
