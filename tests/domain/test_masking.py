@@ -1,6 +1,7 @@
 """What looks like a secret is masked wherever it stands, and nothing else is."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 import yaml
@@ -8,22 +9,19 @@ from planted import HIDDEN, KEYS, PLANTED, WRITTEN, harmless, shows_one
 
 from yunikorn_actors.values.masking import HINTS, masked
 
+WRAPS: tuple[Callable[[str], str], ...] = (
+    str, repr, json.dumps, "it raised ({})".format, "before\n{}\nafter".format, "x, {}, y".format,
+    lambda text: json.dumps({"note": text, "id": 1}), lambda text: repr(RuntimeError(text)),
+)  # fmt: skip
+
 
 @pytest.mark.parametrize("text", PLANTED)
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        str, repr, json.dumps, "it raised ({})".format, "before\n{}\nafter".format, "x, {}, y".format,
-        lambda text: json.dumps({"note": text, "id": 1}), lambda text: repr(RuntimeError(text)),
-    ],
-)  # fmt: skip
-def test_planted_secrets_are_nowhere(text: str, wrap: object) -> None:
-    assert callable(wrap)
-    wrapped = wrap(text)
-    assert shows_one(wrapped), "vacuous"
-    said = masked(wrapped)
-    assert not shows_one(said), said
-    assert said == masked(said), "masked once is enough"
+def test_planted_secrets_are_nowhere(text: str) -> None:
+    for wrapped in (wrap(text) for wrap in WRAPS):
+        assert shows_one(wrapped), "vacuous"
+        said = masked(wrapped)
+        assert not shows_one(said), said
+        assert said == masked(said), "masked once is enough"
 
 
 def test_there_are_many_forms() -> None:
@@ -31,9 +29,8 @@ def test_there_are_many_forms() -> None:
     assert len({*PLANTED}) == len(PLANTED)
 
 
-@pytest.mark.parametrize("text", harmless(200))
-def test_harmless_texts_stay_as_they_are(text: str) -> None:
-    assert masked(text) == text
+def test_harmless_texts_stay_as_they_are() -> None:
+    assert [] == [text for text in harmless(200) if masked(text) != text]
 
 
 @pytest.mark.parametrize(

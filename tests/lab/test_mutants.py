@@ -2,9 +2,10 @@
 
 import builtins
 import dis
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterator
 from types import CodeType
+from typing import Any
 
 import pytest
 
@@ -41,18 +42,25 @@ def test_it_is_undone_whatever_happens() -> None:
     assert function.__code__ is original
 
 
-@pytest.mark.parametrize("mutant", CORPUS, ids=IDS)
-def test_it_uses_names_that_exist(mutant: Mutant) -> None:
-    """It is to be found by what it does, and not by a NameError."""
-    known = {**vars(builtins), **function_of(mutant.where).__globals__}
-    assert [] == [name for name in _globals(mutant.code()) if name not in known]
+def test_they_use_names_that_exist() -> None:
+    """Each is to be found by what it does, and not by a NameError."""
+    strangers = {
+        mutant.id: [name for name in _globals(mutant.code()) if name not in _known_to(mutant)]
+        for mutant in CORPUS
+    }
+    assert {} == {id_: names for id_, names in strangers.items() if names}
 
 
-@pytest.mark.parametrize("mutant", CORPUS, ids=IDS)
-def test_it_says_what_is_wrong(mutant: Mutant) -> None:
-    assert mutant.source
-    assert mutant.wrong.endswith(".")
-    assert mutant.wrong[0].isupper()
+def _known_to(mutant: Mutant) -> ChainMap[str, Any]:
+    return ChainMap(vars(builtins), function_of(mutant.where).__globals__)
+
+
+def test_they_say_what_is_wrong() -> None:
+    assert [] == [
+        mutant.id
+        for mutant in CORPUS
+        if not (mutant.source and mutant.wrong.endswith(".") and mutant.wrong[0].isupper())
+    ]
 
 
 def test_one_that_no_longer_fits_says_so() -> None:

@@ -43,7 +43,7 @@ def read_back(data: bytes) -> Delivery:
     return delivery_of(msgspec.msgpack.decode(msgpack.packb(plain), type=StoredDelivery))
 
 
-@ranges.examples(12, 400)
+@ranges.examples(6, 400)
 @pytest.mark.parametrize("kind", MESSAGE_TYPES.values(), ids=lambda kind: kind.__name__)
 def test_each_message_comes_back_as_it_was(kind: type[Message], examples: int) -> None:
     @settings(max_examples=examples)

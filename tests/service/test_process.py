@@ -134,7 +134,7 @@ def test_one_that_cannot_stay_is_replaced_ever_later_and_health_tells_of_it(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often it ends: nobody gives it up."""
-    waits = tuple(n / 100 for n in range(4))
+    waits = tuple(n / 100 for n in range(2))
     monkeypatch.setattr(process, "WAITS_S", waits)
     part = served.part
     assert isinstance(part, ProcessPart)
