@@ -2,15 +2,26 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from yunikorn_actors.workload import Job, Mapping, Workload, WorkloadError, read_nodes
+from yunikorn_actors.workload import (
+    Job,
+    Mapping,
+    Node,
+    Workload,
+    WorkloadError,
+    job_stream,
+    play,
+    read_nodes,
+)
 from yunikorn_actors.workload.job_stream import open_text
 from yunikorn_actors.workload.jobs import Findings, Numbered
 
+SAMPLES = Path(job_stream.__file__).parent / "samples"
 SWF = "sample:cluster.swf"
 PODS, NODES = "sample:openb-pods.csv", "sample:openb-nodes.csv"
 BATSIM = "sample:batsim.json"
@@ -135,9 +146,21 @@ def test_a_profile_of_batsim_that_is_composed_takes_as_long_as_its_parts(tmp_pat
         },
     }
     log = read(tmp_path, json.dumps(document))
+    assert "the profile 'endless' is a part of itself" == log.findings.faults[1].what
     assert {"once": 30.5, "often": 204.0, "nested": 81.0} == {it.id: it.run_s for it in log.jobs()}
     assert [4, 5] == [it.line for it in log.findings.faults]
     assert {"no run time": 1} == log.findings.left_out
+
+
+def test_a_part_of_a_profile_is_added_up_once_however_often_it_is_one(tmp_path: Path) -> None:
+    """Each is twice in the next: forty of them would take a year one by one."""
+    doubled = {f"p{it}": {"type": "composed", "seq": [f"p{it - 1}"] * 2} for it in range(1, 31)}
+    document = {
+        "nb_res": 1,
+        "jobs": [{"id": 1, "subtime": 0, "res": 1, "profile": "p30"}],
+        "profiles": {"p0": {"type": "delay", "delay": 1}, **doubled},
+    }
+    assert [2.0**30] == [it.run_s for it in read(tmp_path, json.dumps(document)).jobs()]
 
 
 def test_batsim_with_every_trap() -> None:
@@ -156,6 +179,28 @@ def test_a_log_of_no_known_format(tmp_path: Path) -> None:
         WorkloadError, match="of no format that is known here: jobs, batsim, openb, swf"
     ):
         read(tmp_path, "<html>")
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        (Path("tests/formats/trace-2.msgpack").read_bytes(), "`workload from-trace`"),
+        ((SAMPLES / "yunikorn-dump.json").read_bytes(), "`workload from-yunikorn`"),
+        (b"no log\nat all", "it begins with 'no log'"),
+    ],
+    ids=["recording", "dump", "other"],
+)
+def test_what_makes_a_workload_of_another_file_is_named(
+    tmp_path: Path, data: bytes, remedy: str
+) -> None:
+    (tmp_path / "log").write_bytes(data)
+    with pytest.raises(WorkloadError, match=re.escape(remedy)):
+        Workload.read(tmp_path / "log")
+
+
+def test_a_workload_of_ours_that_was_written_by_hand(tmp_path: Path) -> None:
+    job = '{"id": "a", "number": 1, "submit_s": 0, "run_s": 5, "size": {"vcore": 1}}'
+    assert ["a"] == [it.id for it in read(tmp_path, '{ "workload":1 }', job).jobs()]
 
 
 def test_a_log_that_is_not_there() -> None:
@@ -213,6 +258,28 @@ def test_a_file_of_no_nodes(tmp_path: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
     with pytest.raises(WorkloadError):
         read_nodes(str(file))
+
+
+@pytest.mark.parametrize(
+    ("resources", "what"),
+    [
+        ({}, "nothing on which a job could run"),
+        ({"vcore": 0, "gpu": 0}, "nothing on which a job could run"),
+        ({"vcore": -1}, "node a: vcore -1: write a whole number from 0"),
+        ({"vcore": 1.5}, "node a: vcore 1.5: write a whole number from 0"),
+        ({"vcore": 10**30}, "node a: vcore 1000"),
+    ],
+    ids=["none", "zero", "negative", "float", "large"],
+)
+def test_a_node_on_which_nothing_can_run(resources: dict[str, int], what: str) -> None:
+    with pytest.raises(WorkloadError, match=what):
+        play(Workload.of(()), [Node(id="a", resources=resources)])
+
+
+def test_a_kind_of_resource_of_which_there_is_none() -> None:
+    job = Job(id="1", number=1, submit_s=0, run_s=10, size={"vcore": 1_000})
+    table = play(Workload.of([job]), [Node(id="a", resources={"vcore": 1_000, "gpu": 0})])
+    assert {"vcore": 1.0} == table.summary()["utilisation"]
 
 
 def test_a_log_that_does_not_say_on_what_it_ran(tmp_path: Path) -> None:
@@ -292,6 +359,12 @@ def test_pods_with_other_columns(tmp_path: Path) -> None:
     assert {"no run time": 1} == log.findings.left_out
     kept = Workload.read(tmp_path / "log", stays=True)
     assert ["a", "d", "line-6"] == [it.id for it in kept.jobs()]
+
+
+def test_pods_with_quotes_around_everything(tmp_path: Path) -> None:
+    head = '"name","cpu_milli","creation_time","deletion_time"'
+    log = read(tmp_path, head, '"a, the first","1000","0","9"', '"b""q","1","0","9"')
+    assert ["a, the first", 'b"q'] == [it.id for it in log.jobs()]
 
 
 def test_names_that_no_scheduler_takes_are_left_out(tmp_path: Path) -> None:

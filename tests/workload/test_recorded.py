@@ -113,6 +113,16 @@ def test_a_journal_becomes_the_same_workload(tmp_path: Path) -> None:
     assert ["n"] == [*recorded.nodes]
 
 
+def test_a_recording_that_is_cut_off_is_read_as_far_as_it_goes(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not read_recorded(recording).findings.faults
+    cut = tmp_path / "cut.trace"
+    cut.write_bytes(recording.read_bytes()[:-10])
+    assert 0 == main(["workload", "from-trace", str(cut), "-o", str(tmp_path / "cut")])
+    assert "cut.trace: the recording has no footer" in capsys.readouterr().err
+
+
 def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "text"
     file.write_text("no recording", encoding="utf-8")

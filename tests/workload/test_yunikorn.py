@@ -66,6 +66,12 @@ def test_what_they_lack_is_listed() -> None:
     ] == [it.what for it in findings.faults]
 
 
+def test_a_part_of_a_dump_that_is_no_list_is_named(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_text(json.dumps({**sample(DUMP), "applications": "many"}))
+    faults = read_yunikorn([tmp_path / "dump"]).findings.faults
+    assert "applications: it is no list" in [it.what for it in faults]
+
+
 def test_the_configuration_is_that_of_the_partition() -> None:
     config = parse_config(read_yunikorn([DUMP]).config)
     (partition,) = config.partitions

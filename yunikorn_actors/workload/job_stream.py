@@ -19,8 +19,6 @@ from typing import Any, Final, TextIO
 
 from msgspec.structs import replace
 
-from yunikorn_actors.workload.formats import reader_of
-from yunikorn_actors.workload.formats.reader import Reader
 from yunikorn_actors.workload.jobs import (
     Findings,
     Job,
@@ -29,6 +27,7 @@ from yunikorn_actors.workload.jobs import (
     WorkloadError,
     check_number,
 )
+from yunikorn_actors.workload.log_formats import Reader, reader_of
 
 HEAD_CHARACTERS: Final = 16_384
 SAMPLE: Final = "sample:"

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.workload.formats.own import write_jobs
 from yunikorn_actors.workload.jobs import SECOND, Findings, Job, Node
+from yunikorn_actors.workload.log_formats import write_jobs
 
 AskKey = tuple[str, str]
 """Application and key."""

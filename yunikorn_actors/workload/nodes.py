@@ -13,6 +13,7 @@ from yunikorn_actors import si
 from yunikorn_actors.values.quantity import QuantityError
 from yunikorn_actors.workload.job_stream import SAMPLE, Workload, open_text
 from yunikorn_actors.workload.jobs import (
+    COUNT_MAX,
     CPU,
     DEVICE,
     GPU,
@@ -49,7 +50,8 @@ def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node
     except (ValueError, KeyError, TypeError, yaml.YAMLError, QuantityError) as error:
         if isinstance(error, WorkloadError):
             raise
-        raise WorkloadError(f"{given}: no nodes: {error!r:.200}") from error
+        what = f"there is no {error}" if isinstance(error, KeyError) else f"{error}"
+        raise WorkloadError(f"{given}: no nodes: {what:.200}") from error
     if not 0 < len(nodes) <= NODES_MAX:
         raise WorkloadError(f"nodes {given}: write from 1 to {NODES_MAX:,} of them")
     if len({node.id for node in nodes}) < len(nodes):
@@ -112,7 +114,15 @@ class Capacity:
             kind = (tuple(sorted(node.resources.items())), node.model, node.devices)
             self._kinds[kind] = self._kinds.get(kind, 0) + 1
             for name, amount in node.resources.items():
-                self.total[name] = self.total.get(name, 0) + amount
+                if not isinstance(amount, int) or not 0 <= amount <= COUNT_MAX:
+                    raise WorkloadError(
+                        f"node {node.id}: {name} {amount!r:.40}: write a whole number from 0 to "
+                        f"{COUNT_MAX:,} of base units"
+                    )
+                if amount:
+                    self.total[name] = self.total.get(name, 0) + amount
+        if not self.total:
+            raise WorkloadError("the nodes have nothing on which a job could run: name resources")
         self._fitting: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...]], int] = {}
 
     @property

@@ -48,6 +48,13 @@ class _Recorded:
                     self.lives.findings.left_out[REFUSED] += len(message.rejected)
                 elif isinstance(message, RegistrationRequested) and message.request.config:
                     self.lives.config = message.request.config
+        findings = self.lives.findings
+        if trace.lost:
+            findings.fault(0, f"{path.name}: {trace.lost:,} messages are not in the recording")
+        if trace.footer is None:
+            findings.fault(
+                0, f"{path.name}: the recording has no footer: it is cut off, or goes on"
+            )
 
     def read_journal(self, path: Path) -> None:
         folder = Folder(path)

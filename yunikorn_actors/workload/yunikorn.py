@@ -84,7 +84,10 @@ class _Cluster:
 
     def each(self, place: str, items: Any, take: Callable[[Any], None]) -> None:  # noqa: ANN401 - any JSON
         """Take each of a list; name those that cannot be read by their place."""
-        for at, item in enumerate(items if isinstance(items, list) else ()):
+        if not isinstance(items, list | None):
+            self.lives.findings.fault(0, "it is no list", f"{place}: ")
+            items = None
+        for at, item in enumerate(items or ()):
             try:
                 take(item)
             except NOT_READ as error:
