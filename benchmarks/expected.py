@@ -16,10 +16,9 @@ from yunikorn_actors import si
 from yunikorn_actors.planning.expected import MISSES, STEP, Expected
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.values import tags
-from yunikorn_actors.workload.cluster_config import configured
+from yunikorn_actors.workload.cluster import Capacity, configured, read_nodes
 from yunikorn_actors.workload.job_stream import Workload
 from yunikorn_actors.workload.jobs import Job, Node
-from yunikorn_actors.workload.nodes import Capacity, read_nodes
 
 SECOND = 10**9
 MINUTE_NS = 60 * SECOND

@@ -15,7 +15,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.workload import Options, WorkloadError
 from yunikorn_actors.workload.campaign import RunJob, _keep, run, run_all
 from yunikorn_actors.workload.charts import Axis, bars, time_axis
-from yunikorn_actors.workload.cluster_config import guaranteed_shares
+from yunikorn_actors.workload.cluster import guaranteed_shares
 from yunikorn_actors.workload.compare import WEEK_S, Comparison, Condition, _resampled, compare
 from yunikorn_actors.workload.figures import percentile
 from yunikorn_actors.workload.page import page
@@ -232,15 +232,20 @@ def test_an_executor_that_is_none() -> None:
 def test_the_command_of_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "campaign.yaml"
     file.write_text(
-        f"{{log: '{SWF}', nodes: ['64', 4x16], limit: 20, seed: [1, 2], faults: 0.1}}",
+        f"{{log: '{SWF}', nodes: [64, 4x16], limit: 20, seed: [1, 2], faults: 0.1}}",
         encoding="utf-8",
     )
     report = tmp_path / "report.csv"
     given = ["workload", "campaign", str(file), "-o", str(report), "--executor", "serial"]
     text = file.read_text()
-    file.write_text(text.replace("[1, 2]", "[]"))
-    assert 2 == main(given)
-    assert "no campaign: a list is empty" in capsys.readouterr().err
+    for wrong, what in (
+        (text.replace("[1, 2]", "[]"), "a list is empty"),
+        ("[]", "Expected `object`, got `array`"),
+        ("{log: a, options: {seed: 4}}", "write the fields of the options among the others"),
+    ):
+        file.write_text(wrong)
+        assert 2 == main(given)
+        assert f"no campaign: {what}" in capsys.readouterr().err
     file.write_text(text)
     assert 0 == main(given)
     assert "4 runs" in capsys.readouterr().out

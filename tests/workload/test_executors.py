@@ -51,7 +51,6 @@ def test_a_hundred_runs_are_the_same_wherever_they_are_made(cluster: Any) -> Non
     url = cluster.scheduler_address.replace("tcp://", "dask://")
     assert serial == run_all(JOBS, executor=url, progress=kill_one)
     assert killed, "no worker was killed"
-    assert killed != [cluster.workers[0].process.pid], "it was not replaced"
     assert serial == run_all(JOBS, executor="processes", workers=2)
 
 

@@ -14,7 +14,7 @@ from yunikorn_actors.runtime.virtual_core import LINES_KEPT
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.workload import Job, Node, Options, Table, Workload, WorkloadError, play
 from yunikorn_actors.workload.batsim_file import write_batsim
-from yunikorn_actors.workload.cluster_config import configured
+from yunikorn_actors.workload.cluster import configured
 from yunikorn_actors.workload.figures import Series, percentile, slowdown
 from yunikorn_actors.workload.player import _Alive, _Player
 from yunikorn_actors.workload.table import Run

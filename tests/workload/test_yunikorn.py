@@ -96,6 +96,16 @@ def test_a_stream_of_events_says_what_a_batch_says(tmp_path: Path) -> None:
     assert read_yunikorn([EVENTS]).jobs == read_yunikorn([stream]).jobs
 
 
+def test_a_stream_that_is_cut_in_a_line_is_read_up_to_there(tmp_path: Path) -> None:
+    lines = [json.dumps(it) for it in sample(EVENTS)["EventRecords"]]
+    for name, kept in (("whole", lines[:-1]), ("cut", [*lines[:-1], lines[-1][:-30]])):
+        (tmp_path / name).write_text("\n".join(kept))
+    whole, cut = (read_yunikorn([DUMP, tmp_path / it]) for it in ("whole", "cut"))
+    assert whole.jobs == cut.jobs
+    (fault,) = cut.findings.faults[: len(cut.findings.faults) - len(whole.findings.faults)]
+    assert fault.what.startswith(f"cut:{len(lines)}: Input data was truncated")
+
+
 def test_amounts_as_version_1_5_wrote_them(tmp_path: Path) -> None:
     dump = sample(DUMP)
     for app in dump["applications"]:

@@ -23,13 +23,12 @@ from yunikorn_actors.trace.read import TraceError
 from yunikorn_actors.workload import Mapping, Options, WorkloadError, play
 from yunikorn_actors.workload.batsim_file import write_batsim
 from yunikorn_actors.workload.campaign import PROCESSES, Result, RunJob, campaign_jobs, run_all
-from yunikorn_actors.workload.cluster_config import guaranteed_shares
+from yunikorn_actors.workload.cluster import guaranteed_shares
 from yunikorn_actors.workload.compare import SHAKE_S, Comparison, Condition, compare
 from yunikorn_actors.workload.figures import spread
-from yunikorn_actors.workload.lives import Lives
 from yunikorn_actors.workload.page import page
 from yunikorn_actors.workload.player import Estimates, Jobs, never_fitting
-from yunikorn_actors.workload.recorded import read_recorded
+from yunikorn_actors.workload.recorded import Lives, read_recorded
 from yunikorn_actors.workload.replay_summary import duration_signed, summary_lines
 from yunikorn_actors.workload.table import Table, write_csv
 from yunikorn_actors.workload.yunikorn import read_yunikorn
@@ -40,33 +39,37 @@ POLICY: Final = "policy:"
 FIGURES: Final = ("mean", "median", "p95", "p99", "max")
 
 
-_OF_A_RUN: Final[dict[str, dict[str, Any]]] = {
+Arguments = dict[str, dict[str, Any]]
+"""Arguments by name."""
+_OF_A_RUN: Final[Arguments] = {
     "--nodes": {"metavar": "FILE|N|NxP", "help": "a file, one node of N processors, or N nodes of "
                 "P (default: as the log says)"},
     "--jobs": {"choices": get_args(Jobs), "default": "ask",
                "help": "a job as one ask, or as a gang of asks of one processor"},
     "--estimates": {"choices": get_args(Estimates), "default": "requested",
                     "help": "which run times are declared"},
-    "--until": {"type": float, "metavar": "SECONDS", "help": "cut it off after so long"},
+    "--until": {"dest": "until_s", "type": float, "metavar": "SECONDS",
+                "help": "cut it off after so long"},
     "--scale": {"type": float, "default": 1.0, "metavar": "X",
                 "help": "submits X times as far apart"},
     "--limit": {"type": int, "metavar": "N", "help": "only the first N jobs"},
     "--faults": {"type": float, "default": 0.0, "metavar": "RATE",
                  "help": "of so large a share of the starts the node is lost or the job killed"},
     "--seed": {"type": int, "default": 0, "metavar": "S", "help": "of the faults"},
-    "--stay": {"action": "store_true", "help": "nothing ends: fill the cluster"},
-    "--check": {"action": "store_true", "help": "check the invariants throughout"},
+    "--stay": {"dest": "stays", "action": "store_true", "help": "nothing ends: fill the cluster"},
+    "--check": {"dest": "checked", "action": "store_true",
+                "help": "check the invariants throughout"},
     "--map": {"action": "append", "default": [], "metavar": "KEY=VALUE",
               "help": "what user, group, queue and memory are, such as queue=root.{group}"},
     "--json": {"action": "store_true", "help": "print JSON"},
 }  # fmt: skip
-_OF_MANY: Final[dict[str, dict[str, Any]]] = {
+_OF_MANY: Final[Arguments] = {
     "--executor": {"default": PROCESSES, "metavar": "WHERE",
                    "help": "serial, processes (default) or dask://HOST:PORT"},
     "--workers": {"type": int, "metavar": "N", "help": "so many processes"},
     "--cache": {"type": Path, "metavar": "FOLDER", "help": "keep results, and use them"},
 }  # fmt: skip
-_OF_COMPARE: Final[dict[str, dict[str, Any]]] = {
+_OF_COMPARE: Final[Arguments] = {
     "--draws": {"type": int, "default": 10, "metavar": "N",
                 "help": "play each so often again with shaken submits (default: %(default)s)"},
     "--shake": {"type": float, "default": SHAKE_S, "metavar": "SECONDS",
@@ -112,13 +115,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add(yunikorn, {}, "FOLDER", is_needed=True)
 
 
-def _add(
-    parser: argparse.ArgumentParser,
-    table: dict[str, dict[str, Any]],
-    output: str,
-    *,
-    is_needed: bool = False,
-) -> None:
+def _add(parser: argparse.ArgumentParser, table: Arguments, output: str, *,
+         is_needed: bool = False) -> None:  # fmt: skip
     for name, given in table.items():
         parser.add_argument(name, **given)
     parser.add_argument(
@@ -149,17 +147,11 @@ def _kept(options: argparse.Namespace, name: str) -> str:
 
 def _job(options: argparse.Namespace, log: str) -> RunJob:
     nodes = options.nodes and _kept(options, options.nodes)
+    given = {name: it for name, it in vars(options).items() if name in Options.__struct_fields__}
     return RunJob(
         log=_kept(options, log), nodes=nodes, mapping=Mapping.parse(options.map),
-        limit=options.limit, scale=options.scale,
-        options=Options(
-            jobs=options.jobs, estimates=options.estimates, until_s=options.until,
-            faults=options.faults, seed=options.seed, stays=options.stay, checked=options.check,
-        ),
+        limit=options.limit, scale=options.scale, options=Options(**given),
     )  # fmt: skip
-
-
-# -- run
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -180,11 +172,8 @@ def _run(options: argparse.Namespace) -> int:
         _write(table, summary, config, options.output)
         if options.parquet:
             table.to_parquet(options.output / "rows.parquet")
-    if options.json:
-        print(json.dumps(summary))
-    else:
-        for line in summary_lines(summary):
-            print(printable(line))
+    lines = [json.dumps(summary)] if options.json else map(printable, summary_lines(summary))
+    print("\n".join(lines))
     return 0
 
 
@@ -201,9 +190,6 @@ def _write(table: Table, summary: dict[str, Any], config: str, folder: Path) -> 
     shares = guaranteed_shares(config, main, table.run.capacity[main])
     text = page({table.run.policy or "as configured": table}, guaranteed=shares)
     (folder / "page.html").write_text(text, encoding="utf-8")
-
-
-# -- compare
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -256,9 +242,6 @@ def _variant(variant: str) -> dict[str, str]:
     return {"config": read_file(Path(variant))}
 
 
-# -- campaign
-
-
 def _campaign(options: argparse.Namespace) -> int:
     jobs = campaign_jobs(options.campaign)
     results = _all_runs(options)([job for _, job in jobs])
@@ -283,9 +266,6 @@ def _all_runs(options: argparse.Namespace) -> Callable[[Sequence[RunJob]], list[
         run_all, executor=options.executor, workers=options.workers, cache=options.cache,
         progress=progress,
     )  # fmt: skip
-
-
-# -- from elsewhere
 
 
 def _from_trace(options: argparse.Namespace) -> int:

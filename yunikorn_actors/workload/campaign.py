@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.fan_out import FanOut, Processes
 from yunikorn_actors.version import VERSION
+from yunikorn_actors.workload.cluster import read_nodes
 from yunikorn_actors.workload.job_stream import SAMPLE, Workload, open_text
 from yunikorn_actors.workload.jobs import SECONDS_MAX, Mapping, Node, WorkloadError, check_number
-from yunikorn_actors.workload.nodes import read_nodes
 from yunikorn_actors.workload.player import Options, play
 from yunikorn_actors.workload.table import Table
 
@@ -100,12 +100,9 @@ def run_all(
     """Make all runs: `serial`, in `processes` or on the cluster `dask://HOST:PORT`."""
     if workers is not None and workers < 1:
         raise WorkloadError(f"workers {workers}: write a number from 1 on")
-    results: dict[int, Result] = {}
     given = [_anywhere(job) for job in jobs]
     files = [None if cache is None else cache / f"{_digest(job)}.json" for job in jobs]
-    for at, file in enumerate(files):
-        if file is not None and (kept := _kept(file)) is not None:
-            results[at] = kept
+    results = {at: kept for at, file in enumerate(files) if file and (kept := _kept(file))}
     left = [at for at in range(len(jobs)) if at not in results]
     progress(len(results), len(jobs))
     with _each(executor, min(workers or cpu_count() or 1, len(left))) as each:
@@ -116,7 +113,7 @@ def run_all(
             if (file := files[at]) is not None:
                 _keep(text, file)
             progress(len(results), len(jobs))
-    return [results[at] for at in range(len(jobs))]
+    return [result for _, result in sorted(results.items())]
 
 
 def _kept(file: Path) -> Result | None:
@@ -174,21 +171,25 @@ def campaign_jobs(file: Path) -> list[tuple[dict[str, Any], RunJob]]:
     `config` names files beside it. Fields of the options stand among the others.
     """
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        written = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = msgspec.convert(written, dict[str, Any])
         lists = [it if isinstance(it, list) else [it] for it in document.values()]
         named = [dict(zip(document, values, strict=True)) for values in product(*lists)]
         jobs = [(fields, _job(fields, file.parent)) for fields in named]
     except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise WorkloadError(f"{file}: no campaign: {error}"[:300]) from error
-    if not jobs:
-        raise WorkloadError(f"{file}: no campaign: a list is empty")
+    if not jobs or "options" in document:
+        what = "write the fields of the options among the others" if jobs else "a list is empty"
+        raise WorkloadError(f"{file}: no campaign: {what}")
     return jobs
 
 
 def _job(named: dict[str, Any], folder: Path) -> RunJob:
     fields = dict(named)
+    if isinstance(nodes := fields.get("nodes"), int):
+        fields["nodes"] = str(nodes)
     if config := fields.get("config"):
-        fields["config"] = (folder / config).read_text(encoding="utf-8")
+        fields["config"] = (folder / str(config)).read_text(encoding="utf-8")
     for name in ("log", "nodes"):
         if (folder / str(fields.get(name, ""))).is_file():
             fields[name] = str(folder / fields[name])

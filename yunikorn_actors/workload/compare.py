@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.workload.campaign import Result, RunJob
-from yunikorn_actors.workload.cluster_config import guaranteed_shares
+from yunikorn_actors.workload.cluster import guaranteed_shares
 from yunikorn_actors.workload.figures import percentile, spread
 from yunikorn_actors.workload.jobs import WorkloadError, check_number
 from yunikorn_actors.workload.page import page, section_table
@@ -62,8 +62,8 @@ class Difference(Struct, kw_only=True):
 
     def verdict(self, first: str) -> str:
         """Say in one sentence who wins; a difference that may be none is called that."""
-        low = min(it[0] for it in (self.shaken, self.resampled) if it is not None)
-        high = max(it[1] for it in (self.shaken, self.resampled) if it is not None)
+        lows, highs = zip(*filter(None, (self.shaken, self.resampled)), strict=True)
+        low, high = min(lows), max(highs)
         means = f"{duration(self.other)} in place of {duration(self.first)}"
         counts = f"{self.fewer:,} jobs wait less and {self.more:,} more"
         if self.undone:
@@ -91,11 +91,8 @@ class Comparison(Struct, kw_only=True):
             section_table(
                 f"Who wins with {it.name}, and who loses",
                 ("kind", "name", "jobs", measure, it.name, "change"),
-                [
-                    (kind, name, f"{jobs:,}", duration(first), duration(other),
-                     duration_signed(other - first))
-                    for kind, name, jobs, first, other in it.groups
-                ],
+                [(kind, name, f"{jobs:,}", duration(first), duration(other),
+                  duration_signed(other - first)) for kind, name, jobs, first, other in it.groups],
                 "mean waits of the jobs that both have done; the largest sum of changes first",
             )
             for it in self.differences
@@ -117,48 +114,36 @@ def compare(
     """
     check_number("draws", draws)
     tables = {name: job.play() for name, job in variants.items()}
+    shaken = {"shake_s": shake_s, "shake_runs": shake_runs}
     drawn = [
-        replace(
-            job, shake_s=shake_s, shake_runs=shake_runs,
-            options=replace(job.options, seed=1 + draw),
-        )
+        replace(job, **shaken, options=replace(job.options, seed=1 + draw))
         for draw in range(draws)
         for job in variants.values()
-    ]  # fmt: skip
+    ]
     means = [result["wait_s"]["mean"] for result in run_all(drawn)]
-    names, width = list(variants), len(variants)
-    first = tables[names[0]]
+    (_, first), *others = tables.items()
     differences = []
-    for at, name in enumerate(names[1:], 1):
-        changes = [means[draw + at] - means[draw] for draw in range(0, len(means), width)]
-        shaken = (min(changes), max(changes)) if changes else None
-        differences.append(_difference(name, first, tables[name], shaken))
-    capacity = first.run.capacity.get(first.run.main, 0)
-    config = variants[names[-1]].config
-    shares = guaranteed_shares(config, first.run.main, capacity)
+    for at, (name, table) in enumerate(others, 1):
+        changes = [means[draw + at] - means[draw] for draw in range(0, len(means), len(tables))]
+        interval = (min(changes), max(changes)) if changes else None
+        differences.append(_difference(name, first, table, interval))
+    capacity, main = first.run.capacity, first.run.main
+    *_, last = variants.values()
+    shares = guaranteed_shares(last.config, main, capacity.get(main, 0))
     return Comparison(tables=tables, differences=differences, guaranteed=shares)
 
 
 def _difference(name: str, first: Table, other: Table, shaken: Interval | None) -> Difference:
-    pairs = [
-        (one, two)
-        for one, two in zip(first, other, strict=True)
-        if one["state"] == two["state"] == "done"
-    ]
+    done = [both for both in zip(first, other, strict=True) if both[0]["state"] == "done"]
+    pairs = [(one, two) for one, two in done if two["state"] == "done"]
     changes = [two["wait"] - one["wait"] for one, two in pairs]
     return Difference(
-        name=name,
+        name=name, shaken=shaken, groups=_groups(pairs), undone=len(done) - len(pairs),
         first=_mean([one["wait"] for one, _ in pairs]),
         other=_mean([two["wait"] for _, two in pairs]),
-        shaken=shaken,
         resampled=_resampled([one["submit"] for one, _ in pairs], changes),
-        fewer=sum(it < 0 for it in changes),
-        more=sum(it > 0 for it in changes),
-        undone=sum(
-            one["state"] == "done" != two["state"] for one, two in zip(first, other, strict=True)
-        ),
-        groups=_groups(pairs),
-    )
+        fewer=sum(it < 0 for it in changes), more=sum(it > 0 for it in changes),
+    )  # fmt: skip
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -178,16 +163,12 @@ def _resampled(submits: Sequence[float], changes: Sequence[float]) -> Interval:
     last = max(BLOCKS_MIN, ceil(span / width)) - 1
     blocks: dict[int, list[float]] = {}
     for submit, change in zip(submits, changes, strict=True):
-        total = blocks.setdefault(min(last, int((submit - begin) / width)), [0.0, 0.0])
-        total[0] += change
-        total[1] += 1
-    random, listed = Random(1), list(blocks.values())  # noqa: S311 - a repeatable draw, no secret
-    means = []
-    for _ in range(RESAMPLES):
-        some = random.choices(listed, k=len(listed))
-        means.append(sum(it[0] for it in some) / sum(it[1] for it in some))
-    means.sort()
-    mean, wider = sum(changes) / len(changes), _widening(len(listed))
+        blocks.setdefault(min(last, int((submit - begin) / width)), []).append(change)
+    sums = [(sum(it), len(it)) for it in blocks.values()]
+    random = Random(1)  # noqa: S311 - a repeatable draw, no secret
+    draws = (zip(*random.choices(sums, k=len(sums)), strict=True) for _ in range(RESAMPLES))
+    means = sorted(sum(totals) / sum(counts) for totals, counts in draws)
+    mean, wider = _mean(changes), _widening(len(sums))
     low, high = (mean + wider * (percentile(means, it) - mean) for it in (2.5, 97.5))
     return low, high
 
@@ -210,9 +191,8 @@ def _groups(pairs: Sequence[tuple[Row, Row]]) -> list[tuple[str, str, int, float
     for one, two in pairs:
         for key in _keys(one):
             each = sums.setdefault(key, [0.0, 0.0, 0.0])
-            each[0] += 1
-            each[1] += one["wait"]
-            each[2] += two["wait"]
+            for at, value in enumerate((1, one["wait"], two["wait"])):
+                each[at] += value
     order = sorted(sums.items(), key=lambda it: (-abs(it[1][2] - it[1][1]), it[0]))
     found = []
     for kind in ("user", "queue", "size", "hour"):

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from math import inf
 from string import Formatter
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ CPU: Final = 1_000
 DEVICE: Final = 1_000
 """A whole GPU, in base units of `gpu`."""
 MIB: Final = 1 << 20
+GIB: Final = 1 << 30
 VCORE: Final = "vcore"
 MEMORY: Final = "memory"
 GPU: Final = "gpu"
@@ -33,6 +35,7 @@ NAME_MAX: Final = 256
 
 FIELDS: Final = frozenset({"user", "group", "queue", "partition", "executable", "name"})
 """What a template of a mapping may name."""
+TEMPLATES: Final = ("user", "group", "queue")
 NOT_READ: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What reading raises where a log is not as its format says."""
 
@@ -137,22 +140,22 @@ class Mapping(Struct, frozen=True, kw_only=True):
     """Whether a job of SWF asks for memory: `none`, `requested` or `used`."""
 
     def __post_init__(self) -> None:
-        for name in ("user", "group", "queue"):
-            template, known = getattr(self, name), ", ".join(sorted(FIELDS))
+        known = ", ".join(sorted(FIELDS))
+        for name in TEMPLATES:
             try:
-                parts = [it for it in Formatter().parse(template) if it[1] is not None]
+                parts = [*Formatter().parse(getattr(self, name))]
             except ValueError as error:
                 raise WorkloadError(f"map {name}: {error}") from error
+            if not parts:
+                raise WorkloadError(
+                    f"map {name}: it is empty: write a name, with fields as {known}"
+                )
             for _, field_, spec, conversion in parts:
-                if field_ not in FIELDS or spec or conversion:
+                if field_ is not None and (field_ not in FIELDS or spec or conversion):
                     raise WorkloadError(
                         f"map {name}: {{{field_}}} is no field, or has a format: "
                         f"the fields are {known}"
                     )
-            if not template:
-                raise WorkloadError(
-                    f"map {name}: it is empty: write a name, with fields as {known}"
-                )
         if self.memory not in {"none", "requested", "used"}:
             raise WorkloadError(f"map memory: {self.memory!r}: write none, requested or used")
 
@@ -171,7 +174,7 @@ class Mapping(Struct, frozen=True, kw_only=True):
     def names(self, **fields: str) -> dict[str, Any]:
         """Return user, group and queue of a job of which the log says these."""
         values = {name: fields.get(name, "") or "unknown" for name in FIELDS}
-        return {name: getattr(self, name).format_map(values) for name in ("user", "group", "queue")}
+        return {name: getattr(self, name).format_map(values) for name in TEMPLATES}
 
 
 class Survey(Struct, kw_only=True):
@@ -186,14 +189,13 @@ class Survey(Struct, kw_only=True):
 
     def take(self, jobs: Iterator[Job]) -> "Survey":
         """Read them, and say what they are."""
-        first, last, before = None, 0.0, (-1.0, -1)
+        first, last, before = inf, 0.0, (-1.0, -1)
         for job in jobs:
             self.jobs += 1
-            first = job.submit_s if first is None else min(first, job.submit_s)
-            last = max(last, job.submit_s)
+            first, last = min(first, job.submit_s), max(last, job.submit_s)
             self.is_sorted = self.is_sorted and before <= job.order
             before = job.order
-        self.submitted_s = (first or 0.0, last)
+        self.submitted_s = (first if self.jobs else 0.0, last)
         return self
 
 

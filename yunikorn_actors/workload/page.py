@@ -20,8 +20,9 @@ from yunikorn_actors.workload.charts import (
     time_axis,
 )
 from yunikorn_actors.workload.figures import percentile
+from yunikorn_actors.workload.jobs import GIB, MEMORY
 from yunikorn_actors.workload.replay_summary import duration, left_out_lines
-from yunikorn_actors.workload.table import Table
+from yunikorn_actors.workload.table import SCALES, Table
 
 ASSETS: Final = files("yunikorn_actors.workload") / "assets"
 GANTT_MAX: Final = 400
@@ -44,10 +45,7 @@ def page(runs: Runs, *, verdict: str = "", guaranteed: Mapping[str, float] | Non
     document = Document(ASSETS, ())
     first = next(iter(runs.values()))
     run = first.run
-    capacity = (
-        f"{kind} {amount / (run.scale if kind == run.main else 1):,.0f}"
-        for kind, amount in run.capacity.items()
-    )
+    capacity = (_amount(kind, amount) for kind, amount in run.capacity.items())
     about = f"nodes: {len(run.nodes):,}; {', '.join(capacity)}; {len(first):,} jobs"
     return document.text(
         policy="; ".join(document.policy),
@@ -88,13 +86,17 @@ def _sections(
             title, note = f"Jobs on nodes, {name}", "the node of a gang is that of its last task"
             yield _section(title, lanes(title, rows, time), note, is_wide=True)
     yield added
-    reasons = dict.fromkeys(why for it in summaries.values() for why in it["reasons"])
-    shares = [
-        (why, *(f"{it['reasons'].get(why, 0):.1%}" for it in summaries.values()))
-        for why in reasons
-    ]  # fmt: skip
+    found = [it["reasons"] for it in summaries.values()]
+    reasons = dict.fromkeys(why for it in found for why in it)
+    shares = [(why, *(f"{it.get(why, 0):.1%}" for it in found)) for why in reasons]
     note = "shares of all waiting time"
     yield section_table("Reasons of waiting", ("", *summaries), shares, note)
+
+
+def _amount(kind: str, amount: int) -> str:
+    if kind == MEMORY:
+        return f"{kind} {amount / GIB:,.0f} Gi"
+    return f"{kind} {amount / SCALES.get(kind, 1):,.0f}"
 
 
 def section_table(
@@ -154,12 +156,11 @@ def _by_size(runs: Runs) -> str:
         for size, value in table.slowdowns():
             of_size = by_size.setdefault(ceil(log2(max(1.0, size))), {})
             of_size.setdefault(name, []).append(value)
-    groups = {
-        f"≤ {2**size}": [
-            percentile(sorted(of_size[name]), 95) if name in of_size else None for name in runs
-        ]
-        for size, of_size in sorted(by_size.items())
-    }
+    p95s = sorted(
+        (size, {name: percentile(sorted(it), 95) for name, it in of_size.items()})
+        for size, of_size in by_size.items()
+    )
+    groups = {f"≤ {2**size}": [p95.get(name) for name in runs] for size, p95 in p95s}
     top = max([2.0, *(it for each in groups.values() for it in each if it is not None)])
     x = f"size of the job in {next(iter(runs.values())).run.main}"
     y = Axis("bounded slowdown, 95th percentile", top, is_log=True)
@@ -193,7 +194,6 @@ def _lanes(table: Table) -> Iterator[tuple[str, list[Thing]]]:
         for thing in sorted(things):
             lane = next((it for it in free if it[-1][1] <= thing[0]), None)
             if lane is None:
-                free.append([thing])
-            else:
-                lane.append(thing)
+                free.append(lane := [])
+            lane.append(thing)
         yield from ((node[-8:] if at == 0 else "", lane) for at, lane in enumerate(free))

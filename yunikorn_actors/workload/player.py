@@ -27,11 +27,11 @@ from yunikorn_actors.policies.built_in import APPLICATION_ORDERS
 from yunikorn_actors.policies.fgd import Fgd
 from yunikorn_actors.policies.fragments import Kind, typical
 from yunikorn_actors.policies.registry import Policies
-from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.values import tags
 from yunikorn_actors.values.resource import INT64_MAX
-from yunikorn_actors.workload.cluster_config import configured
+from yunikorn_actors.workload.cluster import Capacity, configured
+from yunikorn_actors.workload.figures import Usage
 from yunikorn_actors.workload.job_stream import Workload
 from yunikorn_actors.workload.jobs import (
     GPU,
@@ -44,9 +44,7 @@ from yunikorn_actors.workload.jobs import (
     check_number,
     ns,
 )
-from yunikorn_actors.workload.nodes import Capacity
 from yunikorn_actors.workload.table import Run, Table
-from yunikorn_actors.workload.usage import Usage
 
 RM_ID: Final = "workload"
 FGD: Final = "fgd"
@@ -63,13 +61,9 @@ RESTARTS_MAX: Final = 10
 """A job that began again so often fails no more: else a replay in which all fail has no end."""
 NEVER_FITS: Final = "never fits"
 NODES_AT_ONCE: Final = 500
-_TO_CONFIRM: Final = frozenset(
-    {
-        si.TerminationType.TIMEOUT,
-        si.TerminationType.PREEMPTED_BY_SCHEDULER,
-        si.TerminationType.PLACEHOLDER_REPLACED,
-    }
-)
+_PREEMPTED: Final = si.TerminationType.PREEMPTED_BY_SCHEDULER
+_REPLACED: Final = si.TerminationType.PLACEHOLDER_REPLACED
+_TO_CONFIRM: Final = (si.TerminationType.TIMEOUT, _PREEMPTED, _REPLACED)
 
 Estimates = Literal["requested", "exact", "x2"]
 Jobs = Literal["ask", "gang"]
@@ -100,9 +94,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
     def as_played(self, job: Job) -> Job:
         """Return a job as it is asked for: with one ask it is one task of the size of all."""
-        if self.jobs == "gang" or job.tasks == 1:
-            return job
-        return replace(job, size=_times(job.size, job.tasks), tasks=1)
+        is_one = self.jobs == "gang" or job.tasks == 1
+        return job if is_one else replace(job, size=_times(job.size, job.tasks), tasks=1)
 
     def declared(self, job: Job) -> float:
         if self.estimates == "requested":
@@ -131,8 +124,7 @@ def play(
     config = configured(config, policy)
     if FGD in config and FGD not in given:
         given[FGD] = partial(Fgd, typical(map(_kind, workload.jobs())))
-    player = _Player(workload, nodes, config, given, policy, options or Options())
-    return player.play()
+    return _Player(workload, nodes, config, given, policy, options or Options()).play()
 
 
 def never_fitting(workload: Workload, nodes: Sequence[Node], options: Options) -> int:
@@ -168,29 +160,18 @@ class _Alive:
 
 class _Player(si.ResourceManagerCallback):
     def __init__(
-        self,
-        workload: Workload,
-        nodes: Sequence[Node],
-        config: str,
-        policies: Mapping[str, Any],
-        policy: str,
-        options: Options,
-    ) -> None:
+        self, workload: Workload, nodes: Sequence[Node], config: str,
+        policies: Mapping[str, Any], policy: str, options: Options,
+    ) -> None:  # fmt: skip
         self._workload, self._options, self._config = workload, options, config
         self._nodes = {node.id: node for node in nodes}
         self._capacity = capacity = Capacity(nodes)
-        survey, main = workload.survey, capacity.main
+        survey, findings, main = workload.survey, workload.findings, capacity.main
         self._run = Run(
-            log=workload.name,
-            format=survey.format,
-            policy=policy,
-            seed=options.seed,
-            bad_lines=workload.findings.bad,
-            left_out=Counter(workload.findings.left_out),
-            capacity=capacity.total,
-            main=main,
-            began_s=survey.submitted_s[0],
-        )
+            log=workload.name, format=survey.format, policy=policy, seed=options.seed,
+            bad_lines=findings.bad, left_out=Counter(findings.left_out), capacity=capacity.total,
+            main=main, began_s=survey.submitted_s[0],
+        )  # fmt: skip
         self._run.nodes = {it.id: it.resources.get(main, 0) / self._run.scale for it in nodes}
         self.table = Table(self._run)
         self._usage = Usage(nodes, capacity, self._run.series)
@@ -199,16 +180,12 @@ class _Player(si.ResourceManagerCallback):
         self._base_ns = int(unix) * SECOND if is_time else EPOCH_NS
         # Where nothing ends a node would be kept for ever for what waits.
         settings = Settings(reservation_delay_ns=LAST_NS) if options.stays else None
-        self._core = VirtualCore(
-            settings=settings,
-            topology=options.topology,
-            start_ns=self._base_ns,
-            quiet=not options.checked,
-            checked=options.checked,
-            policies=policies or None,
-            on_callback_error=self._raised,
-        )
         self._errors: list[BaseException] = []
+        self._core = VirtualCore(
+            settings=settings, topology=options.topology, start_ns=self._base_ns,
+            quiet=not options.checked, checked=options.checked, policies=policies or None,
+            on_callback_error=lambda raised: self._errors.append(raised.error),
+        )  # fmt: skip
         self._random = Random(options.seed)  # noqa: S311 - a repeatable run, no secret
         self._alive: dict[str, _Alive] = {}
         self._due: list[tuple[int, int, Callable[[], None]]] = []
@@ -313,17 +290,17 @@ class _Player(si.ResourceManagerCallback):
             if not self._capacity.fits(job):
                 self._run.left_out[NEVER_FITS] += 1
                 continue
-            row, application = self.table.submit(job), f"job-{job.id}"
-            if application in self._alive:
-                # Ids of a log come again.
-                application += f"#{row}"
+            row = self.table.submit(job)
+            # Ids of a log come again.
+            is_again = f"job-{job.id}" in self._alive
+            application = f"job-{job.id}#{row}" if is_again else f"job-{job.id}"
             alive = self._alive[application] = _Alive(job, row, application, self._now_s)
             self._usage.wait(job, 1)
             new.append(self._application(alive))
             asks.append(self._ask(alive))
         if new:
             core.update_application(si.ApplicationRequest(rm_id=RM_ID, new=tuple(new)))
-            core.update_allocation(si.AllocationRequest(rm_id=RM_ID, asks=tuple(asks)))
+            self._update(*asks)
 
     def _application(self, alive: _Alive) -> si.AddApplicationRequest:
         job = alive.job
@@ -335,11 +312,9 @@ class _Player(si.ResourceManagerCallback):
                 "gang_scheduling_style": "Hard",
             }
         return si.AddApplicationRequest(
-            application_id=alive.application,
-            queue_name=job.queue,
-            ugi=si.UserGroupInformation(user=job.user, groups=(job.group,)),
-            **gang,
-        )
+            application_id=alive.application, queue_name=job.queue,
+            ugi=si.UserGroupInformation(user=job.user, groups=(job.group,)), **gang,
+        )  # fmt: skip
 
     def _ask(self, alive: _Alive, *, is_member: bool = False) -> si.AllocationAsk:
         """Return the ask of a job: of a gang first that of its placeholders."""
@@ -349,19 +324,15 @@ class _Player(si.ResourceManagerCallback):
         if job.models:
             words[tags.GPU_MODEL] = "|".join(job.models)
         key = f"{alive.application}.{alive.attempt}" if alive.attempt else alive.application
-        return si.AllocationAsk(
-            application_id=alive.application,
-            allocation_key=f"{key}.placeholder" if is_placeholder else key,
-            resource_ask=si.Resource.of(job.size),
-            max_allocations=job.tasks,
-            priority=job.priority,
-            task_group_name="tasks" if is_gang else "",
-            placeholder=is_placeholder,
-            tags=words,
-            preemption_policy=si.PreemptionPolicy(
-                allow_preempt_self=job.preemptible, allow_preempt_other=job.may_preempt
-            ),
+        preemption = si.PreemptionPolicy(
+            allow_preempt_self=job.preemptible, allow_preempt_other=job.may_preempt
         )
+        return si.AllocationAsk(
+            application_id=alive.application, resource_ask=si.Resource.of(job.size),
+            allocation_key=f"{key}.placeholder" if is_placeholder else key,
+            max_allocations=job.tasks, priority=job.priority, placeholder=is_placeholder,
+            task_group_name="tasks" if is_gang else "", tags=words, preemption_policy=preemption,
+        )  # fmt: skip
 
     # -- what the core says
 
@@ -392,7 +363,7 @@ class _Player(si.ResourceManagerCallback):
         if new.placeholder:
             alive.placeholders += 1
             if alive.placeholders == job.tasks:
-                self._update(asks=(self._ask(alive, is_member=True),))
+                self._update(self._ask(alive, is_member=True))
         else:
             alive.members += 1
             if alive.members == job.tasks:
@@ -431,30 +402,23 @@ class _Player(si.ResourceManagerCallback):
     def _released(self, ended: si.AllocationRelease) -> None:
         kind = ended.termination_type
         if kind in _TO_CONFIRM:
-            confirmed = si.AllocationRelease(
-                application_id=ended.application_id, uuid=ended.uuid,
-                allocation_key=ended.allocation_key, termination_type=kind,
-            )  # fmt: skip
+            # A confirmation repeats the request.
             if self._goes_wrong():
                 self._run.planted["confirmed late"] += 1
-                self._after(LATE_S, partial(self._update, releases=(confirmed,)))
+                self._after(LATE_S, partial(self._update, releases=(ended,)))
             else:
-                self._update(releases=(confirmed,))
+                self._update(releases=(ended,))
         alive = self._alive.get(ended.application_id)
         if alive is not None and ended.uuid in alive.placed:
             self._take_off(alive, ended.uuid)
-            if kind is not si.TerminationType.PLACEHOLDER_REPLACED:
-                preempted = kind is si.TerminationType.PREEMPTED_BY_SCHEDULER
-                self._put_back(alive, preempted=preempted)
+            if kind is not _REPLACED:
+                self._put_back(alive, preempted=kind is _PREEMPTED)
 
     def _put_back(self, alive: _Alive, *, preempted: bool) -> None:
         """Stop what is left of a job and ask for all of it again: jobs do not go on in part."""
+        why = si.TerminationType.STOPPED_BY_RM
         releases = tuple(
-            si.AllocationRelease(
-                application_id=alive.application,
-                uuid=uuid,
-                termination_type=si.TerminationType.STOPPED_BY_RM,
-            )
+            si.AllocationRelease(application_id=alive.application, uuid=uuid, termination_type=why)
             for uuid in alive.placed
         )
         for uuid in tuple(alive.placed):
@@ -468,7 +432,7 @@ class _Player(si.ResourceManagerCallback):
         self.table.put_back(alive.row, preempted=preempted)
         asked_before = si.AllocationAskRelease(application_id=alive.application)
         self._update(releases=releases, asks_released=(asked_before,))
-        self._update(asks=(self._ask(alive),))
+        self._update(self._ask(alive))
 
     def _take_off(self, alive: _Alive, uuid: str) -> None:
         self._usage.use(alive.job, alive.placed.pop(uuid), -1)
@@ -480,19 +444,13 @@ class _Player(si.ResourceManagerCallback):
             self.table.rejected(alive.row, reason)
 
     def _update(
-        self,
-        *,
-        asks: tuple[si.AllocationAsk, ...] = (),
-        releases: tuple[si.AllocationRelease, ...] = (),
+        self, *asks: si.AllocationAsk, releases: tuple[si.AllocationRelease, ...] = (),
         asks_released: tuple[si.AllocationAskRelease, ...] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         ended = si.AllocationReleasesRequest(
             allocations_to_release=releases, allocation_asks_to_release=asks_released
         )
         self._core.update_allocation(si.AllocationRequest(rm_id=RM_ID, asks=asks, releases=ended))
-
-    def _raised(self, raised: CallbackRaised) -> None:
-        self._errors.append(raised.error)
 
     # -- faults
 
@@ -527,8 +485,6 @@ def _node_info(node: Node) -> si.NodeInfo:
     if node.devices:
         attributes[tags.GPU_DEVICES] = str(node.devices)
     return si.NodeInfo(
-        node_id=node.id,
-        attributes=attributes,
-        action=si.ActionFromRM.CREATE,
+        node_id=node.id, attributes=attributes, action=si.ActionFromRM.CREATE,
         schedulable_resource=si.Resource.of(node.resources),
-    )
+    )  # fmt: skip

@@ -140,15 +140,16 @@ class Table:
     # -- rows
 
     def row(self, at: int) -> dict[str, Any]:
-        it: dict[str, Any] = {name: self._columns[name][at] for name in _NUMBERS}
-        it |= {name: self._texts[self._columns[name][at]] for name in _TEXTS}
-        it |= {name: None for name in ("start", "end") if it[name] == _UNKNOWN}
-        it["job"] = self._ids.get(at) or str(it["number"])
-        it["state"] = STATES[it["state"]]
-        start, end = it["start"], it["end"]
-        it["wait"] = None if start is None else start - it["submit"]
-        it["run"] = None if end is None else end - start
-        it["slowdown"] = None if end is None else slowdown(it["wait"], it["run"])
+        it: dict[str, Any] = {name: column[at] for name, column in self._columns.items()}
+        it |= {name: self._texts[it[name]] for name in _TEXTS}
+        start, end = (None if it[name] == _UNKNOWN else it[name] for name in ("start", "end"))
+        wait = None if start is None else start - it["submit"]
+        run = None if end is None or start is None else end - start
+        it |= {
+            "job": self._ids.get(at) or str(it["number"]), "state": STATES[it["state"]],
+            "start": start, "end": end, "wait": wait, "run": run,
+            "slowdown": None if wait is None or run is None else slowdown(wait, run),
+        }  # fmt: skip
         return {name: it[name] for name in COLUMNS}
 
     def declared(self, at: int) -> float:
@@ -205,11 +206,7 @@ class Table:
             "restarts": sum(self._columns["restarts"]),
             "faults": dict(run.planted),
             "fairness": {f"{it}s": self._fairness(it) for it in ("user", "queue")},
-            "reasons": {
-                reason: seconds / waited
-                for reason, seconds in run.reasons.most_common(20)
-                if waited
-            },
+            "reasons": {why: it / waited for why, it in run.reasons.most_common(20) if waited},
             "messages_per_job": run.messages / max(1, jobs),
             "jobs_per_cpu_s": jobs / run.cpu_s if run.cpu_s else 0.0,
             "seed": run.seed,
@@ -225,11 +222,10 @@ class Table:
         return found.hexdigest()
 
     def _fairness(self, column: str) -> dict[str, Any]:
-        sums, counts = dict[int, float](), Counter[int]()
+        values: dict[int, array[float]] = {}
         for place, value in self.slowdowns(column):
-            sums[place] = sums.get(place, 0.0) + value
-            counts[place] += 1
-        means = {self._texts[place]: total / counts[place] for place, total in sums.items()}
+            values.setdefault(place, array("d")).append(value)
+        means = {self._texts[place]: sum(it) / len(it) for place, it in values.items()}
         worst = sorted(means.items(), key=lambda it: (-it[1], it[0]))[:5]
         return {"count": len(means), "jain": evenness([*means.values()]), "worst": dict(worst)}
 

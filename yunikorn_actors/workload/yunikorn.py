@@ -7,6 +7,7 @@ that cannot be read is counted and named.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +17,8 @@ import yaml
 from yunikorn_actors.service.read.configuration import of_go_names
 from yunikorn_actors.si.enums import ChangeDetail, ChangeType
 from yunikorn_actors.workload.job_stream import open_text
-from yunikorn_actors.workload.jobs import NOT_READ, Node, WorkloadError
-from yunikorn_actors.workload.lives import AskKey, Lives
+from yunikorn_actors.workload.jobs import NOT_READ, Findings, Node, WorkloadError
+from yunikorn_actors.workload.recorded import AskKey, Lives
 
 DEFAULT: Final = "default"
 MS: Final = 1_000_000
@@ -33,7 +34,7 @@ _OF_PLACEHOLDER: Final = frozenset({ChangeDetail.ALLOC_REPLACED, ChangeDetail.AL
 def read_yunikorn(files: Sequence[str | Path]) -> Lives:
     """Read dumps (`/debug/fullstatedump`) and events (`/ws/v1/events/batch`, `.../stream`)."""
     cluster = _Cluster()
-    documents = [item for file in files for item in _documents(Path(file))]
+    documents = [item for file in files for item in _documents(Path(file), cluster.findings)]
     dumps = [it for it in documents if "applications" in it or "nodes" in it]
     records = [it for it in documents if "timestampNano" in it]
     for document in documents:
@@ -47,31 +48,35 @@ def read_yunikorn(files: Sequence[str | Path]) -> Lives:
         cluster.each("nodes", dump.get("nodes"), cluster.take_nodes)
     known = [it for it in records if isinstance(it, dict) and _is_time(it.get("timestampNano"))]
     for _ in range(len(records) - len(known)):
-        cluster.lives.findings.fault(0, "an event has no time")
+        cluster.findings.fault(0, "an event has no time")
     cluster.each("events", sorted(known, key=lambda it: it["timestampNano"]), cluster.take_event)
     cluster.each("applications", cluster.applications, cluster.take_application)
     cluster.count_what_is_missing()
-    return cluster.lives.finish()
+    return cluster.finish()
 
 
-def _documents(file: Path) -> Iterator[dict[str, Any]]:
+def _documents(file: Path, findings: Findings) -> Iterator[dict[str, Any]]:
     """Read one document, or one on each line, as a stream of events is."""
     with open_text(file) as lines:
         text = lines.read()
-    for part in (text,), text.splitlines():
+    found, faults = [], dict[int, object]()
+    with suppress(*NOT_READ):
+        found = [msgspec.json.decode(text)]
+    for at, line in enumerate(() if found else text.splitlines(), 1):
         try:
-            found = [msgspec.json.decode(it) for it in part if it.strip()]
+            found += [msgspec.json.decode(line)] if line.strip() else ()
         except NOT_READ as error:
-            wrong = error
-        else:
-            yield from (it for it in found if isinstance(it, dict))
-            return
-    raise WorkloadError(f"{file}: no JSON: {wrong}")
+            faults[at] = error
+    if not found and faults:
+        raise WorkloadError(f"{file}: no JSON: {faults.popitem()[1]}")
+    for at, what in faults.items():
+        findings.fault(at, what, f"{file.name}:{at}: ")
+    yield from (it for it in found if isinstance(it, dict))
 
 
-class _Cluster:
+class _Cluster(Lives):
     def __init__(self) -> None:
-        self.lives = Lives()
+        super().__init__()
         self.applications: list[dict[str, Any]] = []
         """Those of the dumps that can be read."""
         self._owners: dict[str, dict[str, Any]] = {}
@@ -85,25 +90,25 @@ class _Cluster:
     def each(self, place: str, items: Any, take: Callable[[Any], None]) -> None:  # noqa: ANN401 - any JSON
         """Take each of a list; name those that cannot be read by their place."""
         if not isinstance(items, list | None):
-            self.lives.findings.fault(0, "it is no list", f"{place}: ")
+            self.findings.fault(0, "it is no list", f"{place}: ")
             items = None
         for at, item in enumerate(items or ()):
             try:
                 take(item)
             except NOT_READ as error:
-                self.lives.findings.fault(0, error, f"{place}[{at}]: ")
+                self.findings.fault(0, error, f"{place}[{at}]: ")
 
     # -- the dump
 
     def take_configuration(self, dump: dict[str, Any]) -> None:
-        self.lives.last_ns = max(self.lives.last_ns, _time(dump.get("timestamp")))
+        self.last_ns = max(self.last_ns, _time(dump.get("timestamp")))
         config = of_go_names(dump.get("config") or {})
         parts = [it for it in config.get("partitions") or () if isinstance(it, dict)]
         names = [it.get("name", DEFAULT) for it in parts]
         self._partition = DEFAULT if DEFAULT in names or not names else names[0]
         if parts:
             chosen = {**parts[names.index(self._partition)], "name": DEFAULT}
-            self.lives.config = yaml.safe_dump({"partitions": [chosen]}, sort_keys=False)
+            self.config = yaml.safe_dump({"partitions": [chosen]}, sort_keys=False)
 
     def take_owner(self, app: dict[str, Any]) -> None:
         user = str(app.get("user") or "nobody")
@@ -116,7 +121,7 @@ class _Cluster:
         name, nodes = listed.get("partitionName", DEFAULT), listed.get("nodesInfo") or []
         if not self._is_here(name):
             for _ in nodes:
-                self.lives.findings.leave_out(f"node {OTHER_PARTITION}")
+                self.findings.leave_out(f"node {OTHER_PARTITION}")
             return
         self.each(f"nodes of {name}", nodes, self._take_node)
 
@@ -125,30 +130,30 @@ class _Cluster:
         capacity, occupied = _amounts(node["capacity"]), _amounts(node.get("occupied"))
         room = {kind: amount - occupied.get(kind, 0) for kind, amount in capacity.items()}
         id_ = str(node["nodeID"])
-        self.lives.nodes[id_] = Node(id=id_, resources={k: v for k, v in room.items() if v > 0})
+        self.nodes[id_] = Node(id=id_, resources={k: v for k, v in room.items() if v > 0})
 
     def take_application(self, app: dict[str, Any]) -> None:
         id_ = str(app["applicationID"])
         if not self._is_here(app.get("partition", DEFAULT)):
-            self.lives.findings.leave_out(f"application {OTHER_PARTITION}")
+            self.findings.leave_out(f"application {OTHER_PARTITION}")
             return
         self.each(f"requests of {id_}", app.get("requests"), lambda it: self._asked(id_, it))
         self.each(f"allocations of {id_}", app.get("allocations"), lambda it: self._runs(id_, it))
         started, finished = _time(app.get("startTime")) * MS, _time(app.get("finishedTime"))
         if id_ not in self._seen and 0 < started < finished:
-            self.lives.findings.leave_out(WHOLE_APPLICATION)
+            self.findings.leave_out(WHOLE_APPLICATION)
             asked, key = _time(app.get("submissionTime")) or started, (id_, "all")
             size = _amounts(app.get("maxUsedResource"))
-            self.lives.asked(key, asked, {"size": size})
+            self.asked(key, asked, {"size": size})
             self._began(key, started)
-            self.lives.ended(key, finished)
+            self.ended(key, finished)
 
     def _asked(self, id_: str, it: dict[str, Any]) -> None:
         key, is_placeholder = (id_, str(it["allocationKey"])), it.get("placeholder") is True
-        if not self.lives.knows(key, is_placeholder=is_placeholder):
+        if not self.knows(key, is_placeholder=is_placeholder):
             asked_ns = _time(it.get("requestTime")) or _time(it["allocationTime"])
             fields = {"size": _amounts(it["resource"]), "priority": int(it.get("priority") or 0)}
-            self.lives.asked(key, asked_ns, fields, is_placeholder=is_placeholder)
+            self.asked(key, asked_ns, fields, is_placeholder=is_placeholder)
 
     def _runs(self, id_: str, it: dict[str, Any]) -> None:
         key = id_, str(it["allocationKey"])
@@ -163,19 +168,19 @@ class _Cluster:
         at_ns, object_ = record["timestampNano"], str(record.get("objectID", ""))
         change = record.get("eventChangeType"), record.get("eventChangeDetail")
         key = object_, str(record.get("referenceID", ""))
-        self.lives.last_ns = max(self.lives.last_ns, at_ns)
+        self.last_ns = max(self.last_ns, at_ns)
         match change:
             case ChangeType.ADD, ChangeDetail.APP_REQUEST:
-                self.lives.asked(key, at_ns, {"size": _amounts(record["resource"])})
+                self.asked(key, at_ns, {"size": _amounts(record["resource"])})
             case ChangeType.ADD, ChangeDetail.APP_ALLOC:
-                if not self.lives.knows(key):
-                    self.lives.findings.leave_out(NO_REQUEST)
-                    self.lives.asked(key, at_ns, {"size": _amounts(record["resource"])})
+                if not self.knows(key):
+                    self.findings.leave_out(NO_REQUEST)
+                    self.asked(key, at_ns, {"size": _amounts(record["resource"])})
                 self._seen.add(object_)
                 self._seen_keys.add(key)
                 self._began(key, at_ns)
             case ChangeType.REMOVE, detail if detail in _ENDED:
-                self.lives.ended(key, at_ns, is_placeholder=detail in _OF_PLACEHOLDER)
+                self.ended(key, at_ns, is_placeholder=detail in _OF_PLACEHOLDER)
             case ChangeType.ADD, ChangeDetail.QUEUE_APP:
                 self._owners.setdefault(key[1], {})["queue"] = object_
             case ChangeType.SET, ChangeDetail.UG_APP_LINK:
@@ -185,7 +190,7 @@ class _Cluster:
 
     def _began(self, key: AskKey, at_ns: int) -> None:
         # Its owner may come later than this.
-        self.lives.began(key, key, at_ns, self._owners.setdefault(key[0], {}))
+        self.began(key, key, at_ns, self._owners.setdefault(key[0], {}))
 
     def _is_here(self, partition: str) -> bool:
         self._partition = self._partition or partition
@@ -195,7 +200,7 @@ class _Cluster:
         for owner in self._owners.values():
             for name, what in (("user", NO_OWNER), ("queue", NO_QUEUE)):
                 if name not in owner:
-                    self.lives.findings.leave_out(f"application: {what}")
+                    self.findings.leave_out(f"application: {what}")
 
 
 def _is_time(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""The nodes of a replay: a number of processors, so many nodes of so many, or a file."""
+"""The cluster of a replay: its nodes, what fits on them, and its configuration."""
 
 import csv
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.values.quantity import QuantityError
@@ -26,6 +27,18 @@ from yunikorn_actors.workload.jobs import (
 )
 
 _POOL: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?")
+ORDER: Final = "application.sort.policy"
+_OPEN: Final = """
+partitions:
+- name: default
+  placementrules:
+  - {name: provided, create: true}
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - name: default
+"""
 NODES_MAX: Final = 1_000_000
 _NODE_KEYS: Final = frozenset({"id", "count", "resources", "base", "model", "devices"})
 
@@ -60,9 +73,16 @@ def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node
 
 
 def _of_pool(pool: re.Match[str]) -> Iterator[Node]:
-    count, each = (1, int(pool[1])) if pool[2] is None else (int(pool[1]), int(pool[2]))
-    for number in range(count if each else 0):
+    count, each = (int(pool[1]), int(pool[2])) if pool[2] else (1, int(pool[1]))
+    for number in _numbers(count if each else 0):
         yield Node(id=f"n-{number}", resources={VCORE: each * CPU})
+
+
+def _numbers(count: int) -> range:
+    """Refuse too many before they are made."""
+    if count > NODES_MAX:
+        raise WorkloadError(f"{count:,} nodes: write from 1 to {NODES_MAX:,} of them")
+    return range(count)
 
 
 def _of_file(file: Path) -> Iterator[Node]:
@@ -74,12 +94,8 @@ def _of_file(file: Path) -> Iterator[Node]:
 def _of_openb(text: str) -> Iterator[Node]:
     for row in csv.DictReader(text.splitlines()):
         devices = int(row["gpu"])
-        size = {
-            VCORE: int(row["cpu_milli"]),
-            MEMORY: int(row["memory_mib"]) * MIB,
-            GPU: devices * DEVICE,
-        }
-        resources = {kind: amount for kind, amount in size.items() if amount}
+        amounts = (int(row["cpu_milli"]), int(row["memory_mib"]) * MIB, devices * DEVICE)
+        resources = {it: n for it, n in zip((VCORE, MEMORY, GPU), amounts, strict=True) if n}
         yield Node(id=row["sn"], resources=resources, model=row["model"] or "", devices=devices)
 
 
@@ -88,15 +104,15 @@ def _of_yaml(text: str) -> Iterator[Node]:
     for item in document or ():
         if not isinstance(item, dict) or not item.keys() <= _NODE_KEYS:
             raise ValueError(f"a node has {', '.join(sorted(_NODE_KEYS))}")
-        count, base = int(item.get("count", 1)), item.get("base")
         # Amounts as people write them, with whole devices, or plain ones in base units.
-        resources = base or _amounts(item["resources"])
+        resources = item.get("base") or _amounts(item["resources"])
         devices = int(item.get("devices", resources.get(GPU, 0) // DEVICE))
-        for number in range(count):
-            id_ = f"{item['id']}-{number}" if "count" in item else str(item["id"])
-            yield Node(
-                id=id_, resources=resources, model=str(item.get("model", "")), devices=devices
-            )
+        model = str(item.get("model", ""))
+        node = Node(id=str(item["id"]), resources=resources, model=model, devices=devices)
+        if "count" not in item:
+            yield node
+        for number in _numbers(int(item.get("count", 0))):
+            yield replace(node, id=f"{node.id}-{number}")
 
 
 def _amounts(written: dict[str, Any]) -> dict[str, int]:
@@ -144,3 +160,44 @@ class Capacity:
 
 def _tasks_on(room: dict[str, int], job: Job) -> int:
     return min((room.get(kind, 0) // amount for kind, amount in job.size.items()), default=0)
+
+
+# -- the configuration
+
+
+def configured(text: str, policy: str) -> str:
+    """Return the configuration under which a replay runs; without a text it takes every queue.
+
+    A policy is that of every leaf, whatever is written there.
+    """
+    if not policy:
+        return text or _OPEN
+    try:
+        document: Any = yaml.safe_load(text or _OPEN)
+        for _, queue in _queues(document):
+            is_parent = queue.get("parent") or queue.get("queues") or queue["name"] == "root"
+            place = queue.setdefault("childtemplate", {}) if is_parent else queue
+            place.setdefault("properties", {})[ORDER] = policy
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise WorkloadError(f"the configuration cannot be read: {error!r:.200}") from error
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def guaranteed_shares(text: str, kind: str, total: int) -> dict[str, float]:
+    """Return the share of a resource of the cluster that each queue is guaranteed, by full name."""
+    found: dict[str, float] = {}
+    for path, queue in _queues(yaml.safe_load(text or _OPEN)):
+        amount = ((queue.get("resources") or {}).get("guaranteed") or {}).get(kind)
+        if amount is not None and total:
+            found[path] = si.Resource.parse({kind: amount}).amounts()[kind] / total
+    return found
+
+
+def _queues(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - any YAML
+    """Yield every queue that is written, with its full name; those above before those below."""
+    left = [("", queue) for part in document["partitions"] for queue in part.get("queues") or ()]
+    while left:
+        above, queue = left.pop(0)
+        path = f"{above}{queue['name']}"
+        yield path, queue
+        left += [(f"{path}.", below) for below in queue.get("queues") or ()]
