@@ -186,24 +186,43 @@ def chosen(it: Drawn) -> Quality:
     )
 
 
-def singles_are_bounded(it: Drawn) -> bool:
-    """Whether the guarantee of a queue may keep some of its single work, so that it has a say."""
-    return any(victim.leaf.path in it.spare for found in it.singles.values() for victim in found)
+def would_go(it: Drawn) -> Quality:
+    """What the search does for asks one after the other with what was chosen for all of them."""
+    made = it.written
+    made.replace("a", "asks", repeats=it.count, vcore=it.size, priority=PRIORITY)
+    model = made.planner.model
+    victims = made.planner.preemptor.would_go(model.app_of("asks").asks["a"], NOW_NS)
+    places = 0
+    for node, room in it.rooms.items():
+        freed = sum(v.resource["vcore"] for v in victims if v.node_id == node)
+        places += (room.get("vcore", 0) + freed) // it.size
+    going = {victim.uuid for victim in victims}
+    gone = [gang for gang in it.gangs if gang.victim.allocations[0].uuid in going]
+    assert all(part.uuid in going for gang in gone for part in gang.victim.allocations)
+    return (
+        min(places, it.most),
+        len(gone),
+        max((gang.priority for gang in gone), default=0),
+        sum(gang.work // 1_000 for gang in gone),
+    )
 
 
 @ranges.seeds(1000, usual=10)
 def test_the_choice_is_the_optimum(seeds: range) -> None:
-    """Single work is taken in order, as later for each ask: of it another choice may give more."""
-    hurt = kept = worse = 0
+    hurt = kept = 0
     for seed in seeds:
         it = draw(seed)
-        best, found = optimum(it), chosen(it)
-        assert best == found or singles_are_bounded(it), f"seed {seed}"
-        assert found[0] >= best[0] - 1, f"seed {seed}"
-        assert found[0] < best[0] or found[1] <= best[1] + 1, f"seed {seed}"
-        worse += best != found
+        best = optimum(it)
+        assert chosen(it) == best, f"seed {seed}"
+        assert would_go(it) == best, f"seed {seed}"
         hurt += best[1]
         kept += len(it.kept)
-    assert worse <= len(seeds) / 50
     assert hurt > len(seeds) / 5, "vacuous: hardly anything has to go"
     assert kept > len(seeds) / 2, "vacuous: hardly anything may not go"
+
+
+@pytest.mark.parametrize("seed", [100, 116, 233, 360, 442, 851])
+def test_other_single_work_than_in_order_serves_more(seed: int) -> None:
+    """A guarantee lets only a part of it go: in order more gangs went, or fewer were served."""
+    it = draw(seed)
+    assert chosen(it) == would_go(it) == optimum(it)

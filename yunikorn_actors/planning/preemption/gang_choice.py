@@ -5,6 +5,9 @@ then those of which the policy of the asking leaf says the least, if it has one,
 them first, then the least important, then the least work lost, then today's order. All sets are
 tried as far as the bound allows, the small ones first. Beyond it the applications are added one by
 one, each time the one that opens most room, and those that turn out to be unnecessary are left out.
+
+What a set is worth depends on the single work that goes beside it. That is taken in order, as
+later for each ask; where a guarantee binds it and other work serves more, that is `planned`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +22,12 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     Victim,
     in_order,
     ranks_of,
+)
+from yunikorn_actors.planning.preemption.single_choice import (
+    SINGLES_MAX,
+    STEPS_MAX,
+    SingleChoice,
+    served_in_order,
 )
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.policies.inputs import NEVER_NS
@@ -111,17 +120,33 @@ class Choice:
         self._places = {node_id: self._places_in(room) for node_id, room in rooms.items()}
         self._free_places = sum(self._places.values())
         self._singles = {node_id: found for node_id in rooms if (found := singles_on(node_id))}
+        singles = [victim for found in self._singles.values() for victim in found]
+        self._is_bounded = len(singles) <= SINGLES_MAX and any(
+            claimant.is_bounded(victim.leaf) for victim in singles
+        )
+        self._steps = STEPS_MAX
+        self._plans: dict[tuple[str, ...], tuple[int, tuple[Victim, ...]]] = {}
+        """Of sets beside which single work in order makes too few places: what makes how many."""
+        self._beside: tuple[Victim, ...] = ()
+        """The single work beside the set that was looked at last."""
+        self.planned: tuple[Victim, ...] = ()
+        """The single work that is to go; empty where it goes in order."""
 
     def of(self, gangs: list[Gang]) -> list[Victim]:
         """Return the applications that have to go; none where single work will do."""
         gangs = sorted(gangs, key=lambda gang: cost_of((gang,)))
         willing = [gang for gang in gangs if not gang.victim.order[0]]
         chosen, worth = self._best_of(willing, opted_out=False)
+        opted_out = False
         if worth.served < self._count:
             others, with_others = self._best_of(gangs, opted_out=True)
             if with_others.served > worth.served:
-                chosen = others
-        return [gang.victim for gang in chosen]
+                chosen, worth, opted_out = others, with_others, True
+        victims = [gang.victim for gang in chosen]
+        if self._is_bounded and worth.served > self._served_in_order(victims, opted_out=opted_out):
+            self._worth(chosen, opted_out=opted_out)
+            self.planned = self._beside
+        return victims
 
     def _best_of(self, gangs: list[Gang], *, opted_out: bool) -> tuple[Sequence[Gang], Worth]:
         best: Sequence[Gang] = ()
@@ -206,35 +231,62 @@ class Choice:
             rest += self._part_of_a_place(room)
         taken: list[Victim] = []
         if places < self._count and self._singles:
-            absorbed = {it.allocations[0].spec.application_id for it in gone}
-            places += self._made_by_singles(rooms, absorbed, places, taken, opted_out=opted_out)
+            places += self._made_by_singles(gone, rooms, places, taken, opted_out=opted_out)
         served = min(places, self._count, self._claimant.most_asks(self._count))
+        self._beside = tuple(taken)
         for victim in taken:
             self._claimant.give_back(victim)
         return Worth(served, rest)
 
     def _made_by_singles(
         self,
+        gone: list[Victim],
         rooms: dict[str, Resource],
-        absorbed: set[str],
         places: int,
         taken: list[Victim],
         *,
         opted_out: bool,
     ) -> int:
         """Count the places that single victims make beside these, and take them."""
-        claimant, made = self._claimant, 0
+        may_go = _beside(gone, opted_out=opted_out)
+        made, is_bound = self._made_in_order(may_go, rooms, places, taken)
+        if not is_bound or places + made >= self._count or not self._is_bounded:
+            return made
+        for victim in taken:
+            self._claimant.give_back(victim)
+        plan = self._plans.get(_names_of(gone))
+        if plan is None:
+            usable = {node_id: [*filter(may_go, it)] for node_id, it in self._singles.items()}
+            choice = SingleChoice(
+                self._claimant, self._places_in, self._rooms | rooms, usable, self._steps
+            )
+            plan = choice.more_than(made, self._count - places), choice.best or tuple(taken)
+            self._steps, self._plans[_names_of(gone)] = choice.steps, plan
+        made, taken[:] = plan
+        for victim in taken:
+            self._claimant.take(victim)
+        return made
+
+    def _made_in_order(
+        self,
+        may_go: Callable[[Victim], bool],
+        rooms: dict[str, Resource],
+        places: int,
+        taken: list[Victim],
+    ) -> tuple[int, bool]:
+        """Count the places, and say whether some work may not go because of what went before."""
+        claimant, made, is_bound = self._claimant, 0, False
         for node_id, singles in self._singles.items():
             room = dict(rooms.get(node_id) or self._rooms[node_id])
             had = self._places_in(room)
             tried: list[Victim] = []
             for victim in singles:
                 if places + made >= self._count:
-                    return made
-                its = victim.allocations[0].spec
-                if its.application_id in absorbed or (victim.order[0] and not opted_out):
+                    return made, is_bound
+                if not may_go(victim):
                     continue
                 if not claimant.may_take(victim):
+                    is_bound = True
                     continue
                 claimant.take(victim)
                 tried.append(victim)
@@ -246,7 +298,21 @@ class Choice:
                     tried = []
             for victim in tried:
                 claimant.give_back(victim)
-        return made
+        return made, is_bound
+
+    def _served_in_order(self, gone: list[Victim], *, opted_out: bool) -> int:
+        """Say how many asks find room if each takes the single work that is first in order."""
+        may_go = _beside(gone, opted_out=opted_out)
+        rooms = {node_id: dict(room) for node_id, room in self._rooms.items()}
+        for it in (it for victim in gone for it in victim.allocations if it.node_id in rooms):
+            charge(rooms[it.node_id], freed(it))
+        singles = {node_id: [*filter(may_go, self._singles.get(node_id, ()))] for node_id in rooms}
+        for victim in gone:
+            self._claimant.take(victim)
+        served = served_in_order(self._claimant, self._places_in, rooms, singles, self._count)
+        for victim in gone:
+            self._claimant.give_back(victim)
+        return served
 
     def _places_in(self, room: Resource) -> int:
         places = max(0, min(room.get(kind, 0) // n for kind, n in self._wanted.items()))
@@ -255,6 +321,21 @@ class Choice:
     def _part_of_a_place(self, room: Resource) -> float:
         most = min(room.get(kind, 0) / n for kind, n in self._wanted.items())
         return max(0.0, most - self._places_in(room))
+
+
+def _beside(gone: Iterable[Victim], *, opted_out: bool) -> Callable[[Victim], bool]:
+    """Say which single work may go beside whole applications: nothing of them."""
+    absorbed = {victim.allocations[0].spec.application_id for victim in gone}
+
+    def may_go(victim: Victim) -> bool:
+        its = victim.allocations[0].spec
+        return its.application_id not in absorbed and (opted_out or not victim.order[0])
+
+    return may_go
+
+
+def _names_of(victims: Iterable[Victim]) -> tuple[str, ...]:
+    return tuple(victim.allocations[0].spec.application_id for victim in victims)
 
 
 def chosen_of(

@@ -214,6 +214,10 @@ class Claimant:
 
     # -- victims
 
+    def is_bounded(self, leaf: Queue) -> bool:
+        """Whether a guarantee or a budget may let only a part of the work of a leaf go."""
+        return leaf.properties.preemption_budget.is_set or bool(guards(self.leaf, leaf))
+
     def may_go(self, allocation: Allocation, leaf: Queue) -> bool:
         return (
             may_be_preempted(allocation, self.wanted)
@@ -295,6 +299,17 @@ def ranks_of(victims: Sequence[Victim]) -> tuple[Key, ...]:
     if not victims or victims[0].rank == ():
         return ()
     return tuple(sorted([victim.rank for victim in victims], reverse=True))
+
+
+Score = tuple[bool, bool, int, tuple[Key, ...], str]
+
+
+def score_of(node_id: str, victims: Sequence[Victim]) -> Score:
+    """Compare nodes by what goes there: whole applications were chosen before and cost nothing."""
+    singles = [victim for victim in victims if victim.part is not Part.OF_WHOLE]
+    opted_out = any(victim.order[0] for victim in singles)
+    originator = any(victim.order[1] for victim in singles)
+    return (opted_out, originator, len(singles), ranks_of(singles), node_id)
 
 
 def room_on(

@@ -21,16 +21,18 @@ from yunikorn_actors.planning.preemption.outlook import Scene
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
     Lack,
+    Score,
     Victim,
     candidates_on,
     has_only_to_wait,
     in_order,
     is_kept_for_another,
     is_usable,
-    ranks_of,
+    score_of,
     whole_applications,
 )
-from yunikorn_actors.planning.preemption.victim_units import Part, Units
+from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX
+from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, AskSpec
@@ -41,7 +43,6 @@ from yunikorn_actors.values.resource import Resource, charge
 
 RETRACTIONS_MAX = 100
 """The most choices that are taken back on one node."""
-Score = tuple[bool, bool, int, tuple[Key, ...], str]
 Rank = Callable[[Sequence[Allocation]], Key]
 """What a policy says of work that would go together."""
 
@@ -77,6 +78,8 @@ class Search:
         it, and counts no more."""
         self._absorbed: set[str] = set()
         """Of these nothing goes by itself."""
+        self._planned: frozenset[str] = frozenset()
+        """Single work that was chosen with them: other work goes only where it does not do."""
         self._has_chosen = False
         self._ordered: list[Victim] | None = None
         self._heap: list[tuple[Score, str]] | None = None
@@ -105,6 +108,9 @@ class Search:
                 self._has_chosen = True
                 self._choose(waiting)
             found = self._find(app)
+            if found is None and self._planned:
+                self._planned, self._heap = frozenset(), None
+                found = self._find(app)
             if found is None and self._choose(lambda: 1):
                 found = self._find(app)
         if hopeless and self._scene.has_promises:
@@ -123,7 +129,7 @@ class Search:
         units = Units(self._scene.taken)
         whole = list(whole_applications(self._state, self._claimant, units))
         self._rank_all(whole)
-        if not whole:
+        if not whole and not self._is_bound_and_small():
             return False
         rooms: dict[str, Resource] = {}
         for node in self._state.nodes.values():
@@ -132,12 +138,25 @@ class Search:
                 rooms[node.id] = room
         choice = Choice(self._claimant, rooms, self._singles_on, waiting())
         chosen = chosen_of(self._state, choice, whole, self._scene.now_ns)
-        if [it.allocations for it in chosen] == [it.allocations for it in self._chosen]:
+        planned = frozenset(it.allocations[0].uuid for it in choice.planned)
+        if not planned and [it.allocations for it in chosen] == [
+            it.allocations for it in self._chosen
+        ]:
             return False
-        self._chosen = chosen
+        self._chosen, self._planned = chosen, planned
         self._absorbed = {it.allocations[0].spec.application_id for it in chosen}
         self._heap = None
-        return bool(chosen)
+        return bool(chosen or planned)
+
+    def _is_bound_and_small(self) -> bool:
+        """Whether what goes in order may serve fewer asks than other single work would.
+
+        Not of a large cluster: all of it would have to be looked at for a few asks.
+        """
+        state = self._state
+        if not any(self._claimant.is_bounded(state.queues[path]) for path in self._claimant.reach):
+            return False
+        return sum(len(node.allocations) for node in state.nodes.values()) <= SINGLES_MAX
 
     def _may_use(self, node: Node) -> bool:
         return self._scene.is_opening(node) or is_usable(self._state, node, self._spec)
@@ -207,7 +226,7 @@ class Search:
             victims = self._solve(node_id)
             if victims is None:
                 continue
-            now = _score(node_id, victims)
+            now = score_of(node_id, victims)
             if now <= score:
                 return node_id, victims
             heappush(self._heap, (now, node_id))
@@ -245,7 +264,7 @@ class Search:
         if not found:
             self.is_blocked = self.is_blocked or bool(node.reservations)
             return None
-        return min(found, key=lambda victims: _score(node_id, victims))
+        return min(found, key=lambda victims: score_of(node_id, victims))
 
     def _solutions(self, node_id: str, room: Resource) -> Iterator[list[Victim]]:
         """Yield the fewest victims in order, for each choice of devices that are to be free."""
@@ -326,7 +345,7 @@ class Search:
     def _candidates_on(self, node_id: str) -> list[Victim]:
         """Return what may go there, in order: first what goes in any case."""
         found = self._singles_on(node_id)
-        if not self._chosen:
+        if not self._chosen and not self._planned:
             return found
         found = [it for it in found if self._is_single(it)]
         return [*(victim for victim in self._still_chosen() if victim.on(node_id)), *found]
@@ -351,7 +370,11 @@ class Search:
         return True
 
     def _is_single(self, victim: Victim) -> bool:
-        return victim.allocations[0].spec.application_id not in self._absorbed
+        """Whether it may go by itself beside what was chosen."""
+        first = victim.allocations[0]
+        if self._planned and first.uuid not in self._planned:
+            return False
+        return first.spec.application_id not in self._absorbed
 
     def _still_chosen(self) -> list[Victim]:
         taken = self._scene.taken
@@ -417,14 +440,6 @@ class Search:
 def is_barred(shape: Shape, node_id: str) -> bool:
     """The resource manager refuses this node to the ask, so victims there would be in vain."""
     return shape.is_refused(node_id, Use.PREEMPTING) or shape.is_refused(node_id, Use.PLACING)
-
-
-def _score(node_id: str, victims: list[Victim]) -> Score:
-    """Whole applications were chosen before, so they cost nothing more."""
-    victims = [victim for victim in victims if victim.part is not Part.OF_WHOLE]
-    opted_out = any(victim.order[0] for victim in victims)
-    originator = any(victim.order[1] for victim in victims)
-    return (opted_out, originator, len(victims), ranks_of(victims), node_id)
 
 
 def _helps(resource: Resource, short: Resource) -> bool:

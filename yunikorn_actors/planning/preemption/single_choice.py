@@ -1,0 +1,168 @@
+"""Which single work goes where a guarantee or a budget lets only a part of it go.
+
+Taken in order, work that goes first may use up what its queue gives, and make less room than other
+work would. So all choices are tried, node after node, as far as the bound allows.
+"""
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from yunikorn_actors.planning.preemption.device_room import freed
+from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim, score_of
+from yunikorn_actors.values.resource import Resource, charge, discharge
+
+SINGLES_MAX: Final = 128
+"""Of more than so many only the first in order are taken."""
+STEPS_MAX: Final = 20_000
+"""So often single work is taken or left, for all sets of gangs of one choice together."""
+
+
+class _Candidate(NamedTuple):
+    victim: Victim
+    node_id: str
+    freed: Resource
+    left: Resource
+    """What this one and all after it on the node would free."""
+    beyond: int
+    """How many places the nodes after this one could have."""
+    next_other: int
+    """The position of the first that is not like it: if it stays, its like stay, too."""
+
+
+class SingleChoice:
+    """The most places that single work makes beside one set of gangs that goes."""
+
+    def __init__(
+        self,
+        claimant: Claimant,
+        places_in: Callable[[Resource], int],
+        rooms: dict[str, Resource],
+        singles: dict[str, list[Victim]],
+        steps: int,
+    ) -> None:
+        self._claimant = claimant
+        self._places_in = places_in
+        self._rooms = rooms
+        self._candidates = self._prepare(singles)
+        self.steps = steps
+        """How many are left."""
+        self._most = self._target = 0
+        self._taken: list[Victim] = []
+        self.best: tuple[Victim, ...] = ()
+
+    def _prepare(self, singles: dict[str, list[Victim]]) -> list[_Candidate]:
+        """Put them together from the last to the first: each knows what comes after it."""
+        found: list[_Candidate] = []
+        total, beyond = sum(map(len, singles.values())), 0
+        for node_id, victims in reversed(singles.items()):
+            left: Resource = {}
+            for victim in reversed(victims):
+                its = victim.on(node_id)
+                left = dict(left)
+                charge(left, its)
+                at = total - len(found) - 1
+                after = found[-1] if found else None
+                like = (
+                    after is not None
+                    and after.node_id == node_id
+                    and _are_alike(after.victim, victim)
+                )
+                next_other = after.next_other if after is not None and like else at + 1
+                found.append(_Candidate(victim, node_id, its, left, beyond, next_other))
+            beyond += self._gain(self._rooms[node_id], left)
+        found.reverse()
+        return found
+
+    def _gain(self, room: Resource, more: Resource) -> int:
+        after = dict(room)
+        charge(after, more)
+        return self._places_in(after) - self._places_in(room)
+
+    def more_than(self, made: int, target: int) -> int:
+        """Say how many places there are at most, up to a target; `made` are known already."""
+        self._most, self._target = made, target
+        self._go(0, {}, 0)
+        return self._most
+
+    def _go(self, at: int, room: Resource, made: int) -> None:
+        if made > self._most:
+            self._most, self.best = made, tuple(self._taken)
+        if at == len(self._candidates) or self._most >= self._target or not self.steps:
+            return
+        self.steps -= 1
+        it = self._candidates[at]
+        if not at or self._candidates[at - 1].node_id != it.node_id:
+            room = self._rooms[it.node_id]
+        if made + self._gain(room, it.left) + it.beyond <= self._most:
+            return
+        if self._claimant.may_take(it.victim):
+            self._claimant.take(it.victim)
+            self._taken.append(it.victim)
+            after = dict(room)
+            charge(after, it.freed)
+            self._go(at + 1, after, made + self._gain(room, it.freed))
+            self._taken.pop()
+            self._claimant.give_back(it.victim)
+        self._go(it.next_other, room, made)
+
+
+def served_in_order(
+    claimant: Claimant,
+    places_in: Callable[[Resource], int],
+    rooms: dict[str, Resource],
+    singles: dict[str, list[Victim]],
+    count: int,
+) -> int:
+    """Say how many asks find room one by one, each where least goes for it; uses up the rooms."""
+    taken: list[Victim] = []
+    served = 0
+    while served < count:
+        found = [
+            (score_of(node_id, victims), victims)
+            for node_id, room in rooms.items()
+            if (victims := _fewest(claimant, places_in, room, singles[node_id], node_id))
+            is not None
+        ]
+        if not found:
+            break
+        (*_, node_id), victims = min(found, key=itemgetter(0))
+        for victim in victims:
+            claimant.take(victim)
+            singles[node_id].remove(victim)
+            charge(rooms[node_id], victim.on(node_id))
+        discharge(rooms[node_id], claimant.wanted)
+        taken += victims
+        served += 1
+    for victim in taken:
+        claimant.give_back(victim)
+    return served
+
+
+def _fewest(
+    claimant: Claimant,
+    places_in: Callable[[Resource], int],
+    room: Resource,
+    singles: list[Victim],
+    node_id: str,
+) -> list[Victim] | None:
+    room, picked = dict(room), list[Victim]()
+    for victim in singles:
+        if places_in(room):
+            break
+        if claimant.may_take(victim):
+            claimant.take(victim)
+            picked.append(victim)
+            charge(room, victim.on(node_id))
+    for victim in picked:
+        claimant.give_back(victim)
+    return picked if places_in(room) else None
+
+
+def _are_alike(one: Victim, other: Victim) -> bool:
+    """Whether a guarantee and a node make no difference between them."""
+    return (
+        one.leaf is other.leaf
+        and len(one.allocations) == len(other.allocations) == 1
+        and (freed(one.allocations[0]) == freed(other.allocations[0]))
+    )
