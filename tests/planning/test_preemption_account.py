@@ -4,9 +4,10 @@ import pytest
 from confirming import confirming_lab, policy
 from support import Lab
 
+from yunikorn_actors import si
 from yunikorn_actors.planning.why.explain import explain
 from yunikorn_actors.planning.why.reasons import Preempting, PreemptionCost, Why
-from yunikorn_actors.values.tags import TAG_RUNTIME
+from yunikorn_actors.values.tags import TAG_REQUIRED_NODE, TAG_RUNTIME
 
 CONFIG = (
     "partitions: [{name: default, preemption: {enabled: SWITCH}, queues: "
@@ -247,3 +248,37 @@ def test_a_cooldown_says_when_it_ends() -> None:
     assert began_ns + 60 * SECOND == found.next_ns
     lab.advance(56)
     assert ("r",) == account(lab, "poor", "k").victims
+
+
+BREAKING = (
+    "partitions: [{name: default, preemption: {quotapreemptionenabled: true}, queues: "
+    "[{name: root, submitacl: '*', queues: [{name: poor}, {name: rich, "
+    "properties: {quota.preemption.delay: 1s}, resources: {max: {vcore: 4m}}}]}]}]"
+)
+
+
+@pytest.mark.parametrize("rule", ["required node", "quota"])
+def test_a_gang_that_is_broken_is_named_and_why(rule: str) -> None:
+    """It said of one member that it goes with its whole application."""
+    lab = confirming_lab(BREAKING, at_once=False)
+    lab.nodes(n1=4)
+    lab.submit("gang", queue="root.rich", gang_scheduling_style="Hard",
+               placeholder_ask=si.Resource.of({"vcore": 4}))  # fmt: skip
+    members = ("a", "b", "c", "d")
+    lab.ask(*members, app="gang", placeholder=True, task_group_name="g", preemption_policy=policy())
+    lab.settle()
+    lab.advance(1)
+    if rule == "quota":
+        lab.configure(BREAKING.replace("max: {vcore: 4m}", "max: {vcore: 3m}"))
+        lab.advance(5)
+    else:
+        lab.submit("poor", queue="root.poor")
+        lab.ask("k", app="poor", tags={TAG_REQUIRED_NODE: "n1"}, preemption_policy=policy())
+        lab.settle()
+    its = told(lab, "gang", "d").preempting
+    assert its is not None
+    assert its.cost is not None
+    assert rule == its.rule
+    broken = "its gang was whole and is broken: a node or a quota needs just so much"
+    assert [("gang", "d", broken)] == [(it.application_id, it.key, it.unit) for it in its.goes]
+    assert (1, 0) == (its.cost.allocations, its.cost.applications)

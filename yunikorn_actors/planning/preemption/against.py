@@ -24,6 +24,7 @@ PARTS: Final = {
     Part.SURPLUS: "its gang is whole without it",
     Part.ALONE: "it goes by itself",
     Part.OF_WHOLE: "it goes with its whole application",
+    Part.FROM_WHOLE: "its gang was whole and is broken: a node or a quota needs just so much",
 }
 
 

@@ -110,6 +110,8 @@ def victims_of(
         whole = () if part is Part.ALONE else units.whole(app)
         if whole and all(it.uuid in named for it in whole):
             together, part = whole, Part.OF_WHOLE
+        elif part is Part.OF_WHOLE:
+            part = Part.FROM_WHOLE
         seen.update(it.uuid for it in together)
         found.append(Victim(state, together, part))
     return found

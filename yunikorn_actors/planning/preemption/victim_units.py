@@ -28,6 +28,8 @@ class Part(IntEnum):
     """It goes by itself: of no gang, or of one whose members go one by one."""
     OF_WHOLE = 3
     """It goes with its application only."""
+    FROM_WHOLE = 4
+    """Taken alone all the same, for a required node or a quota: its gang is not whole any more."""
 
 
 def goes_as_one(app: Application) -> bool:
