@@ -111,6 +111,41 @@ def test_a_core_in_which_a_budget_is_used_up_comes_to_rest() -> None:
     assert lab.simulator.delivered - before < 50, "nobody waits for a time that never comes"
 
 
+def racing(seed: int, schedulers: int = 1) -> tuple[Lab, Victims]:
+    """The time to preempt comes and a victim ends by itself: who is first is up to the seed."""
+    victims = Victims()
+    lab = confirming_lab(
+        two("preemption.budget: 2/10m"), seed=seed, checkers=(victims,), schedulers=schedulers
+    )
+    lab.nodes(n1=2, n2=2)
+    lab.submit("rich", queue="root.rich")
+    lab.submit("poor", queue="root.poor")
+    lab.settle()
+    lab.ask(*(f"r{number}" for number in range(4)), app="rich")
+    lab.settle()
+    lab.ask(*(f"p{number}" for number in range(4)), app="poor", **PUSHY)
+    lab.let_timers_fire(2)
+    for _ in range(seed // 4):
+        lab.simulator.step()
+    (uuid,) = [uuid for uuid, key in lab.rm.running.items() if key == "r2"]
+    lab.release("r2", app="rich", uuid=uuid)
+    lab.advance(30)
+    lab.settle()
+    return lab, victims
+
+
+@pytest.mark.parametrize("schedulers", [1, 2])
+def test_what_was_refused_counts_in_no_budget(schedulers: int) -> None:
+    refused = 0
+    for seed in range(1, 9):
+        lab, victims = racing(seed, schedulers)
+        spent = lab.state.queues["root.rich"].preempted
+        assert len(victims.marked) == sum(spent.values()) == 2, f"seed {seed}"
+        assert sum(key.startswith("p") for key in lab.running()) in {2, 3}, f"seed {seed}"
+        refused += lab.races.refusals["VICTIM_GONE"]
+    assert refused, "vacuous: no proposal named a victim that had ended"
+
+
 # -- nobody takes back what was taken
 
 
