@@ -4,7 +4,9 @@ import pytest
 
 from yunikorn_actors.drivers.simulator.refusal_checks import AgreementChecker
 from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.mutants.corpus import CORPUS
+from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, played
@@ -24,6 +26,22 @@ def test_a_core_ends_and_what_its_managers_report_fits_what_it_knows() -> None:
         assert outcome.ok, outcome.violation
         begun += sum(isinstance(it.message, CoreRestored) for it in outcome.deliveries)
     assert begun > 5, "vacuous: hardly a core began again"
+
+
+UNCHECKED = Mutant(
+    id="unchecked",
+    source="",
+    wrong="a record of a journal names another one before it than there is",
+    where=Journal._write,
+    old="self._check = check_of(data)",
+    new="pass",
+)
+
+
+def test_journals_write_some_of_them_as_a_core_has_them() -> None:
+    with UNCHECKED.applied():
+        runs = (drawn(1, number, RESTARTS) for number in range(1, 13))
+        assert any(not explore(it.case, it.schedule(), it.checkers()).ok for it in runs)
 
 
 def test_few_worlds_have_it_and_nothing_else_changes_by_it() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.model.partition_sums import App, Ask, Placed, Queue, total
+from yunikorn_actors.lab.model.quota_rules import QuotaRules
 from yunikorn_actors.lab.model.rules import LIVING, SURPLUS, WHOLE, Model, willing
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_calls as c
@@ -507,12 +508,23 @@ class Judge(Model):
         least = fits_in_max_undef(gone, wanted)
         self.should("quota", least, f"{whom}: more than the excess")
         self._takes_all(queue, victims, wanted, whom)
+        self._takes_these(queue, victims, whom)
         for level in {q.path: q for v in victims for q in v.app.leaf.up}.values():
             gone = total(v.size for v in victims if level in v.app.leaf.up)
             stays = self.stays(level, victims)
             for kind, n in (level.spec.guaranteed or {}).items():
                 kept = n <= stays.get(kind, 0) or not gone.get(kind) or kind not in wanted
                 self.must("quota", kept, f"{whom}: {level.path} below its guarantee")
+
+    def _takes_these(self, queue: Queue, victims: list[Placed], whom: str) -> None:
+        """All of it worked out a second time; what the same plan has placed does not run yet."""
+        expected = QuotaRules(self).victims_of(queue)
+        if expected is None:
+            return
+        ran = [it.came <= self.seen for it in self.placed.values() if queue in it.app.leaf.up]
+        these = {victim.uuid for victim in victims} == expected
+        keys = sorted(self.placed[uuid].spec.key for uuid in expected)
+        self.should("quota", these, f"{whom}, expected {keys}", unsure=not all(ran))
 
     def _takes_all(self, queue: Queue, victims: list[Placed], wanted: Resource, whom: str) -> None:
         """A leaf without a guarantee takes what it may, the willing and less important first."""

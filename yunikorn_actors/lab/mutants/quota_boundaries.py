@@ -160,8 +160,6 @@ _GUARANTEES = (
         where=rules.fence_of,
         old="for level in leaf.lineage:",
         new="for level in leaf.lineage[1:]:",
-        held_by="tests/machines/test_commit_of_preemption.py::test_what_was_promised_counts_for_a_quota_when_others_are_to_go",
-        unseen="A choice of victims has to be open on both sides of a fence; few worlds do that.",
     ),
     Mutant(
         id="M232",
@@ -189,8 +187,6 @@ _GUARANTEES = (
         where=rules.is_reached,
         old="return limit is None or allocation.spec.priority <= limit",
         new="return True",
-        held_by="tests/planning/test_preemption_examples.py::test_nobody_goes_where_the_quota_would_still_be_full",
-        unseen="Priorities have to decide about a victim; no world of 300 came to that.",
     ),
     Mutant(
         id="M235",

@@ -24,6 +24,7 @@ from yunikorn_actors.journal.journaled_context import Entries
 from yunikorn_actors.journal.restore import Reading, read
 from yunikorn_actors.journal.restored_state import Entry, Truth, stored_entry
 from yunikorn_actors.journal.snapshots import write_part
+from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.sides.journaled import of_core, stored
@@ -36,6 +37,8 @@ from yunikorn_actors.messages.restart import CoreRestored
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder of its own in there
 _ID: Final = "drawn"
 _ROTATIONS_MAX: Final = 2
+_BY_JOURNAL: Final = 3
+"""One end in so many is written by journals as a core has them: each takes as long as its disk."""
 _POWER_CUTS: Final = 3
 """One end in so many is one of the computer, not of the core alone."""
 
@@ -65,6 +68,8 @@ class Ended(Oracle):
         """Write all that was kept, end, and return what the next core reads."""
         home = _IN_MEMORY if _IN_MEMORY.is_dir() else None
         with TemporaryDirectory(dir=home) as name:
+            if self._restored is None and draw.once_in(_BY_JOURNAL):
+                return stored(self._by_journal(name, draw).told())
             folder = Folder(name)
             lock = folder.take()
             try:
@@ -79,6 +84,28 @@ class Ended(Oracle):
         if faults:
             raise InvariantViolation("journal of a core that ended: " + "; ".join(faults))
         return stored(made.truth.told())
+
+    def _by_journal(self, name: str, draw: Draw) -> Truth:
+        """Have two journals after each other write it: the second goes on with a snapshot."""
+        first = draw.number(len(self._written) + 1)
+        faults: list[str] = []
+        try:
+            for entries in (self._written[:first], self._written[first:]):
+                journal = Journal(name)
+                for entry in entries:
+                    journal.append(entry)
+                journal.close()
+            journal = Journal(name)
+            journal.close()
+            made = _read(Folder(name)).truth
+            faults += self._differences(made, 0)
+            if journal.restored is None and self._written:
+                faults.append("a journal that was written has nothing to go on with")
+        except JournalError as error:
+            faults.append(f"it is refused: {error}".replace(name, ""))
+        if faults:
+            raise InvariantViolation("journal of a core that ended: " + "; ".join(faults))
+        return made
 
     def _differences(self, made: Truth, lost: int) -> Iterator[str]:
         if not lost and self._context is not None:

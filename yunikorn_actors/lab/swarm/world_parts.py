@@ -109,6 +109,8 @@ _BESIDE_RULES: Final = {
     "short-times", "placement-rules", "joined-requests", "creation-times", "node-orders",
 }  # fmt: skip
 """What mostly hides in a small world whose work goes, and who comes first."""
+_ASKED_SHARE: Final = 0.15
+"""In so many of these worlds resource managers are asked who goes."""
 _LATER_OF_RULES: Final = ("one-eviction", "one-quota")
 """Scenes in which the rules decide whose work goes."""
 
@@ -219,7 +221,9 @@ def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> froze
         drawn -= {"one-gate", *_LATER_OF_RULES} - {scene}
         if draw.chance(_FOCUSED_SHARE):
             parts -= _BESIDE_RULES
-        if draw.chance(_JUDGED_CONTESTS):
+        if draw.chance(_ASKED_SHARE):
+            parts |= {"predicates", "victims"} - {*wanted.without}
+        elif draw.chance(_JUDGED_CONTESTS):
             parts, drawn = parts - UNKNOWN_TO_MODEL, drawn - UNKNOWN_TO_MODEL
     elif "one-gate" in drawn:
         parts -= _OTHER_SCENES

@@ -1,0 +1,125 @@
+"""Who goes where a queue may have less than it uses, worked out a second time.
+
+What is to go is what the queue uses above its maximum, as far as nothing on the way up would come
+below its guarantee. A parent shares that among its queues by what each uses above its guarantee, a
+leaf gives what fits into its share, in order. All sums are made anew for each question.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from yunikorn_actors.lab.model.partition_sums import Placed, Queue
+from yunikorn_actors.lab.model.rules import Model
+from yunikorn_actors.values.resource import Resource
+
+_HOUR_NS = 3600 * 10**9
+
+
+class QuotaRules:
+    """Of one decision: who was chosen counts as gone for who is chosen next."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._gone: list[Placed] = []
+
+    def victims_of(self, queue: Queue) -> set[str] | None:
+        """Return the UUIDs; None where gangs go as one, of which this says nothing."""
+        for app in self._model.below(queue):
+            if self._model.is_bound(app, None) and any(app.spec.placeholder_ask.values()):
+                return None
+        over = {
+            kind: self._uses(queue).get(kind, 0) - most
+            for kind, most in (queue.spec.max or {}).items()
+        }
+        for level in queue.up:
+            above = self._above(level)
+            over = {kind: min(n, above.get(kind, 0)) for kind, n in over.items()}
+        self._share_out(queue, {kind: n for kind, n in over.items() if n > 0})
+        return {placed.uuid for placed in self._gone}
+
+    def _uses(self, queue: Queue) -> Resource:
+        return self._model.stays(queue, self._gone)
+
+    def _above(self, queue: Queue) -> Resource:
+        due = queue.spec.guaranteed or {}
+        return {k: n - due.get(k, 0) for k, n in self._uses(queue).items() if n > due.get(k, 0)}
+
+    def _weight(self, queue: Queue) -> Resource:
+        due = queue.spec.guaranteed
+        return {k: n for k, n in self._above(queue).items() if not due or k in due}
+
+    def _share_out(self, queue: Queue, over: Resource) -> None:
+        if not over:
+            return
+        below = [it for it in self._model.queues.values() if it.parent is queue]
+        if not below:
+            self._take_from(queue, over)
+            return
+        weights = [(child, self._weight(child)) for child in below]
+        whole = {kind: sum(weight.get(kind, 0) for _, weight in weights) for kind in over}
+        for child, weight in sorted(weights, key=lambda it: it[0].path):
+            share = {k: n * weight[k] // whole[k] for k, n in over.items() if weight.get(k)}
+            self._share_out(child, {kind: n for kind, n in share.items() if n})
+
+    def _take_from(self, leaf: Queue, over: Resource) -> None:
+        left = dict(over)
+        for unit in list(self._units(leaf, over)):
+            sizes = {kind: sum(it.size.get(kind, 0) for it in unit) for kind in _kinds(unit)}
+            fits = all(sizes.get(kind, 0) <= n for kind, n in left.items())
+            if fits and all(self._may_give(level, sizes, over) for level in leaf.up):
+                self._gone += unit
+                left = {kind: n - sizes.get(kind, 0) for kind, n in left.items()}
+
+    def _may_give(self, queue: Queue, sizes: Resource, over: Resource) -> bool:
+        """Whether it is above its guarantee in what is to go, and not below it afterwards."""
+        used = self._uses(queue)
+        due = {k: n for k, n in (queue.spec.guaranteed or {}).items() if sizes.get(k, 0) > 0}
+        wanted = [kind for kind in due if kind in over] or list(due)
+        if due and not any(used.get(kind, 0) > due[kind] for kind in wanted):
+            return False
+        return all(
+            used.get(kind, 0) < n or used.get(kind, 0) - sizes[kind] >= n for kind, n in due.items()
+        )
+
+    def _units(self, leaf: Queue, over: Resource) -> Iterator[list[Placed]]:
+        """Yield what goes together, first what opted in, then what matters least and is newest."""
+        model, seen = self._model, set[str]()
+        mine = [it for it in model.placed.values() if it.app.leaf is leaf]
+        for placed in sorted(mine, key=lambda it: self._order(it, over)):
+            if placed.uuid in seen or not _may_go(placed, over):
+                continue
+            unit = [placed]
+            if model.is_bound(placed.app, None):
+                unit = model.stay_of(placed.app)
+            seen |= {it.uuid for it in unit}
+            if all(_may_go(it, over) for it in unit):
+                yield unit
+
+    def _order(self, placed: Placed, over: Resource) -> tuple[Any, ...]:
+        spec, app, most = placed.spec, placed.app, placed.app.leaf.spec.max or {}
+        ask = self._model.asks[app.id, spec.key]
+        shares = [
+            placed.size.get(kind, 0) / (most[kind] if most.get(kind, 0) > 0 else 1) for kind in over
+        ]
+        is_whole = self._model.is_bound(app, None)
+        return (
+            not spec.allow_preempt_self,
+            spec.originator,
+            is_whole,
+            -sum(kind in placed.size for kind in over),
+            spec.priority,
+            -app.serial if is_whole else 0,
+            -(ask.created // _HOUR_NS),
+            max(shares, default=0.0),
+            -ask.sequence,
+            placed.uuid,
+        )
+
+
+def _may_go(placed: Placed, over: Resource) -> bool:
+    is_of_use = any(placed.size.get(kind, 0) > 0 for kind in over)
+    return is_of_use and not placed.leaving and not placed.spec.required_node
+
+
+def _kinds(unit: Iterable[Placed]) -> set[str]:
+    return {kind for placed in unit for kind in placed.size}
