@@ -57,7 +57,7 @@ def test_every_interleaving_holds(file: Path, topology: TopologyName, seeds: ran
 
 
 @pytest.mark.parametrize(
-    ("file", "topology"), ranges.one_each(FILES, TOPOLOGIES, step=2), ids=_name
+    ("file", "topology"), ranges.one_each(FILES, TOPOLOGIES, step=4), ids=_name
 )
 def test_every_file_holds_in_the_smallest_slices(file: Path, topology: TopologyName) -> None:
     """Whatever is more than one item goes on in a message of its own."""

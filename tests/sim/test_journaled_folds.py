@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import ranges
 from msgspec import msgpack
 
 from tests.helpers.batch_jobs import Batch, drawn
@@ -85,8 +86,10 @@ class Followed:
             self.unread += sum(len(it) > 2 for it in image.get("folds", {}).values())
 
 
-@pytest.mark.parametrize("policy", ["mine", "conservative", "fair-decay"])
-@pytest.mark.parametrize("topology", ["proposing", "fused"])
+@pytest.mark.parametrize(
+    ("policy", "topology"),
+    ranges.one_each(["mine", "conservative", "fair-decay"], ["proposing", "fused"]),
+)
 def test_a_fold_is_what_it_was_wherever_the_core_is_killed(
     topology: TopologyName, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
