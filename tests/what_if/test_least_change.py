@@ -108,6 +108,21 @@ def test_less_may_do_where_others_take_what_is_more(topology: TopologyName) -> N
 
 
 @both
+def test_a_raise_need_not_lift_the_quota_of_all_that_waits(topology: TopologyName) -> None:
+    """With any larger raise the urgent one takes what is free."""
+    core = VirtualCore(topology=topology)
+    core.start()
+    made = Cluster(core, core.run_until_idle, core.advance_to)
+    made.queues("{name: batch, resources: {max: {vcore: 4}}}")
+    made.nodes(node_1=8_000)
+    made.submit("old", "urgent", "job")
+    made.ask("old", "load", 3_000)
+    made.ask("urgent", "large", 5_000, priority=9)
+    found = texts(core, made.ask("job", "task", 2_000))
+    assert found["raise"] == "raise vcore in root.batch from 4 to 5"
+
+
+@both
 def test_the_least_work_to_release_may_be_of_several(topology: TopologyName) -> None:
     core, made = cluster(topology, node_1=6_000, node_2=2_000)
     made.ask("old", "one", 2_000)

@@ -91,7 +91,7 @@ class Course:
     is_cut: bool
     """The bound on what one answer may cost ended it."""
     digest: str
-    """Of the state at the end, but for its revision."""
+    """Of the state at the end, but for its revision; empty if it was not wanted."""
 
     @property
     def preempted(self) -> tuple[Ended, ...]:

@@ -7,7 +7,7 @@ as the answer stays yes.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
 from typing import Any, Final
 
@@ -157,7 +157,9 @@ class _Search:
         self._trials += 1
         until = None if for_ever else self._wanted.within_s
         changes = (*extra, *self._wanted.changes)
-        answer = simulate(self._state, *changes, until=until, compare=False, **self._simulated)
+        answer = simulate(
+            self._state, *changes, until=until, compare=False, digest=False, **self._simulated
+        )
         return answer.course
 
     def _helps(self, extra: Sequence[Request | Reconfigure]) -> bool:
@@ -175,14 +177,20 @@ class _Search:
     def _raises(self) -> Iterator[Option]:
         bounds = list(self._bounds())
         kinds = sorted({kind for _, size in self._asks.values() for kind in size})
-        node = dict.fromkeys(kinds, _LIFTED >> 1)
+        # With all the room there is, others that wait may take it: so first as much as is wanted.
+        raised = {it: it.present + self._need(it.kind) for it in bounds}
         lifted = dict.fromkeys(bounds, _LIFTED)
-        ways: list[tuple[dict[_Bound, int], Resource]] = [(lifted, {}), ({}, node)]
-        found = [it for it in ways if self._helps(_requests(*it))]
-        if not found and self._helps(_requests(lifted, node)):
-            found = [(lifted, node)]
-        for one in found:
+        small = {kind: self._whole(kind) for kind in kinds}
+        large = dict.fromkeys(kinds, _LIFTED >> 1)
+        ways = [*self._first((raised, {}), (lifted, {})), *self._first(({}, small), ({}, large))]
+        for one in ways or self._first((raised, small), (lifted, large)):
             yield self._least(*one)
+
+    def _first(
+        self, *ways: tuple[dict[_Bound, int], Resource]
+    ) -> list[tuple[dict[_Bound, int], Resource]]:
+        """Return the first of these that helps, if one does."""
+        return [*islice((it for it in ways if self._helps(_requests(*it))), 1)]
 
     def _whole(self, kind: str) -> int:
         return sum(count * size.get(kind, 0) for count, size in self._asks.values())
@@ -205,9 +213,9 @@ class _Search:
                 lambda it, name=kind: _requests(lifted, {**size, name: it}),  # type: ignore[misc]
             )  # fmt: skip
         words = [it.text(amount) for it, amount in lifted.items()]
-        sizes = amounts({kind: amount for kind, amount in size.items() if amount})
+        size = {kind: amount for kind, amount in size.items() if amount}
         texts = [f"raise {' and '.join(words)}"] if words else []
-        texts += [f"add a node with {sizes}"] if size else []
+        texts += [f"add a node with {amounts(size)}"] if size else []
         kind = " and ".join(["raise"] * bool(words) + ["node"] * bool(size))
         return Option(kind, " and ".join(texts), tuple(_requests(lifted, size)))
 

@@ -27,6 +27,7 @@ def simulate(
     policies: Mapping[str, Policy] | None = None,
     messages_max: int = MESSAGES_MAX,
     origin: Simulator | None = None,
+    digest: bool = True,
 ) -> Answer:
     """Say what would happen if these changes were made in this state.
 
@@ -36,6 +37,7 @@ def simulate(
     - `groups`, `policies`: what `VirtualCore` takes under these names.
     - `origin`: the simulated core whose state it is; then its machines are copied as they are.
     - `messages_max`: so many messages one run handles at most; then it is cut short there.
+    - `digest`: say the digest of the state at the end, for which all of it is looked at.
     """
     if until is not None and not 0 <= until <= LONGEST_S:
         raise InvalidRequest(f"until: must be seconds from 0 to {LONGEST_S:.0e}, not {until!r}")
@@ -63,11 +65,11 @@ def simulate(
 
     until_ns = None if until is None else state.at_ns + round(until * SECOND)
     run = ran(ordered)
-    course = run.go(until_ns)
+    course = run.go(until_ns, digest=digest)
     without = None
     if compare and ordered:
         last_ns = state.at_ns + round(course.until_s * SECOND)
-        without = ran([]).go(last_ns)
+        without = ran([]).go(last_ns, digest=digest)
     return Answer(
         revisions=state.revisions,
         at_ns=state.at_ns,

@@ -83,4 +83,12 @@ def targets(
 
 
 def _parts_in(room: Resource) -> list[int]:
-    return [part for kind, part in room.items() if kind.startswith(_PREFIX)]
+    """Return what is free of each device that the node has.
+
+    What comes free may be of a device that its node has no more: it reports fewer than it did when
+    the work was placed.
+    """
+    parts: list[int] = []
+    while (part := room.get(f"{_PREFIX}{len(parts)}")) is not None:
+        parts.append(part)
+    return parts

@@ -90,10 +90,10 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
     Room that other asks here have preempted, or are about to have, is theirs. What is free tells
     devices apart as types of their own, if the node does.
     """
-    room = dict(free)
+    room, has_devices = dict(free), node.parts is not None
     for allocation in node.allocations.values():
         if allocation.frees_node:
-            charge(room, freed(allocation))
+            charge(room, freed(allocation) if has_devices else allocation.resource)
     for kept in node.reservations.values():
         app = state.applications[kept.application_id]
         other = app.asks[kept.key].spec

@@ -150,7 +150,7 @@ def _found(side: ReadSide, question: Question, changes: list[Change]) -> dict[st
         least = least_changes(state, Wanted(tuple(changes), within_s=question.within))
         fits = least.fits or bool(least.options)
         return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
-    answer = simulate(state, *changes, until=question.until, compare=question.compare)
+    answer = simulate(state, *changes, until=question.until, compare=question.compare, digest=False)
     return {"answer": answer, "lines": list(lines_of(answer)), "fits": answer.course.is_smooth}
 
 
