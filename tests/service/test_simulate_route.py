@@ -73,11 +73,20 @@ def test_the_least_change(served: Served) -> None:
     )
 
 
+MANY = (
+    b'{"steps": ["- ask: {app: a, key: k, resource: {vcore: 1}, count: %d}", '
+    b'"- create_node: {id: n, capacity: {vcore: 1}, count: 60000}"]}'
+)
+"""A short body that asks for much, which would take minutes before it is known to be too much."""
+
+
 def test_what_is_no_question_is_refused(served: Served) -> None:
     for body, why in (
         (b"{", "the body is no question"),
         (b'{"step": []}', "unknown field `step`"),
         (b'{"steps": ["- drain: n1"]}', "steps 1:1: step 1: unknown step 'drain'"),
+        (MANY % 10**9, "count: 1000000000 asks and nodes in all; write 100000 at most"),
+        (MANY % 60_000, "steps 2: more than 100000 asks and nodes in all: ask for fewer"),
         (b'{"until": -1}', "until: must be seconds"),
         (b'{"least": true}', "name an ask that is to start"),
     ):

@@ -20,6 +20,8 @@ from yunikorn_actors.scenario.steps import request_of
 from yunikorn_actors.scenario.yaml_reading import ScenarioFault, refuse_ambiguous_keys, table
 from yunikorn_actors.what_if.changes import Change, Reconfigure
 
+NAMED_MAX: Final = 100_000
+"""So many asks and nodes may be asked for by `count`: a short text could name any number."""
 _read_document: Final = table({"steps": read_changes})
 
 
@@ -27,6 +29,7 @@ def parse_changes(source: str, file: str) -> list[Change]:
     """Read them; raise InvalidRequest with file and line for what is none."""
     try:
         written = _read(source)
+        _refuse_too_many(written)
     except ConfigError as error:
         fault = error.faults[0]
         raise InvalidRequest(f"{file}:{fault.line}: {fault.what} ({fault.remedy})") from None
@@ -44,6 +47,16 @@ def _read(source: str) -> tuple[w.WrittenStep, ...]:
         return read_changes(root)
     steps: tuple[w.WrittenStep, ...] = _read_document(root).get("steps", ())
     return steps
+
+
+def _refuse_too_many(written: tuple[w.WrittenStep, ...]) -> None:
+    named = 0
+    for one in written:
+        named += getattr(one.step, "count", None) or 0
+        if named > NAMED_MAX:
+            raise ScenarioFault(
+                one.line, f"count: {named} asks and nodes in all; write {NAMED_MAX} at most"
+            )
 
 
 def _changes(written: tuple[w.WrittenStep, ...]) -> Iterator[Change]:

@@ -56,20 +56,17 @@ def simulate(
             messages_max=messages_max,
         )  # fmt: skip
         for known in state.registered.managers:
-            names = known.epochs
-            if not any(_is_away(state.images[name]) for name in names):
-                registration = known.registration
-                copy.go_on_with(known, Manager(registration.rm_id, registration.capabilities, run))
+            if not any(_is_away(state.images[name]) for name in known.epochs):
+                rm = known.registration
+                copy.go_on_with(known, Manager(rm.rm_id, rm.capabilities, run))
         copy.settle()
         return run
 
     until_ns = None if until is None else state.at_ns + round(until * SECOND)
     run = ran(ordered)
     course = run.go(until_ns, digest=digest)
-    without = None
-    if compare and ordered:
-        last_ns = state.at_ns + round(course.until_s * SECOND)
-        without = ran([]).go(last_ns, digest=digest)
+    last_ns = state.at_ns + round(course.until_s * SECOND)
+    without = ran([]).go(last_ns, digest=digest) if compare and ordered else None
     return Answer(
         revisions=state.revisions,
         at_ns=state.at_ns,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from yunikorn_actors.errors import CoreError, InvalidRequest
-from yunikorn_actors.scenario.change_steps import parse_changes
+from yunikorn_actors.scenario.change_steps import NAMED_MAX, parse_changes
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import JSON, OWN, Answer, Asked, Refusal, Route
 from yunikorn_actors.state.snapshot import image_of
@@ -61,7 +61,7 @@ class Simulations:
 
     def handle(self, side: ReadSide, asked: Asked) -> Answer:
         """Refuse what cannot be simulated; fork here, where the replica stands still."""
-        question, changes = _read(asked.body)
+        question = _read(asked.body)
         self._forget_left()
         if len(self._running) >= AT_ONCE_MAX:
             raise Refusal(
@@ -73,7 +73,7 @@ class Simulations:
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
         if not process:
-            _be_the_copy(side, question, changes, writes)
+            _be_the_copy(side, question, writes)
         os.close(writes)
         self._running[process] = reads, time.monotonic()
         return Answer(partial(self._result, process))
@@ -112,18 +112,31 @@ class Simulations:
         return found
 
 
-def _read(body: bytes) -> tuple[Question, list[Change]]:
+def _read(body: bytes) -> Question:
     try:
-        question = msgspec.json.decode(body, type=Question)
-        texts = enumerate(question.steps, 1)
-        return question, [it for n, text in texts for it in parse_changes(text, f"steps {n}")]
+        return msgspec.json.decode(body, type=Question)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Refusal(_BAD_REQUEST, f"the body is no question: {error}") from None
-    except InvalidRequest as error:
-        raise Refusal(_BAD_REQUEST, masked(str(error))) from None
 
 
-def _be_the_copy(side: ReadSide, question: Question, changes: list[Change], writes: int) -> None:
+def _changes_of(question: Question) -> list[Change]:
+    """Read the steps: in the copy, as a short text may be long work."""
+    changes: list[Change] = []
+    for number, text in enumerate(question.steps, 1):
+        changes += parse_changes(text, f"steps {number}")
+        if sum(map(_named, changes)) > NAMED_MAX:
+            raise InvalidRequest(
+                f"steps {number}: more than {NAMED_MAX} asks and nodes in all: ask for fewer"
+            )
+    return changes
+
+
+def _named(change: Change) -> int:
+    request = change.request
+    return len(getattr(request, "asks", ())) + len(getattr(request, "nodes", ()))
+
+
+def _be_the_copy(side: ReadSide, question: Question, writes: int) -> None:
     """Answer and end; nothing of the process that was copied runs here."""
     status = 1
     try:
@@ -131,7 +144,7 @@ def _be_the_copy(side: ReadSide, question: Question, changes: list[Change], writ
         signal.alarm(SECONDS_MAX)
         gc.disable()
         try:
-            found = msgspec.json.encode(_found(side, question, changes))
+            found = msgspec.json.encode(_found(side, question))
         except (CoreError, InvalidRequest) as error:
             found = b"!" + masked(str(error)).encode()
         with os.fdopen(writes, "wb") as pipe:
@@ -141,7 +154,8 @@ def _be_the_copy(side: ReadSide, question: Question, changes: list[Change], writ
         os._exit(status)
 
 
-def _found(side: ReadSide, question: Question, changes: list[Change]) -> dict[str, Any]:
+def _found(side: ReadSide, question: Question) -> dict[str, Any]:
+    changes = _changes_of(question)
     images = {name: (book.epoch, image_of(book.state)) for name, book in side.books.items()}
     state = state_of_replicas(
         side.managers.values(), images, at_ns=side.now_ns, settings=side.settings
