@@ -14,6 +14,7 @@ import ranges
 from msgspec.structs import replace
 from written import Written
 
+from yunikorn_actors.planning.preemption import gang_choice
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
 from yunikorn_actors.planning.preemption.manners import Manners
@@ -226,3 +227,16 @@ def test_other_single_work_than_in_order_serves_more(seed: int) -> None:
     """A guarantee lets only a part of it go: in order more gangs went, or fewer were served."""
     it = draw(seed)
     assert chosen(it) == would_go(it) == optimum(it)
+
+
+def test_beyond_the_bound_of_steps_single_work_goes_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gang_choice, "STEPS_MAX", 0)
+    worse = 0
+    for seed in (100, 116, 233, 360, 442, 851):
+        it = draw(seed)
+        found, best = chosen(it), optimum(it)
+        assert best[0] - 1 <= found[0] <= best[0], f"seed {seed}"
+        worse += found != best
+    assert worse == 6, "vacuous: in order would do as well"

@@ -138,6 +138,23 @@ def test_of_whole_gangs_too_as_few_as_will_do(name: str, gone: str, topology: To
 
 
 @topologies
+def test_it_is_asked_about_all_of_a_gang_and_never_about_a_part(topology: TopologyName) -> None:
+    asked: dict[str, tuple[int, dict[str, int]]] = {}
+
+    class Noting:
+        def victim_key(self, victim: Candidate, _: int) -> int:
+            asked[victim.id] = (victim.count, dict(victim.size))
+            return 0
+
+    lab = lab_with(Noting, topology)
+    lab.nodes(n=2, m=2)
+    gang(lab, "g1")
+    gang(lab, "g2")
+    assert len(claim(lab)) == 2
+    assert asked == {"g1": (2, {"vcore": 2}), "g2": (2, {"vcore": 2})}
+
+
+@topologies
 def test_one_that_fails_lets_the_core_decide_and_is_named(topology: TopologyName) -> None:
     lab = lab_with(Raising, topology)
     lab.nodes(n=2)

@@ -140,3 +140,21 @@ def test_when_what_waits_will_start(serve: Callable[..., Serving]) -> None:
         for ask in asks:
             ask.cancel()
         wait_until(lambda: not s.core.expected("a"))
+
+
+def test_a_gang_over_grpc_is_one_event_with_its_time(serve: Callable[..., Serving]) -> None:
+    queues = QUEUES.replace("{name: batch}", "{name: batch, properties: {preemption.grace: 30s}}")
+    rank = {"r": {"count": 2, "vcore": 2}}
+    with connect(serve().parts["grpc"].address, queues, grace=1) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("t", queue="root.batch", user="ann", gang=rank, gang_style="Hard")
+        leases = [it.result(PATIENCE_S) for it in app.ask("m", group="r", count=2)]
+        assert [None] * 2 == [it.seconds_left for it in leases]
+        with s.events("application_wanted_back") as heard:
+            waiting = s.application("web", queue="root.web", user="ann").ask("w", vcore=1)
+            wait_until(lambda: all(it.wanted_back.is_set() for it in leases))
+            assert all(20 < (it.seconds_left or 0) <= 30 for it in leases)
+            for lease in leases:
+                lease.release()
+            waiting.result(PATIENCE_S).release()
+        assert [("t", set(leases))] == [(it.application, set(it.leases)) for it in heard]
