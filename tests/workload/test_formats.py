@@ -174,6 +174,15 @@ def test_batsim_with_every_trap() -> None:
     assert [{"vcore": 16000}] == [it.resources for it in read_nodes(None, log)]
 
 
+def test_a_document_of_batsim_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match="no workload of Batsim: there is no 'jobs'"):
+        read(tmp_path, '{"nb_res": 1, "profiles": {}}')
+    document = {"nb_res": 1, "profiles": {"d": 3}, "jobs": [5, {"id": 1, "subtime": 0,
+                "res": 1, "profile": "d"}]}  # fmt: skip
+    faults = read(tmp_path, json.dumps(document)).findings.faults
+    assert ["Expected `object`, got `int`"] * 2 == [it.what for it in faults]
+
+
 def test_a_log_of_no_known_format(tmp_path: Path) -> None:
     with pytest.raises(
         WorkloadError, match="of no format that is known here: jobs, batsim, openb, swf"
@@ -268,12 +277,14 @@ def test_a_file_of_no_nodes(tmp_path: Path, text: str) -> None:
         ({"vcore": -1}, "node a: vcore -1: write a whole number from 0"),
         ({"vcore": 1.5}, "node a: vcore 1.5: write a whole number from 0"),
         ({"vcore": 10**30}, "node a: vcore 1000"),
+        ({"gpu": 1_000}, "node a: devices -1: write 0 or more"),
     ],
-    ids=["none", "zero", "negative", "float", "large"],
+    ids=["none", "zero", "negative", "float", "large", "devices"],
 )
 def test_a_node_on_which_nothing_can_run(resources: dict[str, int], what: str) -> None:
+    devices = -1 if "devices" in what else 0
     with pytest.raises(WorkloadError, match=what):
-        play(Workload.of(()), [Node(id="a", resources=resources)])
+        play(Workload.of(()), [Node(id="a", resources=resources, devices=devices)])
 
 
 def test_a_kind_of_resource_of_which_there_is_none() -> None:

@@ -24,6 +24,7 @@ from yunikorn_actors.workload.jobs import (
     Job,
     Node,
     WorkloadError,
+    in_words,
 )
 
 _POOL: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?")
@@ -63,8 +64,7 @@ def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node
     except (ValueError, KeyError, TypeError, yaml.YAMLError, QuantityError) as error:
         if isinstance(error, WorkloadError):
             raise
-        what = f"there is no {error}" if isinstance(error, KeyError) else f"{error}"
-        raise WorkloadError(f"{given}: no nodes: {what:.200}") from error
+        raise WorkloadError(f"{given}: no nodes: {in_words(error):.200}") from error
     if not 0 < len(nodes) <= NODES_MAX:
         raise WorkloadError(f"nodes {given}: write from 1 to {NODES_MAX:,} of them")
     if len({node.id for node in nodes}) < len(nodes):
@@ -127,6 +127,8 @@ class Capacity:
         self._kinds: dict[tuple[tuple[tuple[str, int], ...], str, int], int] = {}
         self.total: dict[str, int] = {}
         for node in nodes:
+            if node.devices < 0:
+                raise WorkloadError(f"node {node.id}: devices {node.devices}: write 0 or more")
             kind = (tuple(sorted(node.resources.items())), node.model, node.devices)
             self._kinds[kind] = self._kinds.get(kind, 0) + 1
             for name, amount in node.resources.items():

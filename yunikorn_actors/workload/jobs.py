@@ -114,9 +114,7 @@ class Findings:
 
     def fault(self, line: int, what: object, place: str = "") -> None:
         """Count a line, or a place; an error says what is missing or of another form."""
-        if isinstance(what, KeyError):
-            what = f"there is no {what.args[0]!r:.40}"
-        text = place + (f"{what}"[:120] or type(what).__name__)
+        text = place + in_words(what)[:120]
         if self._is_strict:
             raise WorkloadError(f"line {line}: {text}")
         self.bad += 1
@@ -197,6 +195,13 @@ class Survey(Struct, kw_only=True):
             before = job.order
         self.submitted_s = (first if self.jobs else 0.0, last)
         return self
+
+
+def in_words(error: object) -> str:
+    """Say what is missing or of another form."""
+    if isinstance(error, KeyError):
+        return f"there is no {error.args[0]!r:.40}"
+    return f"{error}" or type(error).__name__
 
 
 def _is_name(text: str) -> bool:

@@ -25,6 +25,7 @@ from yunikorn_actors.workload.jobs import (
     Mapping,
     Numbered,
     WorkloadError,
+    in_words,
     json_of,
     number,
 )  # fmt: skip
@@ -111,7 +112,7 @@ class Batsim:
             document = json_of(lines)
             jobs, profiles = [*document["jobs"]], dict(document["profiles"])
         except NOT_READ as error:
-            raise WorkloadError(f"no workload of Batsim: {error!r:.200}") from error
+            raise WorkloadError(f"no workload of Batsim: {in_words(error):.200}") from error
         known: dict[str, float] = {}
         # The document has no lines that mean anything: the jobs are counted from 1.
         return _readable(
@@ -123,6 +124,7 @@ class Batsim:
 def _job_of_batsim(
     item: Any, at: int, profiles: dict[str, Any], known: dict[str, float], mapping: Mapping  # noqa: ANN401 - any JSON
 ) -> Job:  # fmt: skip
+    item = msgspec.convert(item, dict[str, Any])
     extra = item.get("extra_data")
     extra = extra if isinstance(extra, dict) else {}
     user = str(item.get("user", extra.get("user", "")))
@@ -142,7 +144,7 @@ def _seconds(
     if name in within:
         raise ValueError(f"the profile {name!r:.40} is a part of itself")
     if name not in known:
-        profile = profiles[name]
+        profile = msgspec.convert(profiles[name], dict[str, Any])
         if "seq" in profile:
             parts = (_seconds(it, profiles, known, (*within, name)) for it in profile["seq"])
             known[name] = number(profile.get("repeat", 1)) * sum(parts)
@@ -269,7 +271,11 @@ def _job_of_swf(text: str, mapping: Mapping) -> Job:
 READERS: Final[tuple[Reader, ...]] = (Own(), Batsim(), Openb(), Swf())
 _OTHERS: Final = {
     "a recording: `workload from-trace` makes a workload of it": ("record", "header", "topology"),
-    "an answer of YuniKorn: `workload from-yunikorn` makes a workload of it": ('"timestamp',),
+    "a dump of YuniKorn: `workload from-yunikorn` makes a workload of it": (
+        '"timestamp"',
+        '"partitions"',
+    ),
+    "events of YuniKorn: `workload from-yunikorn` makes a workload of them": ('"timestampNano"',),
 }
 
 
