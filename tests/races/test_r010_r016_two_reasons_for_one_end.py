@@ -147,6 +147,17 @@ def test_r014_r015_a_swap_and_a_preemption_at_once(seeds: range) -> None:
     assert {"PLACEHOLDER_GONE", "VICTIM_GONE"} <= set(refusals), "vacuous: they never met"
 
 
+@pytest.mark.parametrize("seed", [6, 18])
+def test_r014_a_placeholder_that_goes_is_offered_to_no_member_again(seed: int) -> None:
+    """Its swap is refused, because it is a victim; two more of the group are still to be had."""
+    lab = gang_lab(3, vcore=3, spare=3, seed=seed)
+    preempt_for_daemon(lab, 4)
+    ask_members(lab, "real-1", "real-2", "real-3", vcore=3)
+    lab.settle()
+    assert 1 == lab.races.refusals["PLACEHOLDER_GONE"], "vacuous if they never met"
+    assert 2 == len(application(lab).swaps)
+
+
 def _end_amid_timeout(lab: Lab, firings: Firings, seed: int) -> str:
     """The time of the gang is up somewhere on the way; return why ph-1 was asked back."""
     fire_amid(lab, seed % STEPS)

@@ -55,6 +55,17 @@ def test_r068_nodes_whose_names_begin_alike(seeds: range) -> None:
             assert not lab.state.nodes[other].reservations
 
 
+def test_r068_a_node_that_shrinks_below_the_ask_is_kept_for_it_no_more() -> None:
+    lab, kept = full(1, n1=6, n2=5, n3=5)
+    lab.ask("large", vcore=6, tags=OLD)
+    lab.settle()
+    assert ["n1"] == [node.id for node in lab.state.nodes.values() if node.reservations]
+    lab.node("n1", si.ActionFromRM.UPDATE, 5)
+    lab.settle()
+    assert [] == [node.id for node in lab.state.nodes.values() if node.reservations]
+    assert (1, 1) == (kept.made, kept.dropped.total())
+
+
 @ranges.seeds(60)
 def test_r069_room_appears_while_the_reservation_is_on_its_way(seeds: range) -> None:
     """Placed in the usual pass or in the reserved one: the reservation goes with it."""

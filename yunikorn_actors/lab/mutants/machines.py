@@ -74,7 +74,7 @@ MACHINES = (
         where=gangs.Swapper.reject,
         old="if still_there and placeholder.may_be_released:",
         new="if still_there:",
-        held_by="tests/races/test_r010_r016_two_reasons_for_one_end.py::test_r014_r015_a_swap_and_a_preemption_at_once",
+        held_by="tests/races/test_r010_r016_two_reasons_for_one_end.py::test_r014_a_placeholder_that_goes_is_offered_to_no_member_again",
         unseen=(
             "A swap has to be refused while its placeholder goes for another reason; few "
             "runs do that."

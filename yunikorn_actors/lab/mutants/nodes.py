@@ -69,7 +69,7 @@ NODES = (
         where=reservations.drop_of_size,
         old="not fits_in(ask.spec.resource, capacity) or ",
         new="",
-        held_by="tests/scenarios/test_files.py::test_every_interleaving_holds[reservations/014-reserved-node-shrinks.yaml-fused]",
+        held_by="tests/races/test_r068_r073_reservations.py::test_r068_a_node_that_shrinks_below_the_ask_is_kept_for_it_no_more",
         unseen="A node has to shrink below an ask that it is kept for; few runs bring that about.",
     ),
     Mutant(

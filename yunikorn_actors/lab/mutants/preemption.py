@@ -73,8 +73,7 @@ PREEMPTION = (
         old="        return app.spec.is_gang and app.spec.is_hard\n",
         new="        return False\n",
         held_by=(
-            "tests/trace/test_why_of_a_victim.py::"
-            "test_a_victim_says_for_whom_it_went_and_what_stood_against_others"
+            "tests/planning/test_victim_policies.py::test_of_whole_gangs_too_as_few_as_will_do"
         ),
         unseen="G32 sees it, but in drawn worlds a claim seldom reaches a whole hard gang alone.",
     ),
