@@ -16,6 +16,7 @@ from yunikorn_actors.runtime.scheduler_core import Inside
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "helpers")]
+SLOW_S = 6_000
 
 # The same examples each time, however long they take: no test depends on the computer.
 settings.register_profile(
@@ -54,8 +55,11 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Wherever a worker began, all have the same order."""
+    """Wherever a worker began, all have the same order. A slow range may take its time."""
     items.sort(key=lambda item: item.path)
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_S))
 
 
 def pytest_collection_finish() -> None:

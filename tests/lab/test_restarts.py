@@ -5,16 +5,32 @@ import pytest
 from yunikorn_actors.drivers.simulator.refusal_checks import AgreementChecker
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.journal.writing import Journal
+from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.mutants.corpus import CORPUS
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, played
 from yunikorn_actors.lab.swarm.world_parts import RESTART, Wanted
+from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.messages.rm_events import RMNewAllocations, RMUpdateNode
 
 RESTARTS = Wanted(only=(RESTART, "several-managers", "runs", "bursts", "waits", "fault-freeze"))
+DAEMON = """
+name: the core begins again while a daemon waits
+steps:
+  - create_node: {id: n1, capacity: {vcore: 4}}
+  - add_app: {id: app, queue: root.default}
+  - ask: {app: app, key: d, resource: {vcore: 1}, tags: {yunikorn.apache.org/requiredNode: n1}}
+"""
+NODE_IS_LATE = (
+    "restart core by 3 after RMUpdateAllocation(ask d) from rm_proxy to context; "
+    "hold NodesRequested(create n1) from gateway to rm_proxy #2 until after the end"
+)
 ON_FILES = ("M264", "M266", "M269")
 
 
@@ -68,6 +84,16 @@ def test_numbers_of_proposals_that_are_given_again_are_no_plans_of_before() -> N
         assert explore(run.case, run.schedule(), checkers).ok
     assert set(known[1::2]) == {0}
     assert any(known[::2]), "vacuous: none had planned"
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_daemon_is_placed_behind_the_report_of_its_node(topology: TopologyName) -> None:
+    case = parse_case(DAEMON, "daemon.yaml", topology)
+    outcome = play(case, parse_tape(f"{case.tape().line()}; {NODE_IS_LATE}"), oracles())
+    assert outcome.ok, outcome.violation
+    sent = [type(it.message) for it in outcome.deliveries]
+    assert CoreRestored in sent
+    assert sent.index(RMNewAllocations) > len(sent) - sent[::-1].index(RMUpdateNode)
 
 
 @pytest.mark.parametrize("id_", ON_FILES)

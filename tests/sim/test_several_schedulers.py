@@ -50,7 +50,15 @@ LOST = {Refusal.ASK_GONE, Refusal.ASK_PARKED, Refusal.GANG_HELD, Refusal.VICTIM_
 """What both decided: an ask placed or parked, a gang admitted, victims chosen."""
 BOTH_PREEMPT = (0, 15)
 """At these seeds both choose the same victim, which few do."""
-LONG = pytest.mark.timeout(3600)
+PARTS = 10
+"""Of a slow range: all files with all seeds take most of an hour, and a part can be run alone."""
+
+
+def in_parts(seeds: range, schedulers: int) -> list[Any]:
+    return [
+        pytest.param(FILES[part::PARTS], seeds, schedulers, marks=pytest.mark.slow)
+        for part in range(PARTS)
+    ]
 
 
 @pytest.fixture
@@ -65,9 +73,9 @@ def contested(monkeypatch: pytest.MonkeyPatch) -> None:
     ("files", "seeds", "schedulers"),
     [
         pytest.param(FILES[::EVERY], (0, 3), 2, id="usual"),
-        pytest.param(FILES, range(51), 2, id="two", marks=[pytest.mark.slow, LONG]),
-        pytest.param(FILES, range(51), 3, id="three", marks=[pytest.mark.slow, LONG]),
-        pytest.param(FILES, range(6), 4, id="four", marks=pytest.mark.slow),
+        *in_parts(range(51), 2),
+        *in_parts(range(51), 3),
+        *in_parts(range(6), 4),
     ],
 )
 def test_every_scenario_holds(files: list[Path], seeds: range, schedulers: int) -> None:
