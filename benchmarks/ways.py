@@ -53,9 +53,9 @@ partitions:
 
 
 CHANGES: Final = {
-    "a field of an ask that planning reads": "has_predicates",
+    "a field of an ask that planning reads": "gpu_model",
     "a field of an application": "gang_style",
-    "a fact with an event": "QuotaPreemptionArmed",
+    "a fact with an event": "QueueStateChanged",
     "an operator's act": "undrain",
     "a rule of preemption": "fence",
     "a refusal": "NODE_KEPT",
@@ -64,7 +64,7 @@ CHANGES: Final = {
     "an order of nodes": "binpacking",
     "a message between machines": "EventPushDue",
 }
-"""Kinds of changes, and a name of something that was one."""
+"""Kinds of changes, and a name of something that was one, and as far as possible nothing else."""
 
 
 def files_naming(word: str) -> int:

@@ -20,3 +20,8 @@ class Beneficiary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str
     application_id: str = ""
     key: str = ""
+
+    def in_words(self) -> str:
+        """Say who it is: the ask, or the queue where a quota is enforced, and by which rule."""
+        whom = f"{self.application_id} {self.key}" if self.key else self.queue
+        return f"{whom} ({self.rule.value})"

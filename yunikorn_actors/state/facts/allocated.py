@@ -1,6 +1,7 @@
 """What is true of allocations: their coming and going, their size, and swaps."""
 
 from collections.abc import Iterator
+from itertools import starmap
 from typing import ClassVar
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from yunikorn_actors.state.applications import COUNTS_BY_HOLDING, Application
 from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.facts.fact import Base, Names, Touch, a_place, an_application, its_place
 from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
+from yunikorn_actors.state.in_words import in_amounts, in_list, placed_on
 from yunikorn_actors.state.ledger import books_of, count_holding, strike, write
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import leaving_books, secure_freed_room
@@ -61,6 +63,10 @@ class AllocationCommitted(Base, frozen=True, kw_only=True):
         if ask.spec.placeholder:
             app.waiting_placeholders -= 1
         put_on(state, app, ask, _made(state, ask.spec, self.node_id, self))
+
+    def in_words(self) -> str:
+        placed = placed_on(self.key, self.node_id)
+        return f"{self.application_id} {placed} {in_amounts(self.resource)} as {self.uuid}"
 
 
 class Charged(Struct, frozen=True, kw_only=True, gc=False):
@@ -161,6 +167,11 @@ class AllocationsCommitted(Base, frozen=True, kw_only=True):
         nodes.update(dict.fromkeys(self.node_ids))
         return True
 
+    def in_words(self) -> str:
+        ids = ", ".join(charged.application_id for charged in self.charged)
+        placed = in_list("", starmap(placed_on, zip(self.keys, self.node_ids, strict=False)))
+        return f"{len(self.keys)} of {ids} {in_amounts(self.resource)} each:{placed}"
+
 
 class AllocationRecovered(Base, frozen=True, kw_only=True):
     """Running work without an ask in this life of the core."""
@@ -190,6 +201,11 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
         if spec.placeholder:
             count_placeholders(app, spec, 1)
         put_on(state, app, ask, _made(state, spec, self.node_id, self))
+
+    def in_words(self) -> str:
+        spec = self.spec
+        placed = placed_on(spec.key, self.node_id)
+        return f"{spec.application_id} {placed} {in_amounts(spec.resource)} as {self.uuid}"
 
 
 class AllocationResized(Base, frozen=True, kw_only=True):
@@ -227,6 +243,10 @@ class AllocationResized(Base, frozen=True, kw_only=True):
         if allocation.beneficiary is not None:
             _secure_freed(state, allocation, freed)
 
+    def in_words(self) -> str:
+        sizes = f"{in_amounts(self.old_resource)} -> {in_amounts(self.resource)}"
+        return f"{self.application_id} {self.key} on {self.node_id} {sizes}"
+
 
 class ReleaseRequested(Base, frozen=True, kw_only=True):
     """The core wants the allocation back; it stays charged until the resource manager confirms."""
@@ -248,6 +268,9 @@ class ReleaseRequested(Base, frozen=True, kw_only=True):
         state.unconfirmed[self.uuid] = app.id
         write(leaving_books(app, allocation), allocation.resource)
 
+    def in_words(self) -> str:
+        return f"asks back {self.application_id} {self.key} {self.type.name}"
+
 
 class ConfirmationMissed(Base, frozen=True, kw_only=True):
     """The resource manager has not confirmed a release for too long; it is still waited for."""
@@ -264,6 +287,9 @@ class ConfirmationMissed(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         state.applications[self.application_id].allocations[self.uuid].is_overdue = True
         del state.unconfirmed[self.uuid]
+
+    def in_words(self) -> str:
+        return f"{self.application_id} does not give back {self.key} {self.type.name}"
 
 
 class AllocationReleased(Base, frozen=True, kw_only=True):
@@ -295,6 +321,13 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
                 charge(app.spared, allocation.resource)
         if not app.allocations:
             count_holding(app)
+
+    def in_words(self) -> str:
+        what = f"{self.application_id} {self.key} from {self.node_id} {self.uuid}"
+        if self.given_back is None:
+            return f"{what} {self.type.name}"
+        answer = "" if self.type is self.given_back else f", confirmed as {self.type.name}"
+        return f"gives back {what} {self.given_back.name}{answer}"
 
 
 class SwapCompleted(Base, frozen=True, kw_only=True):
@@ -351,6 +384,10 @@ class SwapCompleted(Base, frozen=True, kw_only=True):
         apps[self.application_id] = None
         nodes[self.node_id] = nodes[self.placeholder_node] = None
         return True
+
+    def in_words(self) -> str:
+        member = f"{self.application_id} {self.key} swapped for {self.placeholder_key}"
+        return f"{member} on {self.node_id}, {self.uuid} for {self.placeholder}"
 
 
 AllocationFact = (

@@ -74,6 +74,9 @@ class ApplicationAdded(Base, frozen=True, kw_only=True, omit_defaults=True):
         state.applications[app.id] = app
         queue.applications[app.serial] = app.id
 
+    def in_words(self) -> str:
+        return f"{self.spec.application_id} of {self.spec.user} in {self.queue}"
+
 
 class ApplicationRejected(Base, frozen=True, kw_only=True):
     touches: ClassVar[Touch] = nothing
@@ -96,6 +99,9 @@ class ApplicationRejected(Base, frozen=True, kw_only=True):
                 submitted_ns=self.at_ns,
             ),
         )
+
+    def in_words(self) -> str:
+        return f"{self.spec.application_id}: {self.reason}"
 
 
 class ApplicationStateChanged(Base, frozen=True, kw_only=True):
@@ -145,6 +151,9 @@ class ApplicationStateChanged(Base, frozen=True, kw_only=True):
                 history=app.history,
             )
             state.remember(ended)
+
+    def in_words(self) -> str:
+        return f"{self.application_id} -> {self.state.value}"
 
 
 class ApplicationLinked(Base, frozen=True, kw_only=True):
@@ -229,6 +238,9 @@ class ApplicationSummarized(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         """A record for operators alone: what it sums up has been kept as it came about."""
 
+    def in_words(self) -> str:
+        return f"{self.application_id} used {tracked(self.history.used)}"
+
 
 class ApplicationForgotten(Base, frozen=True, kw_only=True):
     """The history of a finished application expired."""
@@ -240,6 +252,9 @@ class ApplicationForgotten(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         state.forget(self.serial)
+
+    def in_words(self) -> str:
+        return f"serial {self.serial}"
 
 
 class TimerArmed(Base, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts.fact import Base, Touch, a_place, an_application, its_application
 from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
 from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.in_words import ask_in_words, in_amounts, in_list, repeats_of
 from yunikorn_actors.state.ledger import count_holding, strike, waiting, write
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import (
@@ -63,6 +64,9 @@ class AskAdded(Base, frozen=True, kw_only=True):
         if spec.placeholder:
             count_placeholders(app, spec, spec.max_allocations)
 
+    def in_words(self) -> str:
+        return ask_in_words(self.spec)
+
 
 class AsksAdded(Base, frozen=True, kw_only=True):
     """A run: asks of one application that came one right after the other, of one size."""
@@ -108,6 +112,11 @@ class AsksAdded(Base, frozen=True, kw_only=True):
             repeats += spec.max_allocations
         _wait(app, self.specs[0], repeats)
 
+    def in_words(self) -> str:
+        size = in_amounts(self.specs[0].resource) if self.specs else ""
+        keys = in_list("", (f"{spec.key}{repeats_of(spec)}" for spec in self.specs))
+        return f"{len(self.specs)} of {self.application_id} {size} each:{keys}"
+
 
 class AskReplaced(Base, frozen=True, kw_only=True):
     """Sent again under its key: every field is new but the creation time."""
@@ -127,6 +136,9 @@ class AskReplaced(Base, frozen=True, kw_only=True):
         ask.remaining = self.spec.max_allocations - ask.taken - ask.parked
         _wait(app, ask.spec, ask.remaining)
         count_placeholders(app, ask.spec, ask.remaining)
+
+    def in_words(self) -> str:
+        return ask_in_words(self.spec)
 
 
 class AskRemoved(Base, frozen=True, kw_only=True):
@@ -153,6 +165,9 @@ class AskRemoved(Base, frozen=True, kw_only=True):
         if ask.is_over:
             del app.asks[self.key]
 
+    def in_words(self) -> str:
+        return f"{self.application_id} {self.key} {self.type.name}"
+
 
 class AskReported(Base, frozen=True, kw_only=True):
     """The resource manager is notified how an ask that waits is doing."""
@@ -169,6 +184,9 @@ class AskReported(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         state.applications[self.application_id].asks[self.key].reported = self.state
+
+    def in_words(self) -> str:
+        return f"{self.application_id} {self.key} {self.state.value}"
 
 
 class AskShortageChanged(Base, frozen=True, kw_only=True):
@@ -187,6 +205,9 @@ class AskShortageChanged(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         state.applications[self.application_id].asks[self.key].shortage = self.shortage
+
+    def in_words(self) -> str:
+        return f"{self.key}: {self.shortage.value or 'none'}"
 
 
 class AskRefused(Base, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from yunikorn_actors.state.in_words import named_in
 from yunikorn_actors.state.partition import PartitionState
 
 Names = dict[str, None]
@@ -56,3 +57,7 @@ class Base(Struct, frozen=True, kw_only=True, tag=True, tag_field="fact", gc=Fal
     def change(self, state: PartitionState) -> None:
         """Bring every book of the state up to date; nothing is checked here."""
         raise NotImplementedError
+
+    def in_words(self) -> str:
+        """Say it on one line: the names in it, where the fact does not say it better."""
+        return named_in(self)

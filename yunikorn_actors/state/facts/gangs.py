@@ -5,6 +5,7 @@ from typing import ClassVar
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts.fact import Base, Touch, a_place, an_application, nothing
 from yunikorn_actors.state.gangs import forget_gang
+from yunikorn_actors.state.in_words import in_amounts
 from yunikorn_actors.state.ledger import strike, write
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import leaving_books
@@ -41,6 +42,9 @@ class GangAdmitted(Base, frozen=True, kw_only=True):
         app.lapsed_ns = 0
         state.admitted[app.serial] = app.id
 
+    def in_words(self) -> str:
+        return f"{self.application_id} has {in_amounts(self.commitment)} to come"
+
 
 class GangLapsed(Base, frozen=True, kw_only=True):
     """An admitted gang had no placeholder for too long: it awaits admission anew, behind others."""
@@ -61,6 +65,9 @@ class GangLapsed(Base, frozen=True, kw_only=True):
         forget_gang(state, app)
         app.is_admitted = False
         app.lapsed_ns = self.at_ns
+
+    def in_words(self) -> str:
+        return f"{self.application_id} had {in_amounts(self.commitment)} to come"
 
 
 class AskParked(Base, frozen=True, kw_only=True):
@@ -96,6 +103,9 @@ class AskParked(Base, frozen=True, kw_only=True):
             state.nodes[self.node_id].take_in(self.placeholder, incoming)
             app.allocations[self.placeholder].is_moving = True
 
+    def in_words(self) -> str:
+        return f"{self.application_id} {self.key} parked for {self.placeholder} on {self.node_id}"
+
 
 class AskUnparked(Base, frozen=True, kw_only=True):
     """The swap is off: the repeat waits again, the placeholder ends without it."""
@@ -129,6 +139,10 @@ class AskUnparked(Base, frozen=True, kw_only=True):
         elif self.crosses:
             _owe(app, swap)
 
+    def in_words(self) -> str:
+        ask = f"{self.application_id} {self.key}"
+        return f"{ask} no longer parked for {self.placeholder}: {self.reason}"
+
 
 class PlaceholderCancelled(Base, frozen=True, kw_only=True):
     """A member has come that is larger than its placeholder, which is given up."""
@@ -150,6 +164,9 @@ class PlaceholderCancelled(Base, frozen=True, kw_only=True):
         That release spares what it frees, as of any placeholder that was not needed.
         """
         discharge(state.applications[self.application_id].spared, self.placeholder_resource)
+
+    def in_words(self) -> str:
+        return f"{self.placeholder} for {self.key}"
 
 
 GangFact = GangAdmitted | GangLapsed | AskParked | AskUnparked | PlaceholderCancelled

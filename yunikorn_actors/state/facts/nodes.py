@@ -6,6 +6,7 @@ from msgspec import field
 
 from yunikorn_actors.state.allocations import ForeignAllocation
 from yunikorn_actors.state.facts.fact import Base, Touch, a_node, nothing
+from yunikorn_actors.state.in_words import in_amounts, placed_on
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.resource import Resource, charge, discharge
@@ -46,6 +47,10 @@ class NodeAdded(Base, frozen=True, kw_only=True):
         state.schedulable_count += node.is_schedulable
         charge(state.capacity, node.capacity)
 
+    def in_words(self) -> str:
+        openness = _openness(drained=self.drained, ready=self.ready)
+        return f"{self.node_id} {in_amounts(self.capacity)} {openness}"
+
 
 class NodeResized(Base, frozen=True, kw_only=True):
     """New amounts of a node: capacity, and what its resource manager reports as occupied."""
@@ -62,6 +67,11 @@ class NodeResized(Base, frozen=True, kw_only=True):
         _drop_capacity(state, node.capacity)
         node.set_sizes(self.capacity, self.occupied)
         charge(state.capacity, node.capacity)
+
+    def in_words(self) -> str:
+        before = f"{in_amounts(self.old_capacity)} occupied {in_amounts(self.old_occupied)}"
+        after = f"{in_amounts(self.capacity)} occupied {in_amounts(self.occupied)}"
+        return f"{self.node_id} {before} -> {after}"
 
 
 class NodeAttributesReplaced(Base, frozen=True, kw_only=True):
@@ -93,6 +103,10 @@ class NodeScheduleChanged(Base, frozen=True, kw_only=True):
         node.awaited = self.awaited
         state.schedulable_count += node.is_schedulable
 
+    def in_words(self) -> str:
+        awaited = ", awaited" if self.awaited else ""
+        return f"{self.node_id} {_openness(drained=self.drained, ready=self.ready)}{awaited}"
+
 
 class NodeRemoved(Base, frozen=True, kw_only=True):
     node_id: str
@@ -115,6 +129,9 @@ class ClusterResized(Base, frozen=True, kw_only=True):
     def change(self, _: PartitionState) -> None:
         """The sum has followed from the nodes already; this says it to those who keep no sums."""
 
+    def in_words(self) -> str:
+        return in_amounts(self.capacity)
+
 
 class NodeActionRefused(Base, frozen=True, kw_only=True):
     """An action that made no sense changed nothing; this is all that is left of it."""
@@ -128,6 +145,9 @@ class NodeActionRefused(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         state.refused_node_actions += 1
+
+    def in_words(self) -> str:
+        return f"{self.node_id} action {self.action}: {self.reason}"
 
 
 class ForeignAllocationPut(Base, frozen=True, kw_only=True):
@@ -155,6 +175,9 @@ class ForeignAllocationPut(Base, frozen=True, kw_only=True):
         node = state.nodes[self.node_id]
         node.foreign[self.key] = foreign
         node.set_sizes(node.capacity, node.occupied_reported)
+
+    def in_words(self) -> str:
+        return f"{placed_on(self.key, self.node_id)} {in_amounts(self.resource)}"
 
 
 class ForeignAllocationRemoved(Base, frozen=True, kw_only=True):
@@ -194,3 +217,8 @@ def _drop_foreign(state: PartitionState, key: str) -> None:
         node = state.nodes[known.node_id]
         del node.foreign[key]
         node.set_sizes(node.capacity, node.occupied_reported)
+
+
+def _openness(drained: bool, ready: bool) -> str:
+    word = "drained" if drained else "open"
+    return word if ready else f"{word}, not ready"

@@ -49,6 +49,10 @@ class PreemptionDecided(Base, frozen=True, kw_only=True):
             note_due(node, holder, size)
             secure_free_room(node, holder, size, victims)
 
+    def in_words(self) -> str:
+        where = f" on {self.node_id}" if self.node_id else ""
+        return f"{len(self.victims)} victims for {self.beneficiary.in_words()}{where}"
+
 
 class VictimMarked(Base, frozen=True, kw_only=True):
     touches: ClassVar[Touch] = a_place
@@ -66,6 +70,10 @@ class VictimMarked(Base, frozen=True, kw_only=True):
         allocation.beneficiary = self.beneficiary
         state.queues[self.queue].note_preempted(self.at_ns)
 
+    def in_words(self) -> str:
+        whom = self.beneficiary.in_words()
+        return f"{self.application_id} {self.key} on {self.node_id} for {whom}"
+
 
 class PreemptionFailed(Base, frozen=True, kw_only=True):
     """An ask can run on this node alone, and no work there may be preempted for it."""
@@ -80,6 +88,9 @@ class PreemptionFailed(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         """A record for operators alone: no state changes."""
+
+    def in_words(self) -> str:
+        return f"{self.application_id} {self.key} on {self.node_id}"
 
 
 class QuotaPreemptionArmed(Base, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from yunikorn_actors.config import PartitionConfig
 from yunikorn_actors.state.facts.fact import Base, Touch, nothing
+from yunikorn_actors.state.in_words import in_amounts
 from yunikorn_actors.state.long_work import LongWork
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
@@ -33,6 +34,9 @@ class PartitionConfigured(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         state.config = self.config
 
+    def in_words(self) -> str:
+        return self.config.name
+
 
 class SchedulingHeld(Base, frozen=True, kw_only=True):
     """The partition is suspended, so nothing new is decided for it; or that ends."""
@@ -46,6 +50,11 @@ class SchedulingHeld(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         state.suspended, state.behind = self.held, self.behind
 
+    def in_words(self) -> str:
+        if not self.held:
+            return "open"
+        return "suspended, backpressured" if self.behind else "suspended"
+
 
 class LongWorkStarted(Base, frozen=True, kw_only=True):
     """Context handles something in slices: nothing is decided before it has ended."""
@@ -57,12 +66,18 @@ class LongWorkStarted(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         state.long_work = self.work
 
+    def in_words(self) -> str:
+        return self.work.text
+
 
 class LongWorkEnded(Base, frozen=True, kw_only=True):
     at_ns: int
 
     def change(self, state: PartitionState) -> None:
         state.long_work = None
+
+    def in_words(self) -> str:
+        return ""
 
 
 class MachineReplaced(Base, frozen=True, kw_only=True):
@@ -93,6 +108,9 @@ class ConfigurationRefused(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         """A record for operators alone: no state changes."""
 
+    def in_words(self) -> str:
+        return self.reason
+
 
 class PolicyFailed(Base, frozen=True, kw_only=True):
     """A policy has failed, and the built-in order decides in its place; for operators.
@@ -115,6 +133,9 @@ class PolicyFailed(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         """A record for operators alone: no state changes."""
 
+    def in_words(self) -> str:
+        return self.text
+
 
 class AdministratorActed(Base, frozen=True, kw_only=True):
     """An administrator has changed something by hand; what followed has facts of its own."""
@@ -131,6 +152,9 @@ class AdministratorActed(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         """A record for operators alone: no state changes."""
 
+    def in_words(self) -> str:
+        return f"{self.node_id} {self.what} by {self.by}".lstrip()
+
 
 class QueueAdded(Base, frozen=True, kw_only=True):
     path: str
@@ -144,6 +168,12 @@ class QueueAdded(Base, frozen=True, kw_only=True):
         state.queues[self.path] = queue
         if parent is not None:
             parent.children[name] = queue
+
+    def in_words(self) -> str:
+        spec = self.spec
+        guaranteed = "" if spec.guaranteed is None else f" guaranteed {in_amounts(spec.guaranteed)}"
+        limit = "" if spec.max is None else f" max {in_amounts(spec.max)}"
+        return f"{self.path} {'leaf' if spec.leaf else 'parent'}{guaranteed}{limit}"
 
 
 class QueueReconfigured(Base, frozen=True, kw_only=True):
@@ -163,6 +193,9 @@ class QueueStateChanged(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         state.queues[self.path].state = self.state
+
+    def in_words(self) -> str:
+        return f"{self.path} -> {self.state.value}"
 
 
 class QueueRemoved(Base, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.policies.registry import Policy
+from yunikorn_actors.state.in_words import SHOWN_MAX
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
 from yunikorn_actors.trace.heads import Heads, InFile
 from yunikorn_actors.trace.items import Item
@@ -23,7 +24,7 @@ from yunikorn_actors.trace.news import Copies
 from yunikorn_actors.trace.origin_queries import InMemory, Recorded
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.show import ending, origin, place, utc
-from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
+from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
 from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.view.fullness import Fullness
 from yunikorn_actors.trace.view.marks import marks_in
