@@ -235,7 +235,7 @@ def test_what_is_wrong_is_kept_and_replayed_elsewhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = main(
-        ("lab", "swarm", "--mutant", "M16", "--save", str(tmp_path), "--json", "--runs", "8")
+        ("lab", "swarm", "--mutant", "M16", "--save", str(tmp_path), "--json", "--runs", "4")
     )
     report = json.loads(capsys.readouterr().out)
     assert 1 == status
