@@ -1,6 +1,7 @@
 """Policies by name: on the command line, of installed packages, and in answers."""
 
 import json
+import linecache
 import re
 import sys
 import warnings
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from yunikorn_actors import Scheduler
+from yunikorn_actors import ResourceManagerCallback, Scheduler, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.tape import parse_tape
@@ -18,6 +19,8 @@ from yunikorn_actors.policies import loading, registry
 from yunikorn_actors.policies.registry import BrokenPolicy, Policies
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.scenario.document import ScenarioError, parse_scenario
+from yunikorn_actors.workload import WorkloadError
+from yunikorn_actors.workload.campaign import RunJob, campaign_jobs, run_all
 
 MODULE = """
 class Own:
@@ -103,7 +106,19 @@ def test_a_name_that_stands_for_nothing_is_a_fault_where_policies_are_given(
 )
 @pytest.mark.parametrize(
     "command",
-    ["config check q.yaml", "scenario run q.yaml", "lab run q.yaml", "lab swarm", "workload run x"],
+    [
+        "config check q.yaml",
+        "config diff q.yaml q.yaml",
+        "scenario run q.yaml",
+        "lab run q.yaml",
+        "lab swarm",
+        "workload run x",
+        "workload compare a b x",
+        "workload campaign x -o y",
+        "simulate --dump x",
+        "trace what-if x q.yaml",
+        "serve",
+    ],
 )
 def test_what_is_no_mapping_is_refused_by_each_command(
     command: str, place: str, what: str, capsys: pytest.CaptureFixture[str]
@@ -112,6 +127,72 @@ def test_what_is_no_mapping_is_refused_by_each_command(
         main([*command.split(), "--policies", place])
     told = capsys.readouterr().err
     assert (2, True) == (ended.value.code, what in told), told
+
+
+def test_a_log_is_compared_under_policies(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("log.swf").write_text(
+        "".join(f"{at} 0 -1 9 2 -1 -1 2 {20 - at} {'-1 ' * 9}\n" for at in range(1, 9)), "utf-8"
+    )
+    words = ["policy:fcfs", "policy:own", "log.swf", "--nodes", "2", "--policies", "own_names:MINE"]
+    options = ["--draws", "1", "--executor", "serial", "--json"]
+    assert main(["workload", "compare", *words, *options]) == 0
+    found = json.loads(capsys.readouterr().out)["summaries"]
+    assert [it["done"] for it in found.values()] == [8, 8]
+
+
+def test_a_campaign_keeps_no_result_of_another_policy_of_the_name() -> None:
+    job = RunJob(log="sample:cluster.swf", policy="own", policies="own_names:MINE", limit=1)
+    for order in ("app.id", "app.user"):
+        Path(f"{order}.py").write_text(MODULE.replace("app.id", order), "utf-8")
+        Path(f"{order}.py").replace("own_names.py")
+        for _ in range(2):
+            sys.modules.pop("own_names", None)
+            loading.policies_at.cache_clear()
+            linecache.clearcache()
+            run_all([job], executor="serial", cache=Path("kept"))
+    assert len(list(Path("kept").iterdir())) == 2
+
+
+def test_a_campaign_names_a_policy_that_is_not_there() -> None:
+    Path("campaign.yaml").write_text("{log: x, policies: 'own_names:MINES'}", "utf-8")
+    with pytest.raises(WorkloadError, match=r"own_names:MINES: .*AttributeError"):
+        campaign_jobs(Path("campaign.yaml"))
+
+
+def test_configurations_are_compared_with_policies(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("r.yaml").write_text(QUEUES.replace("own}}]", "mine}}]"), "utf-8")
+    assert main(["config", "diff", "q.yaml", "r.yaml"]) == 1
+    assert main(["config", "diff", "q.yaml", "r.yaml", "--policies", "own_names:MINE"]) == 2
+    assert "mine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("options", "first"), [([], "b"), (["--policies", "own_names:MINE"], "a")])
+def test_a_simulation_has_them(
+    options: list[str], first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The policy goes by the names of applications, and fifo by who came first."""
+    with VirtualCore() as core:
+        request = si.RegisterResourceManagerRequest(rm_id="rm")
+        core.register_resource_manager(request, ResourceManagerCallback())
+        Path("dump.json").write_text(json.dumps(core.state_dump()), "utf-8")
+    steps = """
+- config:
+    partitions:
+    - name: default
+      queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: jobs, properties: {application.sort.policy: own}}]
+- add_app: {id: b, queue: root.jobs, user: ann}
+- add_app: {id: a, queue: root.jobs, user: ann}
+- ask: {app: b, key: k, resource: {vcore: 1}}
+- ask: {app: a, key: k, resource: {vcore: 1}}
+- create_node: {id: n, capacity: {vcore: 1}}
+"""
+    Path("steps.yaml").write_text(steps, "utf-8")
+    main(["simulate", "steps.yaml", "--dump", "dump.json", "--json", *options])
+    answer = json.loads(capsys.readouterr().out)
+    assert [it["application"] for it in answer["course"]["placed"]] == [first]
 
 
 @pytest.mark.parametrize(

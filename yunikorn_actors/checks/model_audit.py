@@ -14,9 +14,19 @@ from yunikorn_actors.checks.touched import Touched
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
-from yunikorn_actors.planning.model.views import AppView, Kind, Lane, QueueView, Rank, order_of
+from yunikorn_actors.planning.model.views import (
+    AppView,
+    AskView,
+    Kind,
+    Lane,
+    QueueView,
+    Rank,
+    order_of,
+)
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.policies.folds import is_part_of_gang
+from yunikorn_actors.planning.stages.gating import Gatekeeper
+from yunikorn_actors.policies.folds import is_part_of_gang, job_of_ask, job_of_gang
+from yunikorn_actors.policies.inputs import Job
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.gangs import waits_for_gang
 from yunikorn_actors.state.gates import has_room
@@ -82,6 +92,7 @@ class Audit:
             *_gates(model),
             *_asks(model, apps),
             *_order(model, apps),
+            *_jobs(self.planner.gatekeeper, apps),
         ]
         # Only a look at everything decides that something is wrong.
         if not found or self.is_whole:
@@ -273,6 +284,29 @@ def _counts(app: AppView) -> Iterator[str]:
     for name, kept, counted in (("wait", app.waits, waits), ("are open", app.opens, opens)):
         if kept != +counted:
             yield f"of {app.app.id} {[*kept.values()]} {name}, should be {[*counted.values()]}"
+
+
+def _jobs(gatekeeper: Gatekeeper, apps: Container[AppView]) -> Iterator[str]:
+    """What waits for a gate; the keys are left out, because no policy is to be asked for them."""
+    for leaf, jobs in gatekeeper.waiting.items():
+        if jobs.decider is leaf.decider:
+            for app, kept in jobs.unchanged():
+                waits = _jobs_of(app) if leaf.members.get(app.app.serial) is app else {}
+                if app in apps and kept != waits:
+                    yield f"of {app.app.id} {[*kept.values()]} come up, should {[*waits.values()]}"
+
+
+def _jobs_of(app: AppView) -> dict[AskView | AppView, Job]:
+    if not app.is_schedulable:
+        return {}
+    found: dict[AskView | AppView, Job] = {
+        ask: job_of_ask(app.app, ask.ask)
+        for ask in app.asks.values()
+        if ask.waiting and not is_part_of_gang(app.app, ask.ask.spec)
+    }
+    if app.awaiting_gang is not None:
+        found[app] = job_of_gang(app.app)
+    return found
 
 
 def _waits_for_gang(app: AppView, ask: Ask) -> bool:

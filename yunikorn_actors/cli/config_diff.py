@@ -12,11 +12,12 @@ import msgspec
 from yunikorn_actors import si
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
+from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
-from yunikorn_actors.config.policy_names import ANY_NAMES
+from yunikorn_actors.config.policy_names import ANY_NAMES, PolicyNames
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.recording.printable import printable
 
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--until", type=float, metavar="SECONDS",
         help="try them so far ahead; without it until nothing happens any more",
     )  # fmt: skip
+    add_policies(parser)
     add_server(parser)
     parser.set_defaults(server=None)
 
@@ -52,7 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     try:
         texts = _text_of(options.old), _text_of(options.new)
-        old, new = _config_of(options.old, texts[0]), _config_of(options.new, texts[1])
+        # Without policies a name may stand for one of a service.
+        names = options.policies.names if options.policies.given else ANY_NAMES
+        files = (options.old, options.new)
+        old, new = (_config_of(*it, names) for it in zip(files, texts, strict=True))
         answer = None if options.dump is None else _on_dump(options, *texts)
     except (Mistake, DumpError, InvalidRequest) as mistake:
         complain(str(mistake))
@@ -86,10 +91,11 @@ def _on_dump(options: argparse.Namespace, old: str, new: str) -> "Answer":
     from yunikorn_actors.what_if.simulation import simulate  # noqa: PLC0415
 
     state = state_from_dump(read_dump(options.dump), topology="proposing")
+    simulated = partial(simulate, state, compare=False, policies=options.policies.given)
     request = si.UpdateConfigurationRequest(config=new)
-    answer = simulate(state, request, until=options.until, compare=False)
+    answer = simulated(request, until=options.until)
     request = si.UpdateConfigurationRequest(config=old)
-    without = simulate(state, request, until=answer.course.until_s, compare=False).course
+    without = simulated(request, until=answer.course.until_s).course
     return replace(answer, without=without, differences=differences_of(answer.course, without))
 
 
@@ -113,10 +119,10 @@ def _text_of(file: str) -> str:
         raise Mistake(f"{name_of(file)}: {error}") from None
 
 
-def _config_of(file: str, text: str) -> SchedulerConfig:
+def _config_of(file: str, text: str, names: PolicyNames) -> SchedulerConfig:
     name = name_of(file)
     try:
-        return parse_config(text, ANY_NAMES)
+        return parse_config(text, names)
     except ConfigError as error:
         raise Mistake("\n".join(line_of(name, it) for it in error.faults)) from None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
+from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
 from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="find the least changes that would let what is asked for start at once",
     )  # fmt: skip
     parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing", help="of the core")
+    add_policies(parser)
     add_server(parser)
 
 
@@ -64,16 +66,16 @@ def run(options: argparse.Namespace) -> int:
     if options.dump is None and options.trace is None and options.journal is None:
         return asking(options, _at_service)
     try:
-        changes = _changes(options)
+        changes, policies = _changes(options), options.policies.given
         state = _state(options)
         if state is None:
             complain(f"{options.trace}: {reach_of(options.trace)}")
             return NO
         if options.least:
-            found = least_changes(state, Wanted(tuple(changes)))
+            found = least_changes(state, Wanted(tuple(changes)), policies=policies)
             tell_sentences([found] if options.json else None, fit_lines(found))
             return 0 if found.options or found.fits else NO
-        answer = simulate(state, *changes, until=options.until)
+        answer = simulate(state, *changes, until=options.until, policies=policies)
     except DifferentError as error:
         complain(f"{options.trace}: {error.told()}")
         return NO
@@ -113,7 +115,7 @@ def _state(options: argparse.Namespace) -> CoreState | None:
         return state_from_journal(options.journal, topology=options.topology)
     if options.at is None:
         raise InvalidRequest("--trace: name the moment with --at")
-    with TraceReader(options.trace) as trace:
+    with TraceReader(options.trace, policies=options.policies.given) as trace:
         return state_from_trace(trace, moment_of(options.at))
 
 

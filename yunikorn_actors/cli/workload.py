@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec.structs import replace
 
-from yunikorn_actors.cli.policies import add_policies
+from yunikorn_actors.cli.policies import add_place_of_policies, add_policies
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.dask_pool import NoExecutor
 from yunikorn_actors.lab.fan_out import TooMany, WorkerLost
@@ -100,9 +100,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "variants", nargs="+", metavar="A.yaml B.yaml ... LOG",
         help=f"configurations, or {POLICY}NAME, and the log; the first is measured against",
     )  # fmt: skip
+    add_place_of_policies(compare_)
     _add(compare_, _OF_COMPARE | _OF_A_RUN | _OF_MANY, "PAGE")
     campaign = actions.add_parser("campaign", help="make many runs")
     campaign.add_argument("campaign", type=Path, metavar="FILE", help="lists, all combined: YAML")
+    add_place_of_policies(campaign)
     _add(campaign, _OF_MANY, "REPORT", is_needed=True)
     trace = actions.add_parser("from-trace", help="make a workload of a recording or a journal")
     trace.add_argument("recording", type=Path, metavar="FILE_OR_FOLDER")
@@ -197,7 +199,7 @@ def _compare(options: argparse.Namespace) -> int:
     if len(given) < 2:  # noqa: PLR2004 - there is nothing to compare one with
         raise WorkloadError("name two configurations at least, and the log behind them")
     conditions = [Condition.parse(it) for it in options.fail_if]
-    first = _job(options, log)
+    first = replace(_job(options, log), policies=options.policies or "")
     variants = {_named(it): replace(first, **_variant(it)) for it in given}
     if len(variants) < len(given):
         raise WorkloadError("two of the configurations have one name: give one file another")
@@ -244,6 +246,8 @@ def _variant(variant: str) -> dict[str, str]:
 
 def _campaign(options: argparse.Namespace) -> int:
     jobs = campaign_jobs(options.campaign)
+    if options.policies:
+        jobs = [(fields, replace(job, policies=options.policies)) for fields, job in jobs]
     results = _all_runs(options)([job for _, job in jobs])
     rows = [
         (*values.values(), result["done"], *(result["wait_s"][it] for it in FIGURES),

@@ -106,14 +106,17 @@ class ReportWaiting(Message, frozen=True, kw_only=True):
 
 
 class ReportPolicyFailed(Message, frozen=True, kw_only=True):
-    """A policy has failed in a planner."""
+    """A policy has failed in a planner; or whoever drives the core has found it slow."""
 
     partition: str
+    """Empty for all: who measures calls does not know for which of them they were made."""
     epoch: int
     queue: str
     """Empty for that of the nodes."""
     policy: str
     failure: str
+    is_slow: bool = False
+    """It decides all the same."""
 
 
 class ProposalRejected(Message, frozen=True, kw_only=True):

@@ -180,6 +180,8 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
         return
     if model.wakes.recounts is not None:
         model.wakes.waits_changed(view)
+    if view.leaf.changed is not None:
+        view.leaf.changed[view] = None
     participants = model.participants
     # Let go of what blocked it first: by its new state it may need no place, or never one again.
     if view.blocked_by is not None:

@@ -53,8 +53,7 @@ class Conservative(Fcfs):
         for job, at_ns in booked:
             profile.book(job, at_ns)
         for job, at_ns in booked if self.is_stale else ():  # To an earlier moment, never a later.
-            profile.book(job, at_ns, -1)
-            self.waiting[job.id] = (job, profile.reserve(job, at_ns))
+            self.waiting[job.id] = (job, profile.move_up(job, at_ns))
         for job in self.new:
             self.waiting[job.id] = (job, profile.reserve(job))
         self.new, self.is_stale = [], False

@@ -90,7 +90,8 @@ class Folds:
                 self._tell(path, fold, change, now_ns)
 
     def _tell(self, path: str, fold: Fold, change: Change, now_ns: int) -> None:
-        _, fault = tried("observe", lambda: fold.observe(change, now_ns))
+        watch = self.policies.watch
+        _, fault = watch(path, self._names[path], "observe", lambda: fold.observe(change, now_ns))
         if fault:
             self.failed[path] = (self._names[path], fault)
             del self.by_queue[path]

@@ -6,7 +6,7 @@ What it raises, and what it returns in place of a key, a score or a hold, stops 
 import inspect
 from collections.abc import Callable
 from operator import index
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from yunikorn_actors.policies.inputs import Hold
 from yunikorn_actors.values.devices import Devices
@@ -27,6 +27,18 @@ def tried(what: str, call: Callable[[], _T]) -> tuple[_T | None, str]:
     # `sys.exit` and a generator that is closed inside of a policy are its own faults, too.
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - it must stop nobody
         return None, f"{what} raised {shown(error)}"
+
+
+class Watch(Protocol):
+    """Makes a call of a policy as `tried` does."""
+
+    def __call__(
+        self, queue: str, policy: str, method: str, call: Callable[[], _T], /
+    ) -> tuple[_T | None, str]: ...
+
+
+def unwatched(_: str, __: str, what: str, call: Callable[[], _T], /) -> tuple[_T | None, str]:
+    return tried(what, call)
 
 
 def shown(value: object, most: int = 300) -> str:

@@ -46,6 +46,10 @@ class Job(Struct, frozen=True, kw_only=True):
         """What all of it takes."""
         return {kind: self.count * quantity for kind, quantity in self.size.items()}
 
+    def __deepcopy__(self, _: object) -> "Job":
+        """It is a value; a gate that is a fold is copied with all that it keeps in each pass."""
+        return self
+
     def end_ns(self, start_ns: int) -> int:
         """When it ends as declared, if it starts then."""
         return min(NEVER_NS, start_ns + self.runtime_ns)

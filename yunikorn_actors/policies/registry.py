@@ -20,7 +20,7 @@ from yunikorn_actors.policies.easy import Easy
 from yunikorn_actors.policies.fair_decay import FairDecay
 from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.fgd import Fgd
-from yunikorn_actors.policies.guard import tried
+from yunikorn_actors.policies.guard import Watch, tried, unwatched
 from yunikorn_actors.policies.largest_first import LargestFirst
 from yunikorn_actors.policies.sjf import Sjf
 
@@ -65,12 +65,14 @@ class BrokenPolicy(UserWarning):
 class Policies:
     """What the names in a configuration stand for beside those that are built in."""
 
-    def __init__(self, given: Mapping[str, Policy] | None = None) -> None:
+    def __init__(self, given: Mapping[str, Policy] | None = None, watch: Watch = unwatched) -> None:
         self.given: Final = dict(given or {})
         self._taking: dict[str, bool] = {}
         """By name whether leaves under it take gangs."""
         self._gated: dict[str, bool] = {}
         """By name whether it says who of a leaf may start."""
+        self.watch: Final = watch
+        """Who drives a core may measure its calls; nothing that is decided goes by that."""
         for name, policy in self.given.items():
             _check(name, policy)
 

@@ -65,6 +65,7 @@ from yunikorn_actors.messages.base import (
     manager_of,
 )
 from yunikorn_actors.messages.callbacks import method_of
+from yunikorn_actors.messages.scheduling import ReportPolicyFailed
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.logs import alarm, logger
 from yunikorn_actors.recording.meter import Meter
@@ -77,6 +78,7 @@ from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.health_monitor import HealthWatch
 from yunikorn_actors.runtime.replies import Replies
+from yunikorn_actors.runtime.slow_policies import SlowPolicies
 from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.resource import INT64_MAX
@@ -143,7 +145,7 @@ class SchedulerCore(Gateway):
             on_callback_error=on_callback_error,
         )  # fmt: skip
         self.clock = clock or RealClock()
-        lookups, known = {"os": accounts.groups_of}, Policies(policies)
+        lookups, known = {"os": accounts.groups_of}, self._measured(policies)
         super().__init__(lookups=lookups, now_ns=self.clock.now_ns, policies=known)
         self.failure: CoreFailed | None = None
         self.topology = Topology(
@@ -346,6 +348,18 @@ class SchedulerCore(Gateway):
             taken = self._actors.tell(address, envelope)
         if not taken:
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
+
+    def _measured(self, policies: Mapping[str, Policy] | None) -> Policies:
+        return Policies(policies, SlowPolicies(self._policy_is_slow).call)
+
+    def _policy_is_slow(self, queue: str, policy: str, what: str) -> None:
+        """Called within a machine, whose message it is not: no replay would find it slow."""
+        message = ReportPolicyFailed(
+            partition="", epoch=0, queue=queue, policy=policy, failure=what, is_slow=True
+        )
+        stimulus = self._name("slow-policy")
+        envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus, self.inside.stamp())
+        self._actors.tell(CONTEXT, envelope)
 
     def _go_on(self) -> None:
         self._dispatcher.go_on()

@@ -21,6 +21,8 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.fan_out import FanOut, Processes
+from yunikorn_actors.policies.loading import policies_at
+from yunikorn_actors.policies.registry import NO_POLICIES, InvalidPolicy, Policies
 from yunikorn_actors.version import VERSION
 from yunikorn_actors.workload.cluster import read_nodes
 from yunikorn_actors.workload.job_stream import SAMPLE, Workload, open_text
@@ -47,6 +49,8 @@ class RunJob(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     config: str = ""
     """The text of the configuration."""
     policy: str = ""
+    policies: str = ""
+    """Where policies of your own stand, as MODULE:ATTRIBUTE: each process loads them itself."""
     mapping: Mapping = Mapping()
     limit: int | None = None
     scale: float = 1.0
@@ -79,7 +83,14 @@ class RunJob(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def play(self) -> Table:
         workload, nodes = self.inputs()
-        return play(workload, nodes, self.config, policy=self.policy, options=self.options)
+        return play(
+            workload, nodes, self.config, policies=self.own_policies.given, policy=self.policy,
+            options=self.options,
+        )  # fmt: skip
+
+    @property
+    def own_policies(self) -> Policies:
+        return policies_at(self.policies) if self.policies else NO_POLICIES
 
 
 def run(job: RunJob) -> Result:
@@ -157,7 +168,8 @@ def _absolute(name: str) -> str:
 
 
 def _digest(job: RunJob) -> str:
-    found = sha256(msgspec.json.encode((VERSION, job), order="sorted"))
+    made = (VERSION, job, job.own_policies.digests if job.policies else {})
+    found = sha256(msgspec.json.encode(made, order="sorted"))
     for name in (job.log, job.nodes or ""):
         if name.startswith(SAMPLE) or Path(name).is_file():
             with open_text(Path(name)) as text:
@@ -194,4 +206,9 @@ def _job(named: dict[str, Any], folder: Path) -> RunJob:
         if (folder / str(fields.get(name, ""))).is_file():
             fields[name] = str(folder / fields[name])
     options = {it: fields.pop(it) for it in Options.__struct_fields__ if it in fields}
-    return msgspec.convert({**fields, "options": options}, RunJob, strict=False)
+    job = msgspec.convert({**fields, "options": options}, RunJob, strict=False)
+    try:
+        job.own_policies  # noqa: B018 - before anything is played
+    except InvalidPolicy as error:
+        raise WorkloadError(str(error)) from error
+    return job

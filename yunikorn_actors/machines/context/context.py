@@ -483,10 +483,15 @@ class Context(Joining):
         yield from self._partitions.conclude(job)
 
     def _on_report_policy_failed(self, message: s.ReportPolicyFailed, now_ns: int) -> list[Effect]:
-        partition = self._partitions.current(message.partition, message.epoch)
-        return (
-            [] if partition is None else self._partitions.tell_of_policy(partition, message, now_ns)
-        )
+        if message.partition:
+            current = self._partitions.current(message.partition, message.epoch)
+            partitions = [] if current is None else [current]
+        else:
+            partitions = [*self._partitions.by_name.values()]
+        effects: list[Effect] = []
+        for partition in partitions:
+            effects += self._partitions.tell_of_policy(partition, message, now_ns)
+        return effects
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
         """Plan on the truth itself: unless a predicate is asked, no proposal can be refused."""

@@ -215,7 +215,10 @@ class PartitionContext:
         """Whether this is new, and of a policy that still decides there."""
         known = self.failed_policies.get(message.queue)
         if known is not None and known.policy == message.policy:
-            return False
+            # One that is slow may fail later, and one that has failed is not asked any more.
+            is_worse = known.is_slow and not message.is_slow
+            if not is_worse:
+                return False
         if self._policy_of(message.queue) != message.policy:
             return False
         self.failed_policies[message.queue] = message

@@ -569,6 +569,7 @@ class Partitions:
             queue=message.queue,
             policy=message.policy,
             failure=message.failure,
+            is_slow=message.is_slow,
             at_ns=now_ns,
         )
         work = self.work(partition.rm_id, now_ns)

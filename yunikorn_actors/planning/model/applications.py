@@ -30,6 +30,10 @@ class Applications:
     def assign_limits(self, view: AppView) -> None:
         """Find the limits that count for an application; it may move to other lanes."""
         app = view.app
+        for ask in view.asks.values():
+            # It may be linked to a group now, which policies see.
+            if view.leaf.changed is not None:
+                view.leaf.changed[ask] = None
         self._tree.leave(view)
         self._participants.let_go(view)
         former = view.limits
@@ -50,6 +54,8 @@ class Applications:
         """Its age or what it runs has changed: another application may be the next to start."""
         view.submitted_ns = view.app.submitted_ns
         view.ranked = None
+        if view.leaf.changed is not None:
+            view.leaf.changed[view] = None
         self._tree.rekey_app(view)
         if view.awaiting_gang is not None:
             self._gangs.follow(view)
@@ -61,6 +67,8 @@ class Applications:
         # The turn is an entry of the tree, and goes before the application that it points to.
         self._gangs.end_turn(view)
         del self.views[view.app.serial], view.leaf.members[view.app.serial]
+        if view.leaf.changed is not None:
+            view.leaf.changed[view] = None
         if self._wakes.recounts is not None:
             self._wakes.waits_changed(view)
         self._gangs.forget(view)

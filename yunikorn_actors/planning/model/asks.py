@@ -19,7 +19,7 @@ class Asks:
     def watch(self, app: AppView, asks: Iterable[Ask]) -> None:
         """Watch asks of one size, which are new; the amounts that wait are written once."""
         shape: Shape | None = None
-        decider = app.leaf.decider
+        decider, changed = app.leaf.decider, app.leaf.changed
         is_bound = bool(app.app.task_groups or decider.gate)
         repeats = 0
         for ask in asks:
@@ -30,6 +30,8 @@ class Asks:
             view = AskView(app, ask, shape, spec.resource, order, spec.placeholder)
             app.asks[spec.key] = view
             view.waiting = ask.remaining
+            if changed is not None:
+                changed[view] = None
             repeats += ask.remaining
             if not is_bound or (allowed := self._allowed(view, ask.remaining)):
                 self._open(view, allowed if is_bound else ask.remaining)
@@ -50,6 +52,8 @@ class Asks:
         view.gone = True
         self.set_aside.pop(view, None)
         self._shapes.forget_reserved(view)
+        if view.app.leaf.changed is not None:
+            view.app.leaf.changed[view] = None
         del view.app.asks[view.ask.spec.key]
 
     def withdraw(self, view: AskView) -> None:
@@ -73,6 +77,8 @@ class Asks:
     def resync(self, ask: AskView) -> None:
         """Let the repeats take part that wait, are not in flight, and no gang holds back."""
         waiting = wanted = max(0, ask.ask.remaining - ask.inflight)
+        if ask.app.leaf.changed is not None:
+            ask.app.leaf.changed[ask] = None
         # Counted though its gang holds it back: it is the pending amount of the queue all the same.
         if waiting != ask.waiting:
             self.wait(ask, waiting - ask.waiting)
@@ -103,6 +109,8 @@ class Asks:
     def wait(self, ask: AskView, repeats: int) -> None:
         """Count so many more (or fewer) waiting repeats, whether their gang holds them or not."""
         ask.waiting += repeats
+        if ask.app.leaf.changed is not None:
+            ask.app.leaf.changed[ask] = None
         app, kind = ask.app, (ask.shape, ask.is_placeholder)
         waits = app.waits.get(kind, 0) + repeats
         if waits:

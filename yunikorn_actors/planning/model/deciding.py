@@ -83,6 +83,7 @@ class Deciders:
 
     def __init__(self, policies: Policies, folds: Folds | None) -> None:
         self._policies = policies
+        self.watch = policies.watch
         self._folds = folds
         self.failed: dict[str, tuple[str, str]] = {}
         """By queue the policy that has failed there, and how."""
@@ -155,17 +156,23 @@ class NodesDecider:
 
     def __init__(self, name: str, policy: Any, deciders: Deciders) -> None:  # noqa: ANN401
         self._name, self._policy, self._deciders = name, policy, deciders
+        self._watch = deciders.watch
 
     def score(self, node: NodeSeen, shape: Resource) -> float:
-        given, fault = tried("score", lambda: score_of(self._policy.score(node, shape)))
+        given, fault = self._watch(
+            NODES, self._name, "score", lambda: score_of(self._policy.score(node, shape))
+        )
         if given is None:
             self._deciders.fail(NODES, self._name, fault)
             return 0.0
         return given
 
     def devices(self, node: NodeSeen, shape: Resource, free: Parts) -> Devices | None:
-        chosen, fault = tried(
-            "devices", lambda: devices_of(self._policy.devices(node, shape, free))
+        chosen, fault = self._watch(
+            NODES,
+            self._name,
+            "devices",
+            lambda: devices_of(self._policy.devices(node, shape, free)),
         )
         if fault:
             self._deciders.fail(NODES, self._name, fault)
@@ -202,6 +209,8 @@ class Decider:
             self.moves = bool(self.reads - {"used"})
         if isinstance(policy, QueueOrder):
             self.queue_rank = self._queue_rank
+        self.goes_by_state = self.moves and "state" in self.reads
+        """All keys may be others whenever the policy was given a fact."""
         self.gate = policy if isinstance(policy, Gate) else None
         self.is_fold = isinstance(policy, Fold)
         self.orders_asks = isinstance(policy, AsksOrder)
@@ -215,7 +224,7 @@ class Decider:
         return cast(AskOrder, keyed)
 
     def _application_rank(self, app: ShownApplication) -> Key:
-        """Ask once where the key reads nothing that changes: each pass of a gate orders all."""
+        """Ask once where the key reads nothing that changes."""
         if self.reads:
             return self._checked("application_key", app.seen)
         if app.ranked is None or app.ranked[0] is not self:
@@ -227,7 +236,12 @@ class Decider:
 
     def _checked(self, method: str, *subject: object) -> Key:
         """Return a key that compares with all others of this queue, whatever the policy gives."""
-        key, fault = tried(method, lambda: key_of(getattr(self.policy, method)(*subject)))
+        key, fault = self._deciders.watch(
+            self._path,
+            self._name,
+            method,
+            lambda: key_of(getattr(self.policy, method)(*subject)),
+        )
         if not fault:
             kind = kind_of(key)
             common = common_kind(self._kinds.get(method, kind), kind)
@@ -246,7 +260,9 @@ class Decider:
 
     def ask_gate(self, gate: Gate, job: Job, pool: Pool) -> Hold | None:
         """Ask whether it may start; a gate that fails lets everybody."""
-        answer, fault = tried("may_start", lambda: hold_of(gate.may_start(job, pool)))
+        answer, fault = self._deciders.watch(
+            self._path, self._name, "may_start", lambda: hold_of(gate.may_start(job, pool))
+        )
         if fault:
             self._deciders.fail(self._path, self._name, fault)
         return answer
@@ -259,7 +275,9 @@ class Decider:
         gate = self.gate
         if gate is None or not self.is_fold:
             return gate
-        copied, fault = tried("copying it", lambda: deepcopy(gate))
+        copied, fault = self._deciders.watch(
+            self._path, self._name, "copying it", lambda: deepcopy(gate)
+        )
         if fault:
             self._deciders.fail(self._path, self._name, fault)
         return copied

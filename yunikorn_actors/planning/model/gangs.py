@@ -29,6 +29,8 @@ class Gangs:
     def follow(self, app: AppView) -> None:
         """What a gang holds back may have changed: its asks take part as they should."""
         did_await = app.awaiting_gang is not None
+        if app.leaf.changed is not None:
+            app.leaf.changed[app] = None
         if self._read_bars(app):
             for ask in tuple(app.asks.values()):
                 self._asks.resync(ask)

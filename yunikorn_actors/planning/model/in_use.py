@@ -78,6 +78,8 @@ class Amounts:
         """In the fair order what an application uses decides its place."""
         self._tree.leave(app)
         write(app.used, amount)
+        if app.leaf.changed is not None:
+            app.leaf.changed[app] = None
         self._tree.enter(app)
 
     def measure_earmarks(self, app: AppView, key: str) -> None:

@@ -141,9 +141,12 @@ class Tree:
     def rekey_moving(self) -> None:
         """Where a key goes by what waits, or by what its policy keeps: whose is another moves."""
         for leaf in self._deciders.moving:
-            for app in tuple(leaf.members.values()):
+            assert leaf.changed is not None
+            for it in tuple(leaf.members.values() if leaf.decider.goes_by_state else leaf.changed):
+                app = it if isinstance(it, AppView) else it.app
                 if app.entry is not None and key_of(app) != app.entry[0]:
                     self.rekey_app(app)
+            leaf.changed.clear()
 
     def rekey_app(self, app: AppView) -> None:
         """What has nothing that waits stands nowhere: so it is while a recovery is reported."""

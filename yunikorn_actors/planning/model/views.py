@@ -318,6 +318,7 @@ class QueueView:
     __slots__ = (
         "application_limits",
         "below",
+        "changed",
         "children",
         "decider",
         "deciders",
@@ -353,6 +354,8 @@ class QueueView:
         self.decider: Decider
         """Its policy."""
         self.seen = SeenQueue(self)
+        self.changed: dict[AskView | AppView, None] | None = None
+        """Of these the key, or what waits, may be another now; None where nobody goes by it."""
         self.holds: dict[AskView | AppView, Hold] = {}
         """Asks and gangs that the gate of this leaf holds, each with the reason."""
         self.lineage: tuple[QueueView, ...] = (self, *(parent.lineage if parent else ()))
@@ -398,8 +401,11 @@ class QueueView:
         if self.decider.gate is not None:
             self.deciders.gated[self] = None
         self.deciders.moving.pop(self, None)
-        if self.decider.moves:
+        # Nothing stands in the order of a leaf with a gate but what that lets in.
+        if self.decider.moves and self.decider.gate is None:
             self.deciders.moving[self] = None
+        is_kept = self.decider.moves or self.decider.gate is not None
+        self.changed = dict.fromkeys(self.members.values()) if is_kept else None
         self.sorts_by_usage = "used" in self.decider.reads
         self.is_stateaware = policy is ApplicationSortPolicy.STATEAWARE
 
@@ -417,6 +423,9 @@ class QueueView:
             inherited = self.parent.fair_max
             self.fair_max = shared(inherited | (spec.max or {})) if inherited else {}
         self.due = shared(self.fair_max | (spec.guaranteed or {}))
+        if self.changed is not None:
+            # A key may be a share of the cluster.
+            self.changed.update(dict.fromkeys(self.members.values()))
         quotas = tuple(q for q in self.lineage if q.parent is not None and q.limit is not None)
         self.limits = (*quotas, self.lineage[-1])
         self.is_entitled = self.queue.is_entitled

@@ -242,6 +242,8 @@ class Placer:
         model.nodes.take(node, resource)
         model.amounts.use(app, resource, is_placeholder=is_placeholder, waited=ask.shape.total)
         ask.waiting -= 1
+        if app.leaf.changed is not None:
+            app.leaf.changed[ask] = None
         kind = (ask.shape, is_placeholder)
         app.waits[kind] -= 1
         if not app.waits[kind]:

@@ -8,25 +8,22 @@ turn, the gate is asked again. Whatever happens makes all passes begin anew.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Protocol
 
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape
-from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
 from yunikorn_actors.planning.model.tree import rekey
-from yunikorn_actors.planning.model.views import AppView, AskView, QueueView, key_of, order_of
+from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
+from yunikorn_actors.planning.model.waiting_jobs import Subject, WaitingJob, WaitingJobs
 from yunikorn_actors.planning.stages.gangs import Admitter
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk
-from yunikorn_actors.policies.folds import is_part_of_gang, job_of_ask, job_of_gang, runtime_of
+from yunikorn_actors.policies.folds import job_of_ask, job_of_gang, runtime_of
 from yunikorn_actors.policies.inputs import Hold, Job, Running
 from yunikorn_actors.policies.profile import Profile, profile_of
 from yunikorn_actors.state.proposals import Proposal
-from yunikorn_actors.values.resource import Resource, add, charge, fits_in
-
-Subject = AskView | AppView
-Item = tuple[Job, Subject]
+from yunikorn_actors.values.resource import INT64_MAX, Resource, add, charge, fits_in
 
 
 class Placing(Protocol):
@@ -47,6 +44,7 @@ class Gatekeeper:
         self._findings = desk.findings
         self._admitter = admitter
         self.passes: dict[QueueView, Pass] = {}
+        self.waiting: dict[QueueView, WaitingJobs] = {}
         self.is_stale = True
         self.due_ns = NEVER_NS
         """When a gate may say yes though nothing has happened."""
@@ -73,10 +71,19 @@ class Gatekeeper:
         if self._model.wakes.places:
             # One that may start now and is not woken could not be let in.
             self._model.participants.top_up()
-        self.passes = {leaf: Pass(self._model, leaf, now_ns) for leaf in gated}
+        self.waiting = {leaf: self._waiting_in(leaf) for leaf in gated}
+        self.passes = {it: Pass(self._model, jobs, it, now_ns) for it, jobs in self.waiting.items()}
         for each in self.passes.values():
             self._next(each)
         return []
+
+    def _waiting_in(self, leaf: QueueView) -> WaitingJobs:
+        """Under another policy the order is made anew."""
+        waiting = self.waiting.get(leaf)
+        if waiting is None or waiting.decider is not leaf.decider:
+            waiting = WaitingJobs(leaf)
+        waiting.refresh()
+        return waiting
 
     def confirms(self, leaf: QueueView) -> bool:
         """Ask the gate again if others have taken room since; False if the candidate is held."""
@@ -84,13 +91,12 @@ class Gatekeeper:
         if of_leaf is None or of_leaf.candidate is None or not of_leaf.is_outdated:
             return True
         of_leaf.is_outdated = False
-        job, subject = of_leaf.candidate
-        hold = of_leaf.ask_gate(job)
+        candidate = of_leaf.candidate
+        hold = of_leaf.ask_gate(candidate.job)
         if hold is None:
             return True
         self._shut(of_leaf)
-        self._hold(leaf, subject, hold, of_leaf.now_ns)
-        of_leaf.held.append(job)
+        self._hold(leaf, candidate.subject, hold, of_leaf.now_ns)
         self._next(of_leaf)
         return False
 
@@ -108,8 +114,7 @@ class Gatekeeper:
         One that stayed would still take part, untried, and could have a node kept.
         """
         for of_leaf in self.passes.values():
-            if of_leaf.candidate is not None and not _is_tried(of_leaf.candidate[1]):
-                of_leaf.held.append(of_leaf.candidate[0])
+            if of_leaf.candidate is not None and not _is_tried(of_leaf.candidate.subject):
                 self._shut(of_leaf)
                 self._next(of_leaf)
 
@@ -117,18 +122,19 @@ class Gatekeeper:
         of_leaf = self.passes.get(leaf)
         if of_leaf is None or of_leaf.candidate is None:
             return
-        job, subject = of_leaf.candidate
+        candidate = of_leaf.candidate
+        subject = candidate.subject
         is_turn = ask.app is subject and ask.shape is self._model.shapes.turns
         if not is_turn and ask is not subject:
             return
         self._shut(of_leaf)
         if is_placed:
             if not self._is_beside_the_rest(subject):
-                of_leaf.start(job)
+                of_leaf.start(candidate)
             if isinstance(subject, AskView) and subject.waiting:
-                of_leaf.rest = chain(((job, subject),), of_leaf.rest)
-        else:
-            of_leaf.held.append(job)
+                of_leaf.come_up_again(candidate)
+            else:
+                of_leaf.started.add(candidate.place)
         self._next(of_leaf)
 
     def _charge_others(self, leaf: QueueView, ask: AskView) -> None:
@@ -144,26 +150,27 @@ class Gatekeeper:
 
     def _next(self, of_leaf: "Pass") -> None:
         """Let jobs come up until one is let in."""
-        leaf = of_leaf.leaf
-        for job, subject in of_leaf.rest:
-            if self._has_room(of_leaf, job, subject):
-                hold = of_leaf.ask_gate(job)
-                if hold is None and self._let_in(subject):
-                    of_leaf.candidate, of_leaf.is_outdated = (job, subject), False
-                    return
-                if hold is not None:
-                    self._hold(leaf, subject, hold, of_leaf.now_ns)
-            of_leaf.held.append(job)
+        while (job := of_leaf.come_up(self._may_fit)) is not None:
+            if not self._has_room(of_leaf, job.subject):
+                continue
+            hold = of_leaf.ask_gate(job.job)
+            if hold is not None:
+                self._hold(of_leaf.leaf, job.subject, hold, of_leaf.now_ns)
+            elif self._let_in(job.subject):
+                of_leaf.candidate, of_leaf.is_outdated = job, False
+                return
 
-    def _has_room(self, of_leaf: "Pass", job: Job, subject: Subject) -> bool:
+    def _may_fit(self, of_leaf: "Pass", job: WaitingJob) -> bool:
+        """Whether the sums have room for it, and so for all of its size."""
+        return of_leaf.fits(job) or self._is_beside_the_rest(job.subject)
+
+    def _has_room(self, of_leaf: "Pass", subject: Subject) -> bool:
         app = subject.app if isinstance(subject, AskView) else subject
-        is_aside = subject in self._model.set_aside
-        fits = of_leaf.fits(job) or self._is_beside_the_rest(subject)
-        if not fits or is_aside or self.placing.is_blocked(app):
+        if subject in self._model.set_aside or self.placing.is_blocked(app):
             return False
         if isinstance(subject, AskView):
             return self.placing.has_room(subject)
-        return self._admitter.may_admit(app) and self._holds_gang(app)
+        return self._admitter.may_admit(app) and self._holds_gang(of_leaf, app)
 
     def _is_beside_the_rest(self, subject: Subject) -> bool:
         """Whether it requires a node that takes no other work, so that all else is no matter."""
@@ -172,12 +179,16 @@ class Gatekeeper:
         node = self._model.nodes.views.get(subject.shape.required_node)
         return node is not None and not node.is_open
 
-    def _holds_gang(self, app: AppView) -> bool:
+    def _holds_gang(self, of_leaf: "Pass", app: AppView) -> bool:
         """Whether the nodes have room for all placeholders now, those of one size after another."""
         left = Counter[Shape]()
         for ask in app.asks.values():
             if ask.is_placeholder:
                 left[ask.shape] += ask.waiting
+        if len(left) == 1:
+            # Most gangs have one size, and many that wait have the same.
+            ((shape, repeats),) = left.items()
+            return repeats <= of_leaf.room_for(shape)
         taken: dict[str, Resource] = {}
         for shape in left:
             for node in self._model.nodes.views.values():
@@ -217,7 +228,7 @@ class Gatekeeper:
         candidate, of_leaf.candidate = of_leaf.candidate, None
         if candidate is None:
             return
-        subject = candidate[1]
+        subject = candidate.subject
         if isinstance(subject, AppView):
             self._model.gangs.end_turn(subject)
         else:
@@ -231,31 +242,81 @@ class Gatekeeper:
 
 
 class Pass:
-    """One pass over the jobs of a leaf; the gate sees it as its pool."""
+    """One pass over the jobs of a leaf; the gate sees it as its pool.
 
-    def __init__(self, model: Model, leaf: QueueView, now_ns: int) -> None:
+    In a pass room only shrinks. So of a size that does not fit no job comes up any more, however
+    many of them wait.
+    """
+
+    def __init__(self, model: Model, jobs: WaitingJobs, leaf: QueueView, now_ns: int) -> None:
         self._model = model
         self.leaf = leaf
         self.now_ns = now_ns
         self.gate = leaf.decider.gate_of_pass()
         self.queue = leaf.queue.path
-        self.held: list[Job] = []
-        self.candidate: Item | None = None
+        self.candidate: WaitingJob | None = None
         self.is_outdated = False
         """Another leaf has taken room since the gate let the candidate in."""
+        self.started: set[int] = set()
+        """Places of those that wait no more."""
         leaf.holds.clear()
-        items = list(_items(leaf))
-        self.waiting = [job for job, _ in items]
-        self.rest: Iterator[Item] = iter(items)
-        self._free = self._free_now()
+        self._jobs = [*jobs.in_order]
+        for place, job in enumerate(self._jobs):
+            job.place = place
+        self._rest: list[tuple[int, WaitingJob, Iterator[WaitingJob]]] = []
+        """A heap: of each size the first that has not come up, and those behind it."""
+        for alike in jobs.by_size.values():
+            behind = iter(alike)
+            first = next(behind)
+            self._rest.append((first.place, first, behind))
+        heapify(self._rest)
+        self._at = 0
+        """All places before this one have come up, or have no room."""
+        self._held: list[Job] = []
+        self._held_to = 0
+        self._free = self._free_now() if self._rest else {}
+        self._room: dict[Shape, int] = {}
         self._running: list[Running] | None = None
         self._profile: Profile | None = None
+
+    def come_up(self, may_fit: Callable[["Pass", WaitingJob], bool]) -> WaitingJob | None:
+        """Return the next job that may fit, in their order."""
+        while self._rest:
+            _, job, behind = self._rest[0]
+            if not may_fit(self, job):
+                heappop(self._rest)
+                continue
+            following = next(behind, None)
+            if following is None:
+                heappop(self._rest)
+            else:
+                heapreplace(self._rest, (following.place, following, behind))
+            self._at = job.place
+            return job
+        self._at = len(self._jobs)
+        return None
+
+    def come_up_again(self, job: WaitingJob) -> None:
+        """A repeat of it has started, and others wait."""
+        heappush(self._rest, (job.place, job, iter(())))
 
     def ask_gate(self, job: Job) -> Hold | None:
         gate = self.gate
         return None if gate is None else self.leaf.decider.ask_gate(gate, job, self)
 
     # -- what the gate may ask
+
+    @property
+    def waiting(self) -> list[Job]:
+        return [it.job for it in self._jobs]
+
+    @property
+    def held(self) -> list[Job]:
+        for place in range(self._held_to, self._at):
+            if place not in self.started:
+                self._held.append(self._jobs[place].job)
+        self._held_to = max(self._held_to, self._at)
+        return self._held
 
     @property
     def running(self) -> list[Running]:
@@ -275,22 +336,32 @@ class Pass:
 
     # -- amounts: of the cluster by their types, of the queues of the path by path and type
 
-    def fits(self, job: Job) -> bool:
-        one = job.total if job.id == job.application_id else job.size
-        return fits_in(self._need(self.leaf, one), self._free)
+    def fits(self, job: WaitingJob) -> bool:
+        return fits_in(self._need(self.leaf, job.at_once), self._free)
 
-    def start(self, job: Job) -> None:
-        one = job.total if job.id == job.application_id else job.size
-        self.take(self.leaf, one, self.end_of(job))
+    def start(self, job: WaitingJob) -> None:
+        self.take(self.leaf, job.at_once, self.end_of(job.job))
 
     def take(self, leaf: QueueView, size: Resource, end_ns: int) -> None:
         """Something starts now, in this leaf or in another one."""
+        self._room.clear()
         need = self._need(leaf, size)
         charge(self._free, {kind: -quantity for kind, quantity in need.items()})
         if self._running is not None:
             self._running.append(Running(size, end_ns))
         if self._profile is not None:
             self._profile.take(self.now_ns, end_ns, need)
+
+    def room_for(self, shape: Shape) -> int:
+        """Return how many asks of this shape the nodes have room for now."""
+        room = self._room.get(shape)
+        if room is None:
+            nodes = (it.free for it in self._model.nodes.views.values() if it.serves(shape))
+            room = self._room[shape] = sum(
+                min((free.get(kind, 0) // n for kind, n in shape.wanted), default=INT64_MAX)
+                for free in nodes
+            )
+        return room
 
     def _future(self) -> Profile:
         if self._profile is None:
@@ -335,21 +406,3 @@ def _is_tried(subject: Subject) -> bool:
         return subject.turn is not None and subject.entry is not None
     lane = subject.app.leaf.lanes.get((subject.shape, subject.app.owner))
     return subject.app.entry is not None and lane is not None and lane.is_open
-
-
-def _items(leaf: QueueView) -> Iterator[Item]:
-    """Yield what waits in a leaf, in its order: gangs that await admission, and single asks."""
-    # What only runs has nothing to be ordered.
-    waiting = (app for app in leaf.members.values() if app.asks and app.is_schedulable)
-    for app in sorted(waiting, key=_key_of_waiting):
-        if app.awaiting_gang is not None:
-            yield job_of_gang(app.app), app
-        for ask in sorted(app.asks.values(), key=order_of):
-            if ask.waiting and not is_part_of_gang(app.app, ask.ask.spec):
-                yield job_of_ask(app.app, ask.ask), ask
-
-
-def _key_of_waiting(app: AppView) -> tuple[object, ...]:
-    """Order an application by what waits of it: nothing may be tried before a gate is asked."""
-    waiting = (ask.order.priority for ask in app.asks.values() if ask.waiting)
-    return key_of(app, max(waiting, default=NO_PRIORITY))

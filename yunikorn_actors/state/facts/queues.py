@@ -113,7 +113,7 @@ class ConfigurationRefused(Base, frozen=True, kw_only=True):
 
 
 class PolicyFailed(Base, frozen=True, kw_only=True):
-    """A policy has failed, and the built-in order decides in its place; for operators.
+    """A policy has failed, and the built-in order decides in its place, or is slow; for operators.
 
     Without a queue it is that of the nodes.
     """
@@ -124,10 +124,14 @@ class PolicyFailed(Base, frozen=True, kw_only=True):
     policy: str
     failure: str
     at_ns: int
+    is_slow: bool = False
+    """It decides all the same."""
 
     @property
     def text(self) -> str:
         whose = f"of queue {self.queue}" if self.queue else "of the nodes"
+        if self.is_slow:
+            return f"the policy {self.policy} {whose} is slow: {self.failure}"
         return f"the policy {self.policy} {whose} has failed and decides no more: {self.failure}"
 
     def change(self, state: PartitionState) -> None:

@@ -1,0 +1,63 @@
+"""Which policies are slow: their calls are measured where a core runs on threads.
+
+Nothing that is decided goes by the time that a call takes, and a recording does not measure it
+again: what comes of it is a message from outside.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from yunikorn_actors.policies.guard import tried
+
+_T = TypeVar("_T")
+
+LIMITS: Final = ((1_000_000, 20), (100_000_000, 3))
+"""Slow is what has taken so many nanoseconds in each of so many calls in a row.
+
+In each of them, because other threads and processes make one call long, and not all of them.
+"""
+
+Say = Callable[[str, str, str], None]
+"""Is given the queue, the policy and what is wrong."""
+
+
+class SlowPolicies:
+    def __init__(self, say: Say, clock: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._say, self._clock = say, clock
+        self._lock = threading.Lock()
+        """Machines of several threads make calls."""
+        self._in_a_row: dict[tuple[str, str, str], list[int]] = {}
+        """Of each method how many calls in a row were above each of the limits."""
+        self._said: set[tuple[str, str]] = set()
+
+    def call(
+        self, queue: str, policy: str, method: str, call: Callable[[], _T], /
+    ) -> tuple[_T | None, str]:
+        began_ns = self._clock()
+        answer = tried(method, call)
+        took_ns = self._clock() - began_ns
+        if took_ns >= LIMITS[0][0] or (queue, policy, method) in self._in_a_row:
+            self._note((queue, policy, method), took_ns)
+        return answer
+
+    def _note(self, key: tuple[str, str, str], took_ns: int) -> None:
+        queue, policy, method = key
+        with self._lock:
+            if (queue, policy) in self._said:
+                return
+            counts = self._in_a_row.pop(key, [0] * len(LIMITS))
+            for at, (least_ns, _) in enumerate(LIMITS):
+                counts[at] = counts[at] + 1 if took_ns >= least_ns else 0
+            if any(counts):
+                self._in_a_row[key] = counts
+            slow = [
+                f"{method} took {least_ns // 1_000_000} ms or more in each of {number} calls"
+                for count, (least_ns, number) in zip(counts, LIMITS, strict=True)
+                if count == number
+            ]
+            if slow:
+                self._said.add((queue, policy))
+        for what in slow:
+            self._say(queue, policy, what)
