@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from core_parts import OF_OURS
 from probes import PATIENCE_S
 
 import yunikorn_actors
 from yunikorn_actors import AsyncSchedulerCore, SchedulerCore, si, what_if
-from yunikorn_actors.service.served import QuestionedCore
 
 FRONTS = (yunikorn_actors, si, what_if)
 PUBLIC = {
@@ -148,19 +148,7 @@ CALLS = [
 ]
 
 
-SERVED = {
-    *dir(QuestionedCore),
-    "check_sound",
-    "is_inside",
-    "await_acceptance",
-    "configure_with",
-    "inside",
-    "is_registered",
-    "open_stream",
-    "post_unregistration",
-    "register_with",
-    "submit_checked",
-} - {*CALLS}
+SERVED = OF_OURS - {*CALLS}
 """For parts of a service and for the front, which are ours."""
 
 

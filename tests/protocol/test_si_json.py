@@ -218,10 +218,7 @@ UNREADABLE = [
         b'{"releases":{"allocationsToRelease":[{"terminationType":9}]}}',
         "AllocationRequest: Invalid enum value 9 - at `$.releases.allocationsToRelease[0].terminationType`",
     ),
-    (
-        b'{"rmID":"\xff"}',
-        "AllocationRequest: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte - at `$`",
-    ),
+    (b'{"rmID":"\xff"}', "AllocationRequest: byte 9 is not UTF-8 - at `$`"),
 ]
 
 

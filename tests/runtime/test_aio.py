@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from core_parts import OF_OURS
 from looping import (
     CONFIG,
     PATIENCE_S,
@@ -38,13 +39,10 @@ from yunikorn_actors import (
 from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.drivers.live.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.responses import Response, Responses
-from yunikorn_actors.service.served import QuestionedCore
 
 # -- the same calls
 
-SERVED = (
-    {*dir(QuestionedCore), "check_sound", "is_inside"} - {"waiting"} - {*dir(AsyncSchedulerCore)}
-)
+SERVED = OF_OURS - {"waiting"} - {*dir(AsyncSchedulerCore)}
 """For parts of a service and for the front: an event loop has no such parts."""
 
 

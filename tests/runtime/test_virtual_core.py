@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from core_parts import OF_A_FRONT
 from support import APP, CONFIG, QUEUE, RM, Recorder
 
 from yunikorn_actors import (
@@ -84,7 +85,7 @@ def worked(**options: Any) -> tuple[VirtualCore, Worker]:
     return core, worker
 
 
-BUILT_UPON = {"has_room", "when_over", "open_feed", "check_running", "check_sound", "is_inside"}
+BUILT_UPON = OF_A_FRONT | {"has_room", "when_over", "open_feed", "check_running"}
 """For what is built upon a core on threads, as a front is."""
 
 

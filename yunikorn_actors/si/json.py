@@ -70,7 +70,16 @@ def from_json(kind: type[M], data: bytes, limit: int = LARGEST_JSON) -> M:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SiDecodeError(f"{kind.__name__}: {_with_path(str(error))}") from error
+        raise SiDecodeError(f"{kind.__name__}: {_with_path(_why(data, error))}") from error
+
+
+def _why(data: bytes, error: Exception) -> str:
+    """Word it here where it is no text: releases of msgspec word that in different ways."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as undecodable:
+        return f"byte {undecodable.start} is not UTF-8"
+    return str(error)
 
 
 def _with_path(reason: str) -> str:
