@@ -12,6 +12,7 @@ from support import RM
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.config import parse_config
+from yunikorn_actors.drivers.live.clock import StandingClock
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
@@ -268,7 +269,15 @@ WORLDS_UNLIKE = 0.05
 def test_a_core_on_threads_is_as_recorded(topology: TopologyName, tmp_path: Path) -> None:
     path = tmp_path / "a.trace"
     callback = Confirming()
-    with SchedulerCore(topology=topology, trace=path) as core:
+    # However long the threads take, work runs for seconds, and starts when it is asked for.
+    clock = StandingClock(SECOND)
+    with SchedulerCore(topology=topology, trace=path, clock=clock) as core:
+
+        def pass_a_second() -> None:
+            wait_until(core.is_settled)
+            clock.move_to(clock.now_ns() + SECOND)
+            core.clock_was_moved()
+
         request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG % 4)
         core.register_resource_manager(request, callback)
         for name in ("n1", "n2"):
@@ -286,12 +295,12 @@ def test_a_core_on_threads_is_as_recorded(topology: TopologyName, tmp_path: Path
                 for it in keys
             )
             core.update_allocation(si.AllocationRequest(rm_id=RM, asks=asks))
-            wait_until(core.is_settled)
+            pass_a_second()
         for key in ("1", "2", "3"):
             gone = si.AllocationRelease(application_id="app", allocation_key=key)
             releases = si.AllocationReleasesRequest(allocations_to_release=(gone,))
             core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
-            wait_until(core.is_settled)
+            pass_a_second()
     same = asked(path, CONFIG % 4)
     assert (changes(same), same.starts, same.as_recorded) == ([], 4, 4)
     more = asked(path, CONFIG % 8)
