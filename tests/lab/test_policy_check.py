@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from yunikorn_actors.lab.policy_check import check_policy
 from yunikorn_actors.lab.policy_check.check import WORLDS
-from yunikorn_actors.policies import Ended, Hold, Started
+from yunikorn_actors.policies import Arrived, Ended, Hold, Started
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
 from yunikorn_actors.policies.easy import Easy
 from yunikorn_actors.policies.registry import SHIPPED
@@ -380,6 +380,28 @@ class Siblings:
         return len(queue.siblings)
 
 
+@bad("slow", "may_start: grows with the square of what waits")
+class EachForEach:
+    def may_start(self, _: Any, pool: Any) -> Hold | None:
+        worse = sum(it.priority < other.priority for it in pool.held for other in pool.held)
+        return Hold("behind") if worse < 0 else None
+
+
+@bad("slow", "observe: grows with the square of what waits")
+@dataclass
+class RanksAnew:
+    waiting: dict[str, int] = field(default_factory=dict)
+
+    def may_start(self, _: Any, __: Any) -> None:
+        return None
+
+    def observe(self, fact: Any, _: int) -> None:
+        if isinstance(fact, Arrived):
+            self.waiting[fact.job.id] = 0
+        for name in self.waiting:
+            self.waiting[name] = sum(other < name for other in self.waiting)
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_named_with_class_line_and_remedy(name: str) -> None:
     policy, kind, words = BAD[name]
@@ -467,11 +489,22 @@ class Behind:
         return Hold("it comes behind", pool.now_ns + 10**9)
 
 
+class LooksAtAll:
+    """Of all that is held, each once."""
+
+    def may_start(self, job: Any, pool: Any) -> Hold | None:
+        before = sum(it.priority > job.priority for it in pool.held)
+        return Hold(f"{before} come before") if before else None
+
+
 GOOD = {
     **SHIPPED,
     **{name.value: order for name, order in APPLICATION_ORDERS.items()},
     **{f"{name.value} of queues": order for name, order in QUEUE_ORDERS.items()},
-    **{it.__name__: it for it in (Inherits, KeepsInAStruct, TuplesOfAnyLength, ByZone, Behind)},
+    **{
+        it.__name__: it
+        for it in (Inherits, KeepsInAStruct, TuplesOfAnyLength, ByZone, Behind, LooksAtAll)
+    },
     "Weighted": partial(Weighted, 5),
 }
 

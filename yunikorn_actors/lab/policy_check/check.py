@@ -16,6 +16,7 @@ from msgspec import Struct, convert, to_builtins
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.nondeterminism_guard import inside
 from yunikorn_actors.lab.policy_check.findings import Finding, Findings
+from yunikorn_actors.lab.policy_check.growth import name_growing
 from yunikorn_actors.lab.policy_check.signatures import made_of
 from yunikorn_actors.lab.policy_check.small_worlds import NAME, World
 from yunikorn_actors.lab.policy_check.watched import Watch
@@ -103,6 +104,8 @@ def check_policy(
     for changed in sorted(it for it in before if before[it] != after.get(it)):
         findings.add("shared", f"calls change {changed}, which all instances share")
     watch.name_slow()
+    if not findings:
+        name_growing(policy, findings)
     if not findings:
         _compare_processes(policy, seed, watch.answers, findings)
         for number in range(worlds):
