@@ -1,4 +1,4 @@
-"""An oracle of all that is said about asks that wait: one answer agrees with the other.
+"""An oracle of the answers about waiting asks: each answer agrees with the others.
 
 Programs, pages and people ask in different ways why work waits: about one ask, about all, counted
 by cause, added up by queue and size, and about who would go for it. Each way is worked out apart.
@@ -35,7 +35,7 @@ from yunikorn_actors.state.partition import PartitionState
 _ONE_IN: Final = 3
 """So many rests are passed for one that is judged."""
 _ASKS_MAX: Final = 30
-"""Where more asks wait, they are alike: the same is said again and again."""
+"""Where more asks wait, they are alike, and more of them show nothing new."""
 _VICTIMS_ASKED_MAX: Final = 4
 _PARTS_MAX: Final = 50
 
@@ -97,7 +97,7 @@ def _request(state: PartitionState) -> ExplainRequested:
     return ExplainRequested(partition=state.name, application_id="", key="", reply_to="oracle")
 
 
-# -- what is said of each
+# -- the answers about each
 
 
 def _wrong_places(state: PartitionState, waiting: tuple[Why, ...]) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _wrong_cause(state: PartitionState, why: Why) -> Iterator[str]:
 
 
 def _wrong_victims(state: PartitionState, why: Why, its: Preempting) -> Iterator[str]:
-    """Who goes runs, each once; and all that runs goes, or has something said against it."""
+    """Each victim runs and is named once; all other work that runs has a reason why it stays."""
     running = {
         (item.spec.application_id, item.spec.key): item
         for app in state.applications.values()

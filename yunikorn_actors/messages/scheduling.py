@@ -106,7 +106,7 @@ class ReportWaiting(Message, frozen=True, kw_only=True):
 
 
 class ReportPolicyFailed(Message, frozen=True, kw_only=True):
-    """A policy has failed in a planner; or whoever drives the core has found it slow."""
+    """A policy has failed in a planner, or the driver of the core has found it slow."""
 
     partition: str
     """Empty for all: who measures calls does not know for which of them they were made."""

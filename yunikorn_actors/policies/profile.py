@@ -43,7 +43,7 @@ class Profile:
         return start_ns
 
     def move_up(self, job: Job, start_ns: int) -> int:
-        """Book a job that is booked for this moment for the first one that will do, if earlier."""
+        """Move the booking of a job to the first moment with room for it, if that is earlier."""
         found_ns = self._earlier(job, start_ns)
         if found_ns < start_ns:
             vain = dict(self._vain)

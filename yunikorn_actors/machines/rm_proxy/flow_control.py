@@ -134,7 +134,7 @@ class Turns:
     def send(self, rm_id: str, message: Message, *, alone: bool = False) -> list[Effect]:
         """Send something of a resource manager to Context, behind all that it has sent before.
 
-        One that is alone holds nobody up, and parts would only make bursts cost more.
+        A manager that is alone holds up no other, and parts would only make bursts cost more.
         """
         waiting = self._waiting.get(rm_id)
         if waiting is not None:

@@ -30,7 +30,7 @@ class WaitingJob:
         self.at_once: Resource
         """What starts together: all of a gang, and one of the repeats of an ask."""
         self.size: Hashable
-        """One that stands for all that have room where this one has."""
+        """Equal for all jobs that fit into the same room."""
         self.order: tuple[object, ...]
         if isinstance(subject, AskView):
             self.job = job_of_ask(subject.app.app, subject.ask)

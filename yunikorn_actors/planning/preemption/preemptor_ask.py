@@ -307,7 +307,7 @@ Score = tuple[bool, bool, int, tuple[Key, ...], str]
 
 
 def score_of(node_id: str, victims: Sequence[Victim]) -> Score:
-    """Compare nodes by what goes there: whole applications were chosen before and cost nothing."""
+    """Compare nodes by their victims: whole applications were chosen before and cost nothing."""
     singles = [victim for victim in victims if victim.part is not Part.OF_WHOLE]
     opted_out = any(victim.order[0] for victim in singles)
     originator = any(victim.order[1] for victim in singles)

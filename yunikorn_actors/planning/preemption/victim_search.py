@@ -149,7 +149,7 @@ class Search:
         return bool(chosen or planned)
 
     def _is_bound_and_small(self) -> bool:
-        """Whether what goes in order may serve fewer asks than other single work would.
+        """Whether victims taken in order may serve fewer asks than other single work would.
 
         Not of a large cluster: all of it would have to be looked at for a few asks.
         """

@@ -273,7 +273,7 @@ class Preemptor:
             first = next(iter(self._marks.nodes))
             del self._marks.nodes[first]
             node = model.nodes.views.get(first)
-            # One that is awaited is looked at again with its report.
+            # An awaited node is looked at again with its report.
             if node is None or node.keeping or node.node.awaited:
                 continue
             for flight in tuple(node.node.reservations.values()):
