@@ -82,7 +82,7 @@ class QuotaRules:
         )
 
     def _units(self, leaf: Queue, over: Resource) -> Iterator[list[Placed]]:
-        """Yield victims that go together: first the opted in, then the least important and newest."""
+        """Yield victims that go together: opted in first, then the least important and newest."""
         model, seen = self._model, set[str]()
         mine = [it for it in model.placed.values() if it.app.leaf is leaf]
         for placed in sorted(mine, key=lambda it: self._order(it, over)):
