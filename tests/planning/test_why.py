@@ -231,8 +231,9 @@ def test_an_ask_with_a_node_kept_for_it() -> None:
     written.node("n2", vcore=3)
     written.ask("f", vcore=3)
     written.allocate("f", "n1")
-    written.ask("a", vcore=4)
+    written.ask("a", vcore=4, repeats=2)
     written.reserve("a", "n1")
+    written.reserve("a", "n1")  # for another repeat
     found = why(written)
     assert ("n1",) == found.reserved
     assert (Cause.NODE_KEPT, "n1", {"vcore": 3}) == (

@@ -17,6 +17,8 @@ from probes import wait_until
 from served import ANN, BOB, RM, Served, node, register, serving
 
 from yunikorn_actors import si
+from yunikorn_actors.planning.expected import Expectations
+from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.recording.secret_values import masked_dump, masked_json
 from yunikorn_actors.service.read.incremental_answers import AT_ONCE, Each, Steps
 from yunikorn_actors.service.rest import http_server as servers
@@ -119,6 +121,19 @@ def test_what_is_made_in_slices_is_what_is_made_at_once(
     assert without_times(path, at_once.body) == without_times(path, body)
     own = {"Date", "Content-Length", "Transfer-Encoding"}
     assert set(at_once.headers) - own == set(sliced.headers) - own
+
+
+def test_what_takes_many_slices_is_noted_as_done_at_its_end_only(
+    large: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is begun anew after its first slice, and nothing that happens makes it stale again."""
+    (book,) = rest_server(large)._side.books.values()
+    path = "/ws/v1/x/partition/default/expected?application=app-large"
+    at_once = json.loads(large.ask(path).body)
+    assert at_once["total"] > 0
+    book.expectations = Expectations(NO_POLICIES)
+    with tiny_slices(monkeypatch):
+        assert at_once["total"] == json.loads(large.ask(path).body)["total"]
 
 
 LONG = (

@@ -193,8 +193,10 @@ class Expectations:
         return [it for it in self.by_ask.values() if application_id in {"", it.application_id}]
 
     def refresh(self, state: PartitionState, now_ns: int) -> Iterator[None]:
-        """Plan anew, a little at a time; the state must not change until it has ended."""
-        self._made = (state.revision, now_ns)
+        """Plan anew, a little at a time; the state must not change until it has ended.
+
+        Nothing is kept before the end: work that takes longer than a slice is begun anew.
+        """
         found: dict[_Name, Expected] = {}
         jobs: list[tuple[int, _Job]] = []
         for leaf, order in _orders(state, self._policies):
@@ -220,6 +222,7 @@ class Expectations:
                 found[name] = self._interval(expected, times, now_ns)
         self._forget(found, now_ns)
         self.by_ask = found
+        self._made = (state.revision, now_ns)
 
     def _plan(
         self,

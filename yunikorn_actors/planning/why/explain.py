@@ -256,7 +256,8 @@ def why_of(inquiry: Inquiry, app: AppView, record: Ask) -> Why:
         key=record.spec.key,
         repeats=record.remaining + record.parked,
         since_ns=record.created_ns,
-        reserved=record.reserved,
+        # Several repeats may have a reservation on one node.
+        reserved=tuple(dict.fromkeys(record.reserved)),
         obstacle=first,
         behind=tuple(behind),
         queue=app.leaf.queue.path,

@@ -28,6 +28,7 @@ from yunikorn_actors.service.listener import Questions
 from yunikorn_actors.service.read.incremental_answers import LOOKS, Steps
 from yunikorn_actors.service.read.load_history import SAMPLE_NS
 from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.service.rest import admin_routes as changes
 from yunikorn_actors.service.rest import own_routes as own
 from yunikorn_actors.service.rest import yunikorn_routes as yunikorn
@@ -256,16 +257,19 @@ class RestServer:
                     None, self._questions.ask, "mailboxes"
                 )
                 await self._slices.done(partial(self._sampled, told))
+                for book in list(self._side.books.values()):
+                    await self._slices.done(partial(self._expected, book))
             except (*_OVER, Refusal):
                 continue  # A core that is over has nothing to be noted; the next one may have.
 
     def _sampled(self, told: Any) -> Steps[None]:  # noqa: ANN401 - the core's answer
         states = {name: book.state for name, book in self._side.books.items()}
+        yield from self._side.courses.take(states, told, self._now_ns())
+
+    def _expected(self, book: Book) -> Steps[None]:
         now_ns = self._now_ns()
-        yield from self._side.courses.take(states, told, now_ns)
-        for book in self._side.books.values():
-            if book.expectations.is_stale(book.state, "", now_ns):
-                yield from book.expectations.refresh(book.state, now_ns)
+        if book.expectations.is_stale(book.state, "", now_ns):
+            yield from book.expectations.refresh(book.state, now_ns)
 
     def _connections(self) -> list[Any]:
         assert self._runner is not None
