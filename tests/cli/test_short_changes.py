@@ -50,8 +50,11 @@ def test_a_gang_and_the_nodes_that_it_needs(dump: str, capsys: pytest.CaptureFix
 
 
 def test_what_is_refused_is_no_success(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--dump", dump, "--ask", "app=none,cpu=1"]) == 1
-    assert "failed to find application none" in capsys.readouterr().out
+    assert main(["simulate", "--dump", dump, "--ask", "app=new,queue=root.b,cpu=1"]) == 1
+    assert "there is no queue root.b" in capsys.readouterr().out
+    assert main(["simulate", "--dump", dump, "--ask", "app=none,cpu=1"]) == 2
+    refused = "--ask:1: step 1: ask: ask none/what-if: its application 'none' is not there"
+    assert refused in capsys.readouterr().err
 
 
 def test_what_the_words_become() -> None:

@@ -88,6 +88,7 @@ def test_what_is_no_question_is_refused(served: Served) -> None:
         (MANY % 10**9, "count: 1000000000 asks and nodes in all; write 100000 at most"),
         (MANY % 60_000, "steps 2: more than 100000 asks and nodes in all: ask for fewer"),
         (b'{"until": -1}', "until: must be seconds"),
+        (b'{"steps": ["- drain_node: nope"]}', "steps 1:1: step 1: drain_node: node nope: it is"),
         (b'{"least": true}', "name an ask that is to start"),
     ):
         refused = served.ask(PATH, method="POST", body=body)

@@ -57,8 +57,11 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
 
-def compose(text: str) -> Node | None:
-    """Read the first document of the text; None when there is nothing in it."""
+def compose(text: str, *, is_alone: bool = False) -> Node | None:
+    """Read the first document of the text; None when there is nothing in it.
+
+    Where it must be alone, another one is refused.
+    """
     if len(text.encode("utf-8", "surrogatepass")) > TEXT_BYTES_MAX:
         raise _refused(1, f"text larger than {TEXT_BYTES_MAX} bytes", "make it smaller")
     try:
@@ -69,7 +72,8 @@ def compose(text: str) -> Node | None:
     try:
         node = loader.get_node() if loader.check_node() else None
         # What follows must be the end or another document, not a remainder of this one.
-        loader.check_node()
+        if loader.check_node() and is_alone:
+            raise _refused(loader.line + 1, "a second document", "write one without '---'")
     except yaml.MarkedYAMLError as error:
         line = _line(error.problem_mark or error.context_mark)
         raise _refused(line, f"no YAML: {error.problem}", "correct the syntax") from None

@@ -35,11 +35,11 @@ def parse_changes(source: str, file: str) -> list[Change]:
         raise InvalidRequest(f"{file}:{fault.line}: {fault.what} ({fault.remedy})") from None
     except ScenarioFault as fault:
         raise InvalidRequest(f"{file}:{fault.line}: {fault}") from None
-    return list(_changes(written))
+    return list(_changes(written, file))
 
 
 def _read(source: str) -> tuple[w.WrittenStep, ...]:
-    root = compose(source)
+    root = compose(source, is_alone=True)
     if root is None:
         raise ScenarioFault(1, "the file is empty; write a list of steps")
     refuse_ambiguous_keys(root)
@@ -59,10 +59,10 @@ def _refuse_too_many(written: tuple[w.WrittenStep, ...]) -> None:
             )
 
 
-def _changes(written: tuple[w.WrittenStep, ...]) -> Iterator[Change]:
+def _changes(written: tuple[w.WrittenStep, ...], file: str) -> Iterator[Change]:
     after_s = 0.0
     for one in written:
-        step = one.step
+        step, where = one.step, f"{file}:{one.line}: step {one.number}: {one.name}"
         match step:
             case w.Advance():
                 after_s += step.duration_ns / SECOND
@@ -70,13 +70,13 @@ def _changes(written: tuple[w.WrittenStep, ...]) -> Iterator[Change]:
                 update = si.UpdateConfigurationRequest(
                     rm_id=step.rm, config=step.queues, extra_config=step.extra
                 )
-                yield Change(update, after_s)
+                yield Change(update, after_s, where)
             case w.Reconfigure():
-                yield Change(_reconfigure(step), after_s)
+                yield Change(_reconfigure(step), after_s, where)
             case _:
                 request = request_of(step, step.rm if isinstance(step, w.ManagerStep) else "")
                 assert request is not None
-                yield Change(request, after_s)
+                yield Change(request, after_s, where)
 
 
 def _reconfigure(step: w.Reconfigure) -> Reconfigure:

@@ -79,8 +79,10 @@ def _read_config(node: Node) -> w.Config:
 
 def _steps(readers: StepReaders) -> Reader[tuple[w.WrittenStep, ...]]:
     def read(node: Node) -> tuple[w.WrittenStep, ...]:
-        if not isinstance(node, SequenceNode) or not node.value:
+        if not isinstance(node, SequenceNode):
             raise wrong(node, "a list of steps")
+        if not node.value:
+            raise ScenarioFault(line_of(node), "the list is empty; write a list of steps")
         return tuple(
             within(f"step {number}", _step(readers, number), item)
             for number, item in enumerate(node.value, 1)

@@ -1,9 +1,10 @@
 """What is changed before time goes on, each as the request that would really be made."""
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,9 +20,6 @@ DEFAULT_PARTITION: Final = "default"
 Request = (
     si.AllocationRequest | si.ApplicationRequest | si.NodeRequest | si.UpdateConfigurationRequest
 )
-_REQUESTS: Final = (
-    si.AllocationRequest, si.ApplicationRequest, si.NodeRequest, si.UpdateConfigurationRequest,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +42,9 @@ class Reconfigure:
     rm_id: str = ""
 
 
+R = TypeVar("R", bound=Request | Reconfigure)
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A request, and how long after the beginning it is made.
@@ -53,42 +54,31 @@ class Change:
 
     request: Request | Reconfigure
     after_s: float = 0.0
-
-
-def changes_of(given: tuple[Change | Request | Reconfigure, ...]) -> list[Change]:
-    """Put them in the order of their times; raise InvalidRequest for what is no change."""
-    changes = []
-    for number, one in enumerate(given, 1):
-        change = one if isinstance(one, Change) else Change(one)
-        if not isinstance(change.request, (*_REQUESTS, Reconfigure)):
-            raise InvalidRequest(
-                f"change {number}: must be a request of the interface, Reconfigure or Change, not "
-                f"{type(change.request).__name__}"
-            )
-        if not 0 <= change.after_s < float("inf"):
-            raise InvalidRequest(f"change {number}: after_s: must not be below 0: {change.after_s}")
-        changes.append(change)
-    return sorted(changes, key=lambda it: it.after_s)
+    where: str = ""
+    """The place where it is written; without it, it is called by its number."""
 
 
 def carry_out(simulator: Simulator, request: Request | Reconfigure) -> None:
     """Make the request; what it leads to is still to be handled."""
-    if not request.rm_id:
-        request = _named(simulator, request)
+    request = named(request, _context(simulator).registered.managers)
     if isinstance(request, Reconfigure):
         _reconfigure(simulator, request)
     else:
         _CALLS[type(request)](simulator, request)
 
 
-def _named(simulator: Simulator, request: Any) -> Any:  # noqa: ANN401 - the same with a name
-    managers = _context(simulator).registered.managers
-    if not managers:
+def named(request: R, managers: Sequence[KnownManager]) -> R:
+    """Return it with its resource manager, the first one where it names none."""
+    known = [it.registration.rm_id for it in managers]
+    if not known:
         raise InvalidRequest("no resource manager is registered in this state: name no change")
-    rm_id = managers[0].registration.rm_id
+    rm_id = request.rm_id or known[0]
+    if rm_id not in known:
+        raise InvalidRequest(
+            f"rm_id: {rm_id!r} is not registered in this state; there is {', '.join(known)}"
+        )
     if isinstance(request, Reconfigure):
-        names = Reconfigure.__dataclass_fields__
-        return Reconfigure(**{**{name: getattr(request, name) for name in names}, "rm_id": rm_id})
+        return dataclasses.replace(request, rm_id=rm_id)
     return replace(request, rm_id=rm_id)
 
 
@@ -110,7 +100,8 @@ def _context(simulator: Simulator) -> Context:
 
 
 def _reconfigure(simulator: Simulator, change: Reconfigure) -> None:
-    known = manager_of(simulator, change.rm_id)
+    managers = _context(simulator).registered.managers
+    known = next(it for it in managers if it.registration.rm_id == change.rm_id)
     group = known.registration.policy_group
     config = changed(_context(simulator).config_of(group), change)
     request = si.UpdateConfigurationRequest(
@@ -119,16 +110,6 @@ def _reconfigure(simulator: Simulator, change: Reconfigure) -> None:
         extra_config=known.registration.extra_config,
     )
     simulator.configure_with(request, config)
-
-
-def manager_of(simulator: Simulator, rm_id: str) -> KnownManager:
-    """Return what the core knows of a resource manager; raise InvalidRequest for a stranger."""
-    managers = {it.registration.rm_id: it for it in _context(simulator).registered.managers}
-    if rm_id not in managers:
-        raise InvalidRequest(
-            f"rm_id: {rm_id!r} is not registered in this state; there is {', '.join(managers)}"
-        )
-    return managers[rm_id]
 
 
 def changed(config: SchedulerConfig, change: Reconfigure) -> SchedulerConfig:

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from yunikorn_actors.config import SchedulerConfig, parse_config
 from yunikorn_actors.core.backlog import Backlog
 from yunikorn_actors.core.entry import Registration
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
@@ -57,6 +58,10 @@ class CoreState(Struct, frozen=True, kw_only=True):
     def revisions(self) -> dict[str, int]:
         """The revision of each partition."""
         return {name: image["revision"] for name, image in self.images.items()}
+
+    def config_of(self, group: str) -> SchedulerConfig:
+        """Return the configuration that holds for a policy group."""
+        return self.registered.brought.get(group) or self.registered.admin or parse_config("")
 
 
 def state_of(simulator: Simulator) -> CoreState:

@@ -12,13 +12,15 @@ from math import comb
 from typing import Any, Final
 
 from yunikorn_actors import si
-from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig, parse_config
+from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
 from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.values.quantity import amounts, quantity
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import NODE_PARTITION
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
+from yunikorn_actors.what_if.change_checks import checked, in_order
 from yunikorn_actors.what_if.changes import DEFAULT_PARTITION, Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.simulation import simulate
@@ -131,10 +133,19 @@ def least_changes(state: CoreState, wanted: Wanted, **simulated: Any) -> LeastCh
 class _Search:
     def __init__(self, state: CoreState, wanted: Wanted, simulated: dict[str, Any]) -> None:
         self._state, self._wanted, self._simulated = state, wanted, simulated
-        self._changes = [it.request if isinstance(it, Change) else it for it in wanted.changes]
+        policies = Policies(simulated.get("policies"))
+        # A trial may break rules of a configuration, which what is found does not: so only once.
+        self._ordered, _ = checked(in_order(wanted.changes), state, policies)
+        self._changes = [it.request for it in self._ordered]
         self._asks = _asks_of(state, wanted, self._changes)
         if not self._asks:
             raise InvalidRequest("least change: name an ask that is to start")
+        for name in wanted.asks:
+            if name not in self._asks:
+                raise InvalidRequest(
+                    f"least change: ask {'/'.join(name)}: it neither waits nor is brought by a "
+                    "change: name one that does"
+                )
         self._trials = 0
 
     def found(self) -> LeastChange:
@@ -156,10 +167,10 @@ class _Search:
     def _tried(self, extra: Sequence[Request | Reconfigure], *, for_ever: bool = False) -> Course:
         self._trials += 1
         until = None if for_ever else self._wanted.within_s
-        changes = (*extra, *self._wanted.changes)
         answer = simulate(
-            self._state, *changes, until=until, compare=False, digest=False, **self._simulated
-        )
+            self._state, *extra, *self._ordered, until=until, compare=False, digest=False,
+            is_checked=False, **self._simulated,
+        )  # fmt: skip
         return answer.course
 
     def _helps(self, extra: Sequence[Request | Reconfigure]) -> bool:
@@ -389,12 +400,10 @@ def _bounds_at(config: SchedulerConfig, place: Place) -> Iterator[_Bound]:
 
 
 def _config(state: CoreState, partition: str) -> SchedulerConfig:
-    registered = state.registered
-    for known in registered.managers:
-        if any(short_partition_name(name) == partition for name in known.epochs):
-            brought = registered.brought.get(known.registration.policy_group)
-            return brought or registered.admin or parse_config("")
-    return registered.admin or parse_config("")
+    managers = state.registered.managers
+    having = (it for it in managers if partition in map(short_partition_name, it.epochs))
+    known = next(having, None)
+    return state.config_of("" if known is None else known.registration.policy_group)
 
 
 def _levels(

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from yunikorn_actors import si
+from yunikorn_actors.config import ConfigError
 from yunikorn_actors.core.entry import StandIn
 from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
@@ -206,7 +208,10 @@ class Run:
             self._make(self._changes.pop())
 
     def _make(self, change: Change) -> None:
-        carry_out(self._simulator, change.request)
+        try:
+            carry_out(self._simulator, change.request)
+        except (CoreError, ConfigError) as error:
+            raise InvalidRequest(f"{change.where or 'a change'}: {error}") from None
 
     def _settle(self) -> None:
         self._simulator.settle()

@@ -7,10 +7,11 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.machines.settings import SECOND
-from yunikorn_actors.policies.registry import Policy
+from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.what_if.answer import Answer, differences_of
-from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, changes_of
+from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
 from yunikorn_actors.what_if.run import MESSAGES_MAX, Fits, Manager, Run
 
@@ -28,6 +29,7 @@ def simulate(
     messages_max: int = MESSAGES_MAX,
     origin: Simulator | None = None,
     digest: bool = True,
+    is_checked: bool = True,
 ) -> Answer:
     """Say what would happen if these changes were made in this state.
 
@@ -38,10 +40,14 @@ def simulate(
     - `origin`: the simulated core whose state it is; then its machines are copied as they are.
     - `messages_max`: so many messages one run handles at most; then it is cut short there.
     - `digest`: say the digest of the state at the end, for which all of it is looked at.
+    - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
     """
-    if until is not None and not 0 <= until <= LONGEST_S:
+    if until is not None and not is_seconds(until, LONGEST_S):
         raise InvalidRequest(f"until: must be seconds from 0 to {LONGEST_S:.0e}, not {until!r}")
-    ordered = changes_of(changes)
+    ordered = in_order(changes)
+    notes: list[str] = []
+    if is_checked:
+        ordered, notes = checked(ordered, state, Policies(policies), until_s=until)
     machines_packed = b"" if origin is None else machines_of(origin)
 
     def begun() -> Copy | Twin:
@@ -73,7 +79,7 @@ def simulate(
         course=course,
         without=without,
         differences=() if without is None else differences_of(course, without),
-        assumptions=tuple(_assumptions(state, run.counts)),
+        assumptions=(*_assumptions(state, run.counts), *notes),
         lacks=state.lacks,
     )
 

@@ -1,0 +1,351 @@
+"""What must hold of changes before they are simulated, at every door.
+
+A core takes no notice of a node, a key or an application that it does not know. In an answer that
+would look as if the change had no effect. So a change that names what is neither in the state nor
+brought by a change before it is refused, and so is one that no core would carry out. What depends
+on the rules of the state, such as an access list, is part of the answer: the core says it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import groupby, islice
+from math import inf
+from typing import Any, Final
+
+from msgspec.structs import replace as with_fields
+
+from yunikorn_actors import si
+from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config, warnings_in
+from yunikorn_actors.config.changed import new_faults
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.policies.inputs import declared_ns
+from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.values.ids import partition_name, short_partition_name
+from yunikorn_actors.values.tags import NODE_PARTITION, TAG_FOREIGN, TAG_RUNTIME
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, changed, named
+from yunikorn_actors.what_if.core_state import CoreState
+
+_Release = si.AllocationRelease | si.AllocationAskRelease
+_LISTED_MAX: Final = 3
+"""So many names are listed where another was given."""
+_COMPARED_MAX: Final = 1_000
+_A: Final = si.ActionFromRM
+_NEW: Final = (_A.CREATE, _A.CREATE_DRAIN)
+
+
+def checked(
+    changes: Sequence[Change],
+    state: CoreState,
+    policies: Policies,
+    *,
+    until_s: float | None = None,
+) -> tuple[list[Change], list[str]]:
+    """Return them as they are to be made, and what is to be known of them.
+
+    Each names its resource manager then. Raises InvalidRequest with the place of what is wrong.
+    """
+    check = _Check(state, policies)
+    ready: list[Change] = []
+    for _, together in groupby(changes, lambda it: it.after_s):
+        moment = list(together)
+        for change in moment:
+            try:
+                if until_s is not None and change.after_s > until_s:
+                    late = f"it is made after {change.after_s:g} s, behind until={until_s:g}"
+                    raise _fault("", late, "raise until, or make it sooner")
+                ready.append(check.ready(change))
+            except (InvalidRequest, ConfigError) as error:
+                raise InvalidRequest(f"{change.where}: {_worded(error)}") from None
+        check.end_moment()
+    return ready, check.notes
+
+
+def _fault(what: str, problem: str, remedy: str) -> InvalidRequest:
+    return InvalidRequest(f"{what}: {problem}: {remedy}" if what else f"{problem}: {remedy}")
+
+
+def _worded(error: ValueError) -> str:
+    if not isinstance(error, ConfigError):
+        return str(error)
+    return f"the configuration cannot be loaded: {error.faults[0]}"
+
+
+def _there(name: str, known: Collection[str]) -> str:
+    """List what is there, that which looks like the name first."""
+    near = get_close_matches(name, islice(known, _COMPARED_MAX), n=_LISTED_MAX)
+    listed = list(islice(dict.fromkeys([*near, *islice(known, _LISTED_MAX)]), _LISTED_MAX))
+    more = len(known) - len(listed)
+    words = ", ".join(listed) + (f" and {more} more" if more > 0 else "")
+    return f"there is {words}" if words else "there is none"
+
+
+class _Part:
+    """The names of a partition that a change may use."""
+
+    def __init__(self, image: Mapping[str, Any] | None = None) -> None:
+        self.nodes = dict.fromkeys(it["node_id"] for it in image["nodes"]) if image else {}
+        apps = image["applications"] if image else []
+        self.apps: dict[str, Mapping[str, Any]] = {it["spec"]["application_id"]: it for it in apps}
+        """A change may have brought them: then they have nothing yet."""
+        self._foreign = {it["key"] for it in image["foreign"]} if image else set()
+        self._keys: dict[str, set[str]] = {}
+        self._gone: set[str] = set()
+
+    def keys(self, app: str) -> set[str]:
+        """Return the keys of what an application asks for and runs; what is foreign has none."""
+        if app not in self._keys:
+            found = self.apps.get(app) or _NOTHING
+            running = (*found["allocations"].values(),)
+            self._keys[app] = {*found["asks"], *(it["spec"]["key"] for it in running)}
+            self._keys[app].update(it["key"] for it in found["swaps"].values())
+        return self._keys[app] if app else self._foreign
+
+    def add(self, app: str) -> None:
+        self.apps.setdefault(app, _NOTHING)
+
+    def remove(self, app: str) -> None:
+        del self.apps[app]
+        self._keys[app] = set()
+
+    def end(self, uuid: str, app: str) -> bool:
+        """Whether an allocation is there to be ended; then it is not there once more."""
+        apps = [self.apps[app]] if app else self.apps.values()
+        is_there = uuid not in self._gone and any(uuid in it["allocations"] for it in apps)
+        self._gone.add(uuid)
+        return is_there
+
+
+_NOTHING: Final[Mapping[str, Any]] = {"asks": {}, "allocations": {}, "swaps": {}}
+
+
+class _Check:
+    def __init__(self, state: CoreState, policies: Policies) -> None:
+        self._state, self._policies = state, policies
+        self._managers = {it.registration.rm_id: it for it in state.registered.managers}
+        self._parts: dict[str, _Part | None] = dict.fromkeys(state.images)
+        """By full name; None until a change names something in it."""
+        self._configs: dict[str, SchedulerConfig] = {}
+        """By policy group, what changes make of it."""
+        self._unchanged: dict[str, tuple[Change, SchedulerConfig]] = {}
+        """By policy group, before the changes of this moment, which count together."""
+        self.notes: list[str] = []
+
+    def ready(self, change: Change) -> Change:
+        request = named(change.request, self._state.registered.managers)
+        change = replace(change, request=request)
+        if not isinstance(request, Reconfigure):
+            si.check_form(request, type(request))
+        _CHECKS[type(request)](self, change, request)
+        return change
+
+    def _part(self, rm_id: str, partition: str) -> _Part:
+        name = partition_name(rm_id, partition)
+        if name not in self._parts:
+            own = [short_partition_name(it) for it in self._parts if it.startswith(f"[{rm_id}]")]
+            raise _fault("partition", f"{partition!r} is not there", _there(partition, own))
+        part = self._parts[name]
+        if part is None:
+            part = self._parts[name] = _Part(self._state.images[name])
+        return part
+
+    # -- nodes
+
+    def nodes(self, _: Change, request: si.NodeRequest) -> None:
+        _some(request.nodes, "nodes")
+        for node in request.nodes:
+            part = self._part(request.rm_id, node.attributes.get(NODE_PARTITION, ""))
+            what = f"node {node.node_id}"
+            room = node.schedulable_resource
+            _not_negative(what, room, node.occupied_resource)
+            if node.action in _NEW:
+                if room is None or not any(room.amounts().values()):
+                    raise _fault(what, "it has no capacity", "write its capacity")
+                for it in node.existing_allocations:
+                    part.keys(it.application_id).add(it.allocation_key)
+                part.nodes[node.node_id] = None
+                continue
+            _known(what, node.node_id, part.nodes)
+            if node.action is _A.DECOMISSION:
+                del part.nodes[node.node_id]
+            is_empty = room is None and node.occupied_resource is None
+            if node.action is _A.UPDATE and is_empty and not node.attributes:
+                raise _fault(what, "nothing of it is changed", "write its new capacity")
+
+    # -- applications
+
+    def applications(self, _: Change, request: si.ApplicationRequest) -> None:
+        _some((*request.new, *request.remove), "applications")
+        for new in request.new:
+            part = self._part(request.rm_id, new.partition_name)
+            part.add(new.application_id)
+        for gone in request.remove:
+            part = self._part(request.rm_id, gone.partition_name)
+            _known(f"application {gone.application_id}", gone.application_id, part.apps)
+            part.remove(gone.application_id)
+
+    # -- asks, allocations, releases
+
+    def allocations(self, _: Change, request: si.AllocationRequest) -> None:
+        releases = request.releases or si.AllocationReleasesRequest()
+        ended: tuple[_Release, ...] = (
+            *releases.allocations_to_release,
+            *releases.allocation_asks_to_release,
+        )
+        _some((*request.asks, *request.allocations, *ended), "asks")
+        for ask in request.asks:
+            part = self._part(request.rm_id, ask.partition_name)
+            what = f"ask {ask.application_id}/{ask.allocation_key}"
+            _known(what, ask.application_id, part.apps, "its application")
+            _check_ask(what, ask)
+            part.keys(ask.application_id).add(ask.allocation_key)
+        for it in request.allocations:
+            part = self._part(request.rm_id, it.partition_name)
+            what = f"allocation {it.application_id}/{it.allocation_key}"
+            if TAG_FOREIGN not in it.allocation_tags:
+                _known(what, it.application_id, part.apps, "its application")
+            _known(what, it.node_id, part.nodes, "its node")
+            _not_negative(what, it.resource_per_alloc)
+            part.keys(it.application_id).add(it.allocation_key)
+        for gone in ended:
+            _release(self._part(request.rm_id, gone.partition_name), gone)
+
+    # -- configurations
+
+    def configuration(self, change: Change, request: si.UpdateConfigurationRequest) -> None:
+        config = self._brought(change, request.config)
+        known = self._managers[request.rm_id]
+        self._configs[known.registration.policy_group] = config
+        self._unchanged.pop(known.registration.policy_group, None)
+        wanted = [partition_name(request.rm_id, it.name) for it in config.partitions]
+        for name in [it for it in self._parts if it.startswith(f"[{request.rm_id}]")]:
+            if name not in wanted:
+                del self._parts[name]
+        for name in wanted:
+            self._parts.setdefault(name, _Part())
+
+    def _brought(self, change: Change, text: str) -> SchedulerConfig:
+        if not text.strip():
+            return self._state.registered.admin or parse_config("")
+        names = with_fields(self._policies.names_for(text), is_closed=True)
+        self.notes += (f"{change.where}: {it}" for it in warnings_in(text, names))
+        return parse_config(text, names)
+
+    def reconfigured(self, change: Change, request: Reconfigure) -> None:
+        _check_reconfigure(request)
+        group = self._managers[request.rm_id].registration.policy_group
+        config = self._configs.get(group) or self._state.config_of(group)
+        self._unchanged.setdefault(group, (change, config))
+        self._configs[group] = changed(config, request)
+
+    def end_moment(self) -> None:
+        """Check what the changes of one moment make of a configuration: they count together."""
+        for group, (change, before) in self._unchanged.items():
+            names = with_fields(self._policies.names, is_closed=True)
+            for it in new_faults(before, self._configs[group], names):
+                raise InvalidRequest(f"{change.where}: {it.path}: {it.what} ({it.remedy})")
+        self._unchanged.clear()
+
+
+_CHECKS: Final[dict[type, Callable[[_Check, Change, Any], None]]] = {
+    si.NodeRequest: _Check.nodes,
+    si.ApplicationRequest: _Check.applications,
+    si.AllocationRequest: _Check.allocations,
+    si.UpdateConfigurationRequest: _Check.configuration,
+    Reconfigure: _Check.reconfigured,
+}
+
+
+def _some(items: Sequence[object], what: str) -> None:
+    if not items:
+        raise _fault(what, "it names none", "name one at least")
+
+
+def _known(what: str, name: str, known: Collection[str], noun: str = "") -> None:
+    if name not in known:
+        problem = f"{noun} {name!r} is not there" if noun else "it is not there"
+        raise _fault(
+            what, problem, f"bring it by a change before, or name another; {_there(name, known)}"
+        )
+
+
+def _not_negative(what: str, *amounts: si.Resource | None) -> None:
+    for it in amounts:
+        for kind, amount in ({} if it is None else it.amounts()).items():
+            if amount < 0:
+                raise _fault(what, f"{kind} is negative: {amount}", "write 0 or more")
+
+
+def _check_ask(what: str, ask: si.AllocationAsk) -> None:
+    _not_negative(what, ask.resource_ask)
+    if ask.resource_ask is None or not any(ask.resource_ask.amounts().values()):
+        raise _fault(what, "it asks for nothing", "write an amount above 0")
+    if ask.max_allocations < 1:
+        raise _fault(what, f"it repeats {ask.max_allocations} times", "write 1 or more")
+    runtime = ask.tags.get(TAG_RUNTIME)
+    if runtime is not None and declared_ns(runtime) is None:
+        problem = f"tag {TAG_RUNTIME}: {runtime!r} is no number of seconds"
+        raise _fault(what, problem, "write one, such as 600")
+
+
+def _release(part: _Part, gone: _Release) -> None:
+    """Check that it is there; what is released is not there to be released once more."""
+    app, key, uuid = gone.application_id, gone.allocation_key, getattr(gone, "uuid", "")
+    what = f"release of {'/'.join(it for it in (app, uuid or key) if it)}"
+    if app:
+        _known(what, app, part.apps, "its application")
+    if uuid:
+        if not part.end(uuid, app):
+            raise _fault(what, "no allocation has this uuid", "name it by its application and key")
+        return
+    named = [part.keys(app)] if app else [part.keys(it) for it in ("", *part.apps)]
+    if key:
+        _known(what, key, {it for keys in named for it in keys}, "the key")
+    for keys in named:
+        keys.difference_update([key] if key else [*keys])
+
+
+def _check_reconfigure(request: Reconfigure) -> None:
+    what = f"queue {request.queue}"
+    limited = request.user or request.group
+    if request.user and request.group:
+        raise _fault(what, "a limit is of a user or of a group", "name one of the two")
+    if limited and (request.guaranteed or request.properties):
+        raise _fault(
+            what, f"the limit of {limited} has neither guaranteed nor properties", "leave them out"
+        )
+    given = (request.max, request.guaranteed, request.properties)
+    if not any(given) and request.max_applications is None:
+        remedy = "give max, guaranteed, max_applications or properties"
+        raise _fault(what, "nothing of it is changed", remedy)
+    if request.max_applications is not None and request.max_applications < 0:
+        raise _fault(what, f"max_applications is {request.max_applications}", "write 0 or more")
+    for amounts in (request.max, request.guaranteed):
+        for kind, amount in amounts.items():
+            if not isinstance(amount, int) or amount < 0:
+                raise _fault(
+                    what, f"{kind}: {amount!r} is no amount", "write base units, 0 or more"
+                )
+
+
+def in_order(given: Iterable[Change | Request | Reconfigure]) -> list[Change]:
+    """Put them in the order of their times; raise InvalidRequest for what is no change."""
+    return sorted(_changes(given), key=lambda it: it.after_s)
+
+
+def _changes(given: Iterable[Change | Request | Reconfigure]) -> Iterator[Change]:
+    for number, one in enumerate(given, 1):
+        change = one if isinstance(one, Change) else Change(one)
+        where = change.where or f"change {number}"
+        if type(change.request) not in _CHECKS:
+            raise InvalidRequest(
+                f"{where}: must be a request of the interface, Reconfigure or Change, not "
+                f"{type(change.request).__name__}"
+            )
+        if not is_seconds(change.after_s, inf):
+            raise InvalidRequest(f"{where}: after_s: must not be below 0: {change.after_s!r}")
+        yield replace(change, where=where)
+
+
+def is_seconds(value: object, most: float) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= most and value != inf
