@@ -1,6 +1,7 @@
 """From a state and changes to an answer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from yunikorn_actors import si
@@ -48,19 +49,12 @@ def simulate(
     notes: list[str] = []
     if is_checked:
         ordered, notes = checked(ordered, state, Policies(policies), until_s=until)
-    machines_packed = b"" if origin is None else machines_of(origin)
-
-    def begun() -> Copy | Twin:
-        if origin is None:
-            return Copy(state, groups=groups, policies=policies)
-        return Twin(origin, machines_packed)
+    begun = _beginning(state, origin, groups, policies)
 
     def ran(some: list[Change]) -> Run:
         copy = begun()
-        run = Run(
-            copy, some, fits=fits, watched=_asked(some) or _waiting(state),
-            messages_max=messages_max,
-        )  # fmt: skip
+        watched = _asked(some) or _waiting(state)
+        run = Run(copy, some, fits=fits, watched=watched, messages_max=messages_max)
         for known in state.registered.managers:
             if not any(_is_away(state.images[name]) for name in known.epochs):
                 rm = known.registration
@@ -82,6 +76,18 @@ def simulate(
         assumptions=(*_assumptions(state, run.counts), *notes),
         lacks=state.lacks,
     )
+
+
+def _beginning(
+    state: CoreState,
+    origin: Simulator | None,
+    groups: Mapping[str, tuple[str, ...]] | None,
+    policies: Mapping[str, Policy] | None,
+) -> Callable[[], Copy | Twin]:
+    """Return what makes a simulated core in this state, each time anew."""
+    if origin is None:
+        return partial(Copy, state, groups=groups, policies=policies)
+    return partial(Twin, origin, machines_of(origin))
 
 
 def _asked(changes: list[Change]) -> list[tuple[str, str]]:
