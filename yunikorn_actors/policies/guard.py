@@ -6,7 +6,7 @@ What it raises, and what it returns in place of a key, a score or a hold, stops 
 import inspect
 from collections.abc import Callable
 from operator import index
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from yunikorn_actors.policies.inputs import Hold
 from yunikorn_actors.values.devices import Devices
@@ -18,27 +18,34 @@ class Unfit(Exception):  # noqa: N818 - it says what the value is
     """A policy returned what is no key, score, hold or devices."""
 
 
-def tried(what: str, call: Callable[[], _T]) -> tuple[_T | None, str]:
+FAULTS: Final = (Exception, SystemExit, GeneratorExit)
+"""What must stop nobody: `sys.exit` and a generator that is closed inside of a policy, too."""
+
+
+def tried(what: str, call: Callable[..., _T], *given: Any) -> tuple[_T | None, str]:  # noqa: ANN401
     """Return what the call returns; else what went wrong, in words."""
     try:
-        return call(), ""
-    except Unfit as error:
-        return None, f"{what}: {error}"
-    # `sys.exit` and a generator that is closed inside of a policy are its own faults, too.
-    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - it must stop nobody
-        return None, f"{what} raised {shown(error)}"
+        return call(*given), ""
+    except FAULTS as error:
+        return None, fault_of(what, error)
+
+
+def fault_of(what: str, error: BaseException) -> str:
+    return f"{what}: {error}" if isinstance(error, Unfit) else f"{what} raised {shown(error)}"
 
 
 class Watch(Protocol):
     """Makes a call of a policy as `tried` does."""
 
     def __call__(
-        self, queue: str, policy: str, method: str, call: Callable[[], _T], /
+        self, queue: str, policy: str, method: str, call: Callable[..., _T], /, *given: object
     ) -> tuple[_T | None, str]: ...
 
 
-def unwatched(_: str, __: str, what: str, call: Callable[[], _T], /) -> tuple[_T | None, str]:
-    return tried(what, call)
+def unwatched(
+    _: str, __: str, what: str, call: Callable[..., _T], /, *given: object
+) -> tuple[_T | None, str]:
+    return tried(what, call, *given)
 
 
 def shown(value: object, most: int = 300) -> str:

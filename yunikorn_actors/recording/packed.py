@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from functools import cache
+from gc import get_referents
 from io import BytesIO
 from operator import attrgetter
 from types import FunctionType, MappingProxyType
@@ -44,8 +45,8 @@ class _Pickler(pickle.Pickler):
     """Names the defaults of fields: an encoder omits one only if it is the very same text."""
 
     dispatch_table = copyreg.dispatch_table | {
-        # What is shown of a shape to policies: the sizes of a shape stay as they are.
-        MappingProxyType: lambda shown: (_read_only, (dict(shown),))
+        # What is shown to policies: of the copy what is copied, so it shows what changes there.
+        MappingProxyType: lambda shown: (_read_only, tuple(get_referents(shown)))
     }
 
     def persistent_id(self, value: object) -> object:

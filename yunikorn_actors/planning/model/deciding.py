@@ -159,13 +159,17 @@ class NodesDecider:
         self._watch = deciders.watch
 
     def score(self, node: NodeSeen, shape: Resource) -> float:
-        given, fault = self._watch(
-            NODES, self._name, "score", lambda: score_of(self._policy.score(node, shape))
-        )
-        if given is None:
+        given, fault = self._watch(NODES, self._name, "score", self._policy.score, node, shape)
+        # Most give just that, and it needs no call of others to look at it.
+        if type(given) is float and given == given:  # noqa: PLR0124 - NaN is not
+            return given
+        number = None
+        if not fault:
+            number, fault = tried("score", score_of, given)
+        if number is None:
             self._deciders.fail(NODES, self._name, fault)
             return 0.0
-        return given
+        return number
 
     def devices(self, node: NodeSeen, shape: Resource, free: Parts) -> Devices | None:
         chosen, fault = self._watch(

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from yunikorn_actors.config import NodeSortConfig
 from yunikorn_actors.config.node_order import FAIR, NodeOrder, Scale, scale_of
-from yunikorn_actors.planning.model.policy_views import SeenNode, read_only
+from yunikorn_actors.planning.model.policy_views import SeenNode, read_only, seen_node
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.values.devices import Devices, Parts, amount_of, is_of_model, pick, take
@@ -43,13 +43,15 @@ NO_DEVICES = ("", -1)
 
 
 class NodeView:
-    __slots__ = ("coming", "entry", "free", "id", "keeping", "node", "reported", "scale")
+    __slots__ = ("coming", "entry", "free", "id", "keeping", "node", "reported", "scale", "seen")
 
     def __init__(self, node: Node) -> None:
         self.id = node.id
         self.node = node
         self.free: Resource = {}
         self.scale = Scale()
+        self.seen: SeenNode | None = None
+        """What a policy sees of it, where one has its order."""
         self.entry: Entry | None = None
         """Its place in the order; None while it takes no work, or is kept for an ask."""
         self.keeping = 0
@@ -132,8 +134,11 @@ class NodeRuns:
         if view.is_open:
             self._place(view, self.entry_of(view))
 
-    def move(self, view: NodeView) -> None:
-        """The free amounts changed; often the node keeps its place between its neighbours."""
+    def move(self, view: NodeView, new: "Entry | None" = None) -> None:
+        """The free amounts changed; often the node keeps its place between its neighbours.
+
+        Who knows the new entry gives it: each placement comes this way, so no call is made for it.
+        """
         old = view.entry
         assert old is not None
         number = position = 0
@@ -143,7 +148,8 @@ class NodeRuns:
             number = bisect_left(self._last, old)
             run = self._runs[number]
             position = bisect_left(run, old)
-        new = (self._score(view.scale, view.free), view.id, view)
+        if new is None:
+            new = (self._score(view.scale, view.free), view.id, view)
         if 0 < position < len(run) - 1 and run[position - 1] < new < run[position + 1]:
             view.entry = run[position] = new
             self._note(view, new, number)
@@ -292,10 +298,12 @@ class OwnRuns(NodeRuns):
         self._own = score
 
     def _measure(self, view: NodeView) -> None:
-        """Do nothing: the policy looks at the node itself."""
+        """The policy looks at the node itself."""
+        view.seen = seen_node(view)
 
     def entry_of(self, view: NodeView) -> Entry:
-        return (self._own(SeenNode(view.node, view.free, view.parts), self._wanted), view.id, view)
+        assert view.seen is not None
+        return (self._own(view.seen, self._wanted), view.id, view)
 
 
 class NodeIndex:
@@ -308,6 +316,7 @@ class NodeIndex:
         self.own: OwnScore | None = None
         """What a policy says of a node and a shape; where it does, it goes before the order."""
         self._others: dict[NodeOrder | Wanted, _OtherOrder] = {}
+        self._asked_last: tuple[Wanted, _OtherOrder | None] = ((), None)
         self._stray: dict[NodeView, None] = {}
         """Nodes whose free amounts changed since they found their place."""
         self._unsorted: dict[NodeView, None] = {}
@@ -321,6 +330,7 @@ class NodeIndex:
         """Take another order; every node finds its new place."""
         self.runs = NodeRuns(order, weights)
         self._others.clear()
+        self._asked_last = (), None
         self._stray.clear()
         self._unsorted.clear()
         for view in [view for view in self.views.values() if view.entry is not None]:
@@ -387,14 +397,7 @@ class NodeIndex:
             if view.entry is not None:
                 self.runs.move(view)
         for other in self._others.values():
-            other.behind.update(self._stray)
-        self._stray.clear()
-
-    def _pass_on(self) -> None:
-        """As `tidy`, where a policy has the order of the nodes, and ours is seldom asked for."""
-        for other in self._others.values():
-            other.behind.update(self._stray)
-        self._unsorted.update(self._stray)
+            other.moved.update(self._stray)
         self._stray.clear()
 
     def _note_change(self, view: NodeView) -> None:
@@ -465,14 +468,22 @@ class NodeIndex:
         By its amounts: a shape goes with the last ask of it, and the next one of that size would
         have every node scored again.
         """
-        self._pass_on()
-        other = self._others.pop(shape.wanted, None)
-        if other is None:
-            other = _OtherOrder(OwnRuns(shape, score), self.views.values())
-            if len(self._others) >= SHAPES_MAX:
-                del self._others[next(iter(self._others))]
-        # The one that was asked for last is the last to go.
-        self._others[shape.wanted] = other
+        # As `tidy`, but our order is seldom asked for here.
+        for each in self._others.values():
+            each.moved.update(self._stray)
+        self._unsorted.update(self._stray)
+        self._stray.clear()
+        wanted, other = self._asked_last
+        # Equal asks come in crowds.
+        if other is None or wanted != shape.wanted:
+            other = self._others.pop(shape.wanted, None)
+            if other is None:
+                other = _OtherOrder(OwnRuns(shape, score), self.views.values())
+                if len(self._others) >= SHAPES_MAX:
+                    del self._others[next(iter(self._others))]
+            # The one that was asked for last is the last to go.
+            self._others[shape.wanted] = other
+            self._asked_last = shape.wanted, other
         return other.caught_up(self)
 
 
@@ -486,13 +497,24 @@ class _OtherOrder:
         self._runs = runs
         self._twins: dict[NodeView, NodeView] = {}
         self.behind: dict[NodeView, None] = dict.fromkeys(views)
-        """Nodes that changed since the last search."""
+        """Nodes that are others themselves since the last search, came or left."""
+        self.moved: dict[NodeView, None] = {}
+        """Nodes of which no more than what is free has changed since."""
 
     def caught_up(self, ours: NodeIndex) -> NodeRuns:
         """Move what is behind; a node that left stands before one that came under its name."""
-        for view in self.behind:
-            self._follow(view, ours)
-        self.behind.clear()
+        for view in self.moved:
+            twin = self._twins.get(view)
+            # What was in flight to a node that has left comes back to nobody.
+            if twin is not None and view not in self.behind:
+                twin.coming = view.coming
+                if twin.entry is not None:
+                    self._runs.move(twin, self._runs.entry_of(twin))
+        self.moved.clear()
+        if self.behind:
+            for view in self.behind:
+                self._follow(view, ours)
+            self.behind.clear()
         return self._runs
 
     def _follow(self, view: NodeView, ours: NodeIndex) -> None:

@@ -15,7 +15,7 @@ from yunikorn_actors.planning.model.in_use import Amounts
 from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
-from yunikorn_actors.planning.model.policy_views import SeenNode
+from yunikorn_actors.planning.model.policy_views import seen_node
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
@@ -83,8 +83,7 @@ class Model:
             free = parts_for(node.node, ask.ask.spec, free, served)
         choose = self.nodes.own_devices
         if choose is not None and free is not None:
-            seen = SeenNode(node.node, node.free, node.parts)
-            chosen = choose(seen, dict(ask.shape.wanted), tuple(free))
+            chosen = choose(seen_node(node), dict(ask.shape.wanted), tuple(free))
             # A policy may be wrong: then the rule of the core decides.
             if chosen is not None and hold(free, chosen, ask.shape.devices):
                 return chosen

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, cast
 
+from msgspec import Struct
+
 from yunikorn_actors.policies.folds import is_part_of_gang, runtime_of
 from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.state.allocations import Ask
@@ -47,7 +49,7 @@ class _App(Protocol):
 
 def read_only(resource: Resource | None) -> Resource:
     """It behaves as a dictionary that cannot be written."""
-    return cast(Resource, MappingProxyType(resource or {}))
+    return cast(Resource, MappingProxyType({} if resource is None else resource))
 
 
 class SeenApplication:
@@ -141,32 +143,35 @@ class SeenQueue:
         return read_only(self._queue.due)
 
 
-class SeenNode:
-    __slots__ = ("_free", "_node", "_parts")
-
-    def __init__(self, node: Node, free: Resource, parts: Parts | None) -> None:
-        self._node, self._free, self._parts = node, free, parts
+class _Node(Protocol):
+    node: Node
+    free: Resource
 
     @property
-    def id(self) -> str:
-        return self._node.id
+    def parts(self) -> Parts | None: ...
 
-    @property
-    def capacity(self) -> Resource:
-        return read_only(self._node.capacity)
 
-    @property
-    def free(self) -> Resource:
-        return read_only(self._free)
+class SeenNode(Struct, frozen=True, eq=False):
+    """Made once for as long as the node itself is the same; what it shows as free moves on.
 
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        return MappingProxyType(self._node.attributes)
+    Each placement asks for a score, so its members are plain fields, and a read costs no call.
+    """
 
-    @property
-    def model(self) -> str:
-        return self._node.model
+    id: str
+    capacity: Resource
+    free: Resource
+    attributes: Mapping[str, str]
+    model: str
+    _node: _Node
 
     @property
     def parts(self) -> Parts | None:
-        return None if self._parts is None else tuple(self._parts)
+        parts = self._node.parts
+        return None if parts is None else tuple(parts)
+
+
+def seen_node(view: _Node) -> SeenNode:
+    node = view.node
+    attributes = MappingProxyType(node.attributes)
+    sizes = read_only(node.capacity), read_only(view.free)
+    return SeenNode(node.id, *sizes, attributes, node.model, view)
