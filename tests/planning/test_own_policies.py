@@ -366,3 +366,44 @@ def test_a_key_that_reads_nothing_that_changes_is_not_asked_for_in_each_pass() -
     # Each is held anew in every pass, beside the one that runs.
     assert policy.passes > 100
     assert len(policy.asked) <= 20 * 3
+
+
+@pytest.mark.parametrize("asks", [3, 30])
+def test_a_key_by_what_waits_is_asked_for_once_however_many_asks_change(asks: int) -> None:
+    asked: list[str] = []
+
+    class Noting(LongestFirst):
+        def application_key(self, app: Any) -> int:
+            asked.append(app.id)
+            return super().application_key(app)
+
+    it = lab(Noting)
+    it.nodes(n=1)
+    it.submit("app-1")
+    it.ask(*(f"ask-{number}" for number in range(asks)))
+    it.settle()
+    asked.clear()
+    tags = {"yunikorn-actors/runtime": "60"}
+    it.request(asks=tuple(ask(f"late-{n}", app="app-1", tags=tags) for n in range(asks)))
+    it.settle()
+    assert asked == ["app-1"]
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_a_score_sees_a_node_as_it_is_when_it_has_another_size(topology: Any) -> None:
+    """What it sees is kept as long as the node is the same."""
+    it = Lab(topology=topology, config=NODES, policies=Policies({"mine": Fullest}))
+    it.nodes(small=3, large=10)
+    it.submit("app-1")
+    it.ask("a", vcore=2)
+    it.settle()
+    it.node("small", si.ActionFromRM.UPDATE, 20)
+    it.ask("b", vcore=2)
+    it.settle()
+    assert nodes_of(it) == {"a": "small", "b": "large"}
+    it.decommission("small")
+    it.settle()
+    it.nodes(small=4)
+    it.ask("c", vcore=2)
+    it.settle()
+    assert nodes_of(it)["c"] == "small"

@@ -80,3 +80,15 @@ def test_what_cannot_be_copied_is_shared(
 def test_the_shipped_ones(topology: TopologyName, name: str) -> None:
     core = core_with(topology, name)
     assert [it.key for it in core.simulate(asks("3")).course.placed] == ["3"]
+
+
+class Emptiest:
+    def score(self, node: Any, shape: Any) -> float:  # noqa: ARG002 - the protocol
+        return -float(node.free.get("vcore", 0))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_what_a_score_sees_in_a_copy_changes_with_the_copy(topology: TopologyName) -> None:
+    core = core_with(topology, "emptiest", {"emptiest": Emptiest})
+    nodes = [it.node for it in core.simulate(asks("3", "4", "5", "6")).course.placed]
+    assert {nodes.count("n1"), nodes.count("n2")} == {2}, nodes

@@ -22,7 +22,7 @@ FAULTS: Final = (Exception, SystemExit, GeneratorExit)
 """What must stop nobody: `sys.exit` and a generator that is closed inside of a policy, too."""
 
 
-def tried(what: str, call: Callable[..., _T], *given: Any) -> tuple[_T | None, str]:  # noqa: ANN401
+def tried(what: str, call: Callable[..., _T], *given: object) -> tuple[_T | None, str]:
     """Return what the call returns; else what went wrong, in words."""
     try:
         return call(*given), ""
@@ -76,6 +76,7 @@ def key_of(value: object) -> Any:  # noqa: ANN401 - a number, a text, or a tuple
         raise Unfit(what) from None
 
 
+NUMBER: Final = "number"
 Kind = str | tuple["Kind", ...]
 
 
@@ -85,7 +86,7 @@ def kind_of(key: object) -> Kind:
         return "text"
     if isinstance(key, tuple):
         return tuple([kind_of(part) for part in key])
-    return "number"
+    return NUMBER
 
 
 def common_kind(one: Kind, other: Kind) -> Kind | None:

@@ -6,6 +6,7 @@ its place from then on, until the queue has named another one.
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from math import isnan
 from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
 from yunikorn_actors.policies.folds import Folds, candidate_of, job_of_ask, policy_name
 from yunikorn_actors.policies.guard import (
+    NUMBER,
     Kind,
     common_kind,
     devices_of,
@@ -26,6 +28,7 @@ from yunikorn_actors.policies.guard import (
 )
 from yunikorn_actors.policies.inputs import Hold, Job
 from yunikorn_actors.policies.places import (
+    METHODS,
     ApplicationOrder,
     AsksOrder,
     DeviceChoice,
@@ -161,7 +164,7 @@ class NodesDecider:
     def score(self, node: NodeSeen, shape: Resource) -> float:
         given, fault = self._watch(NODES, self._name, "score", self._policy.score, node, shape)
         # Most give just that, and it needs no call of others to look at it.
-        if type(given) is float and given == given:  # noqa: PLR0124 - NaN is not
+        if type(given) is float and not isnan(given):
             return given
         number = None
         if not fault:
@@ -193,6 +196,8 @@ class Decider:
         built_in: Any = APPLICATION_ORDERS[properties.application_sort_policy]()
         self._kinds: dict[str, Kind] = {}
         """Of the keys that each of its methods gives: those of one have to compare."""
+        self._watch = deciders.watch
+        self._methods: dict[str, Callable[..., Any]] = {}
         self.rank: Callable[[Any], Key] = built_in.application_key
         """Of an application among those of its leaf."""
         of_queues: Any = QUEUE_ORDERS[properties.queue_sort_policy]()
@@ -207,6 +212,7 @@ class Decider:
 
     def _read(self, policy: Any) -> None:  # noqa: ANN401 - it has the methods it has
         """It decides whatever it has a method for."""
+        self._methods = {it: getattr(policy, it) for it in METHODS if hasattr(policy, it)}
         if isinstance(policy, ApplicationOrder):
             self.rank = self._application_rank
             self.reads = reads_of(policy)
@@ -240,12 +246,13 @@ class Decider:
 
     def _checked(self, method: str, *subject: object) -> Key:
         """Return a key that compares with all others of this queue, whatever the policy gives."""
-        key, fault = self._deciders.watch(
-            self._path,
-            self._name,
-            method,
-            lambda: key_of(getattr(self.policy, method)(*subject)),
-        )
+        key, fault = self._watch(self._path, self._name, method, self._methods[method], *subject)
+        # Most keys are plain numbers, and it needs no call of others to look at one.
+        is_plain = type(key) is int or (type(key) is float and not isnan(key))
+        if is_plain and self._kinds.get(method) == NUMBER:
+            return (0, key)
+        if not fault:
+            key, fault = tried(method, key_of, key)
         if not fault:
             kind = kind_of(key)
             common = common_kind(self._kinds.get(method, kind), kind)

@@ -4,13 +4,13 @@ An object that keeps one of these may read it later: it shows what is true then.
 these, so these know the views by their members only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, cast
 
 from msgspec import Struct
 
-from yunikorn_actors.policies.folds import is_part_of_gang, runtime_of
+from yunikorn_actors.policies.folds import is_part_of_gang
 from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application
@@ -23,6 +23,9 @@ from yunikorn_actors.values.resource import Resource
 class _Ask(Protocol):
     ask: Ask
     resource: Resource
+
+    @property
+    def runtime_ns(self) -> int: ...
 
 
 class _Queue(Protocol):
@@ -47,9 +50,8 @@ class _App(Protocol):
     def asks(self) -> Mapping[str, _Ask]: ...
 
 
-def read_only(resource: Resource | None) -> Resource:
-    """It behaves as a dictionary that cannot be written."""
-    return cast(Resource, MappingProxyType({} if resource is None else resource))
+read_only = cast(Callable[[Resource], Resource], MappingProxyType)
+"""It behaves as a dictionary that cannot be written, and shows what is in that later."""
 
 
 class SeenApplication:
@@ -84,11 +86,11 @@ class SeenApplication:
 
     @property
     def guaranteed(self) -> Resource:
-        return read_only(self._app.leaf.queue.spec.guaranteed)
+        return read_only(self._app.leaf.queue.spec.guaranteed or {})
 
     @property
     def capacity(self) -> Resource:
-        return read_only(self._app.leaf.lineage[-1].limit)
+        return read_only(self._app.leaf.lineage[-1].limit or {})
 
     @property
     def used(self) -> Resource:
@@ -97,8 +99,7 @@ class SeenApplication:
 
     @property
     def runtime_ns(self) -> int:
-        app = self._app.app
-        return max((runtime_of(app, ask.ask.spec) for ask in self._waiting), default=NEVER_NS)
+        return max([ask.runtime_ns for ask in self._waiting], default=NEVER_NS)
 
     @property
     def size(self) -> Resource:
@@ -136,7 +137,7 @@ class SeenQueue:
 
     @property
     def guaranteed(self) -> Resource:
-        return read_only(self._queue.queue.spec.guaranteed)
+        return read_only(self._queue.queue.spec.guaranteed or {})
 
     @property
     def due(self) -> Resource:

@@ -142,8 +142,9 @@ class Tree:
         """Where a key goes by what waits, or by what its policy keeps: whose is another moves."""
         for leaf in self._deciders.moving:
             assert leaf.changed is not None
-            for it in tuple(leaf.members.values() if leaf.decider.goes_by_state else leaf.changed):
-                app = it if isinstance(it, AppView) else it.app
+            # Many asks of one application change together, and it has one key.
+            apps = {it if isinstance(it, AppView) else it.app: None for it in leaf.changed}
+            for app in tuple(leaf.members.values() if leaf.decider.goes_by_state else apps):
                 if app.entry is not None and key_of(app) != app.entry[0]:
                     self.rekey_app(app)
             leaf.changed.clear()

@@ -19,6 +19,7 @@ from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.policy_views import SeenApplication, SeenQueue
 from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, Pile, Priorities
+from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.policies.inputs import Hold
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, Ask, AskOrder
@@ -169,11 +170,20 @@ class AskView(Struct, eq=False):
     """Reservations for it, made or given up, that are on their way."""
     tried: Tried | None = None
     """The last search for victims that was in vain."""
+    declared_ns: int | None = None
+    """How long it says that it runs, once that was asked for."""
+
+    @property
+    def runtime_ns(self) -> int:
+        if self.declared_ns is None:
+            self.declared_ns = runtime_of(self.app.app, self.ask.spec)
+        return self.declared_ns
 
     def resize(self, shape: Shape) -> None:
         """The ask was sent again; its record is the same, its size and rank may not be."""
         self.shape = shape
         self.resource = self.ask.spec.resource
+        self.declared_ns = None
         self.order = self.app.leaf.decider.order_of(self.app.app, self.ask)
         self.is_placeholder = self.ask.spec.placeholder
 
