@@ -125,3 +125,29 @@ def test_nothing_is_refused_that_was_found_on_the_same_facts(seeds: range) -> No
     for seed in seeds:
         made = contest(seed % 5 + 2)
         assert [] == driver_of(made).commit_all(list(claims(made)))[1]
+
+
+def test_after_the_first_refusal_nothing_is_claimed_for_a_part() -> None:
+    """What was decided together is refused one after the other, and a plan may come between."""
+    made = contest()
+    first, *others = claims(made)
+    made.planner.reject(first.proposal_id)
+    assert [] == claims(made), "three of four are on their way still"
+    for proposal in others:
+        made.planner.reject(proposal.proposal_id)
+    again = claims(made)
+    assert [again[0].proposal_id] * 4 == [it.gang for it in again]
+
+
+def test_nothing_is_claimed_for_the_others_while_one_is_to_have_a_node_kept() -> None:
+    made = contest()
+    made.replace(
+        "hold", "gang", vcore=1, repeats=3, placeholder=True, task_group="g",
+        allow_preempt_other=True,
+    )  # fmt: skip
+    made.ask("last", "gang", vcore=1, placeholder=True, task_group="g", allow_preempt_other=True)
+    app = made.planner.model.app_of("gang")
+    kept = made.planner.reserver._reserve(app.asks["last"], made.planner.model.nodes.views["n1"])
+    assert [] == claims(made), "for three of four"
+    made.planner.reject(kept.proposal_id)
+    assert 4 == len(claims(made))

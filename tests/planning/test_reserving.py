@@ -3,7 +3,9 @@
 import pytest
 from written import APP, Written
 
+from yunikorn_actors.config import parse_config
 from yunikorn_actors.planning.stages.reserve import Reserved
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.proposals import Reserve
 
 AGE_NS = 1_000
@@ -133,3 +135,25 @@ def test_only_what_a_node_may_have_room_for_is_tried_elsewhere() -> None:
     assert {} == roused
     written.node("n4", vcore=5)
     assert ["urgent"] == keys_of(written)
+
+
+def test_an_ask_preempts_when_the_reservation_that_it_was_to_have_is_off() -> None:
+    """Its time to preempt comes while that is on its way: then it was never looked at again."""
+    written = Written("root.rich", "root.poor", reservation_delay_ns=AGE_NS)
+    config = parse_config("partitions: [{name: default, queues: [{name: root}]}]")
+    written.record(f.PartitionConfigured(config=config.partitions[0]))
+    written.reconfigure("root.poor", guaranteed={"vcore": 4})
+    written.add("r", queue="root.rich")
+    for node in ("n1", "n2"):
+        written.node(node, vcore=4)
+        written.recover(f"r-{node}", node, "r", vcore=2)
+    written.add("p", queue="root.poor")
+    written.ask("p", "p", vcore=4, allow_preempt_other=True)
+    agenda = written.planner.preemptor.agenda
+    agenda._delay_ns = 10 * AGE_NS
+    (reserve,) = written.planner.plan(99, written.now_ns + 2 * AGE_NS)
+    assert isinstance(reserve, Reserve)
+    assert [] == written.planner.plan(99, written.now_ns + 20 * AGE_NS)
+    written.planner.reject(reserve.proposal_id)
+    found = written.planner.plan(99, written.now_ns + 20 * AGE_NS)
+    assert ["Preempt"] == [type(it).__name__ for it in found]

@@ -155,13 +155,10 @@ def _wrong_cause(state: PartitionState, why: Why) -> Iterator[str]:
 
 def _wrong_victims(state: PartitionState, why: Why, its: Preempting) -> Iterator[str]:
     """Each victim runs and is named once; all other work that runs has a reason why it stays."""
-    running = {
-        (item.spec.application_id, item.spec.key): item
-        for app in state.applications.values()
-        for item in app.allocations.values()
-    }
+    allocated = [it for app in state.applications.values() for it in app.allocations.values()]
+    running = {(it.spec.application_id, it.spec.key): it for it in allocated}
     named = [(it.application_id, it.key) for it in its.goes]
-    total = sum(map(len, (app.allocations for app in state.applications.values())))
+    total = len(allocated)
     for one in its.goes:
         item = running.get((one.application_id, one.key))
         if item is None:
@@ -174,15 +171,24 @@ def _wrong_victims(state: PartitionState, why: Why, its: Preempting) -> Iterator
         yield f"{len(named)} go for {why.key}, and it costs {its.cost.allocations}"
     if its.against and sum(its.against.values()) + len(named) != total:
         yield f"of {total} {named} go for {why.key}, and {its.against} stays"
-    whom = (why.application_id, why.key)
+    whom = (why.application_id, _asking(state, why))
     going = sorted(
         item.spec.key
-        for item in running.values()
+        for item in allocated
         if item.beneficiary is not None
         and (item.beneficiary.application_id, item.beneficiary.key) == whom
     )
     if sorted(set(its.victims)) != sorted(set(going)) and its.victims:
         yield f"{its.victims} go for {why.key}, expected {going}"
+    if its.victims and sorted(it.key for it in its.goes) != going:
+        yield f"{named} are named for {why.key}, and {going} go"
+
+
+def _asking(state: PartitionState, why: Why) -> str:
+    """Return the key for which work goes: of a member behind placeholders the next of these."""
+    app = state.applications[why.application_id]
+    waiting = [it.spec.key for it in app.waiting_asks() if it.spec.placeholder]
+    return waiting[0] if waiting and not app.asks[why.key].spec.placeholder else why.key
 
 
 # -- what is counted

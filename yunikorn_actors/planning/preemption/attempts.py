@@ -1,11 +1,11 @@
 """Whether victims may be preempted for a waiting ask: what was tried, and what comes next."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
 from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preemption.against import against, cost, goes
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
@@ -18,6 +18,22 @@ from yunikorn_actors.planning.why.reasons import Preempting, Why, seconds
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+
+
+def next_placeholder(app: AppView) -> AskView | None:
+    """Return the placeholder that is tried next."""
+    for it in app.app.waiting_asks():
+        if it.spec.placeholder:
+            return app.asks[it.spec.key]
+    return None
+
+
+def asks_on_behalf_of(
+    ask: AskView, next_of: Callable[[AppView], AskView | None] = next_placeholder
+) -> AskView:
+    """While placeholders of a gang wait, victims are looked for on their behalf alone."""
+    behind = not ask.ask.spec.placeholder and ask.app.app.waiting_placeholders
+    return (next_of(ask.app) if behind else None) or ask
 
 
 def account_of(planner: Planner, ask: AskView) -> Preempting:
@@ -77,7 +93,8 @@ def with_victims(planner: Planner, why: Why, now_ns: int) -> Why:
     app = planner.model.app_of(why.application_id)
     ask = app.asks.get(why.key)
     if why.preempting is not None and ask is not None:
-        return replace(why, preempting=_with_goes(planner, ask, why.preempting, now_ns))
+        asking = asks_on_behalf_of(ask)
+        return replace(why, preempting=_with_goes(planner, asking, why.preempting, now_ns))
     record = app.app.asks[why.key]
     victims = [it for it in map(app.app.allocations.get, record.uuids) if it and it.beneficiary]
     if not victims:

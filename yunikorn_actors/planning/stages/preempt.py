@@ -81,6 +81,8 @@ class Preemptor:
         self._desk = desk
         self._marks = model.wakes.preempting
         self.in_flight: dict[int, Flight] = {}
+        self._claiming: dict[AskView, int] = {}
+        """For how many repeats of each ask victims are about to go."""
         self.agenda = Agenda(self._marks, delay_ns)
         self._due_ns = NEVER_NS
         """When an ask has waited long enough, or a quota is to be enforced."""
@@ -122,6 +124,7 @@ class Preemptor:
         flight, model = self.in_flight.pop(proposal_id), self._model
         if flight.ask is not None:
             flight.ask.keeping -= 1
+            self._claim(flight.ask, -1)
             # While this was on its way its node was not reserved anew; that may be due now.
             model.asks.keep_required(flight.ask)
         if flight.place is not None:
@@ -131,6 +134,11 @@ class Preemptor:
             model.amounts.refresh_node(flight.node)
         self._marks.is_stale = self._marks.was_freed = True
         return flight
+
+    def _claim(self, ask: AskView, repeats: int) -> None:
+        self._claiming[ask] = self._claiming.get(ask, 0) + repeats
+        if not self._claiming[ask]:
+            del self._claiming[ask]
 
     def reject(self, proposal_id: int) -> None:
         """Look again as soon as the newer facts are here."""
@@ -218,6 +226,7 @@ class Preemptor:
         self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource, place)
         if ask is not None:
             ask.keeping += 1
+            self._claim(ask, 1)
         if node is not None:
             node.keeping += 1
             self._model.amounts.refresh_node(node)
@@ -357,7 +366,7 @@ class Preemptor:
         agenda, next_ns = self.agenda, NEVER_NS
         self._again_ns = NEVER_NS
         for lane, ask in waiting_in(leaf, may_preempt):
-            if not self._may_try(ask, lane):
+            if not self._may_try(ask, lane, now_ns):
                 continue
             due_ns = ask.ask.created_ns + agenda.delay_of(leaf)
             if ask.tried is not None:
@@ -382,10 +391,20 @@ class Preemptor:
                 return
         agenda.end(leaf, min(next_ns, self._again_ns))
 
-    def _may_try(self, ask: AskView, lane: Lane) -> bool:
+    def _may_try(self, ask: AskView, lane: Lane, now_ns: int) -> bool:
         if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
             return False
-        return self._repeats_left(ask) > 0
+        if self._repeats_left(ask) > 0:
+            return True
+        if self._is_about_to_wait(ask):
+            # If the node that it is to have kept is not kept for it in the end, nothing else may
+            # ever happen.
+            self.agenda.block(ask.app.leaf, now_ns)
+        return False
+
+    def _is_about_to_wait(self, ask: AskView) -> bool:
+        """Whether a reservation for it that only waits is on its way, made or given up."""
+        return ask.keeping > self._claiming.get(ask, 0)
 
     def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
         """Whether something else than room holds it back: then file it there, to be woken."""
@@ -446,6 +465,12 @@ class Preemptor:
         if self.one_at_a_time and self._has_claim_for_all(app, searches.scene):
             # A resource manager that is asked first answers for one ask at a time.
             yield from self._try(ask, lane, searches, now_ns)
+            return
+        if any(it.is_placeholder and it.keeping for it in app.asks.values()):
+            # What was decided for some of them may be refused, as it is one after the other where
+            # all were decided together: nothing goes for the others alone (G31).
+            searches.gangs[app.app.serial] = None
+            self.agenda.block(app.leaf, now_ns)
             return
         if len(searches.gangs) >= GANGS_MAX:
             self._attempts = ATTEMPTS_MAX

@@ -23,7 +23,11 @@ from yunikorn_actors.planning.model.views import (
     key_of,
 )
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preemption.attempts import account_of
+from yunikorn_actors.planning.preemption.attempts import (
+    account_of,
+    asks_on_behalf_of,
+    next_placeholder,
+)
 from yunikorn_actors.planning.stages.gangs import Commitments, name_of
 from yunikorn_actors.planning.why.reasons import (
     CLUSTER,
@@ -193,9 +197,7 @@ class Inquiry:
     def next_member(self, app: AppView) -> AskView | None:
         """Return the placeholder that is tried next."""
         if app not in self._members:
-            waiting = (it for it in app.app.waiting_asks() if it.spec.placeholder)
-            first = next(waiting, None)
-            self._members[app] = None if first is None else app.asks[first.spec.key]
+            self._members[app] = next_placeholder(app)
         return self._members[app]
 
 
@@ -281,14 +283,11 @@ def _of_waiting(inquiry: Inquiry, ask: AskView, why: Why) -> Why:
 
 
 def _preempting(inquiry: Inquiry, ask: AskView) -> Preempting:
-    """While placeholders of a gang wait, victims are looked for on their behalf alone."""
-    app = ask.app
-    behind = not ask.ask.spec.placeholder and app.app.waiting_placeholders
-    member = inquiry.next_member(app) if behind else None
-    if member is None:
-        return account_of(inquiry.planner, ask)
-    account = account_of(inquiry.planner, member)
-    return replace(account, text=f"{member.ask.spec.key}: {account.text}")
+    asking = asks_on_behalf_of(ask, inquiry.next_member)
+    account = account_of(inquiry.planner, asking)
+    if asking is ask:
+        return account
+    return replace(account, text=f"{asking.ask.spec.key}: {account.text}")
 
 
 def _nodes_of(app: Application, record: Ask) -> dict[str, int]:
