@@ -39,7 +39,7 @@ def refusal(source: str) -> str:
         ("- a\n", "file.yaml:1: a list where a mapping is expected"),
         ("steps: [advance: 1s]\n", "file.yaml:1: 'name' is missing"),
         ("name: x\n", "file.yaml:1: 'steps' is missing"),
-        ("name: x\nsteps: []\n", "file.yaml:2: steps: a list where a list of steps is expected"),
+        ("name: x\nsteps: []\n", "file.yaml:2: steps: the list is empty; write a list of steps"),
         ("name: x\nsteps: 4\n", "file.yaml:2: steps: '4' where a list of steps is expected"),
         ("name: |\n  a\n  b\nsteps: [advance: 1s]\n", "file.yaml:1: name: a name is one line"),
         (

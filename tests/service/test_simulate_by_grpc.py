@@ -169,7 +169,7 @@ def test_what_is_no_question(serving: Serving) -> None:
     with RemoteCore(serving.parts["grpc"].address) as core:
         with pytest.raises(Refused, match="steps 1:1: step 1: unknown step 'drain'"):
             core.simulate_steps("- drain: n1")
-        with pytest.raises(Refused, match="steps 1:1: step 1: drain_node: node nope: it is not"):
+        with pytest.raises(Refused, match="steps 1:1: step 1: drain_node: no resource manager"):
             core.simulate_steps("- drain_node: nope")
         with pytest.raises(Refused, match="until: must be seconds"):
             core.simulate_steps(until=-1.0)

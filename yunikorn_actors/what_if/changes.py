@@ -71,7 +71,7 @@ def named(request: R, managers: Sequence[KnownManager]) -> R:
     """Return it with its resource manager, the first one where it names none."""
     known = [it.registration.rm_id for it in managers]
     if not known:
-        raise InvalidRequest("no resource manager is registered in this state: name no change")
+        raise InvalidRequest("no resource manager is registered in this state: register one before")
     rm_id = request.rm_id or known[0]
     if rm_id not in known:
         raise InvalidRequest(
