@@ -1,6 +1,6 @@
 """Simulate, then do it: what was simulated from a drawn state is what then happens.
 
-    python -m tests.simulated --runs 1000 --seed 1 --begin copy|image|journal|replica|dump
+    python -m tests.simulated --runs 1000 --seed 1 --begin copy|image|journal|replica|follower|dump
 
 A world of the laboratory is played for a while. Then its state is copied and what comes next is
 simulated from the copy; then the very core does it, in the same virtual time. Both have to place,
@@ -35,10 +35,13 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, manager_of
-from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.steps import request_of
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import LivingImage, restore
 from yunikorn_actors.values.tags import TAG_RUNTIME
 from yunikorn_actors.what_if import Answer, Change, Course
 from yunikorn_actors.what_if.change_checks import checked, in_order
@@ -153,11 +156,26 @@ def _of_replica(simulator: Simulator, _: Path) -> CoreState:
     )  # fmt: skip
 
 
+def _of_follower(simulator: Simulator, folder: Path) -> CoreState:
+    """As the read side has it: the replica itself is taken over."""
+    state = _of_replica(simulator, folder)
+    if state.schedulers > 1:
+        return state
+    is_fused = state.topology == "fused"
+    images = {}
+    for name, image in state.images.items():
+        replica = PartitionState(name, Folds(NO_POLICIES))
+        restore(replica, image)
+        images[name] = LivingImage(replica, is_planned_by_context=is_fused)
+    return replace(state, images=images)
+
+
 BEGINNINGS: dict[str, Callable[[Simulator, Path], CoreState]] = {
     "copy": lambda simulator, _: state_of(simulator),
     "image": lambda simulator, _: state_of(simulator),
     "journal": _of_journal,
     "replica": _of_replica,
+    "follower": _of_follower,
 }
 
 

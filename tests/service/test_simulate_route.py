@@ -1,5 +1,6 @@
 """`POST /ws/v1/x/simulate`: a copy of the read side answers, and what was simulated happens."""
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +10,18 @@ import pytest
 from probes import wait_until
 from served import ANN, P, Response, Served, live, node, register, serving
 
+from tests.what_if.test_simulate import busy
 from yunikorn_actors.cli import main
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.scheduling import PartitionSnapshot
+from yunikorn_actors.scenario.change_steps import parse_changes
+from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest import simulate_route
 from yunikorn_actors.service.rest.process import ProcessPart
+from yunikorn_actors.what_if import Answer, Change, Course
+from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump
+from yunikorn_actors.what_if.followed import Snapshots
 from yunikorn_actors.what_if.simulation import simulate
 
 PATH = "/ws/v1/x/simulate"
@@ -108,6 +117,46 @@ def test_a_copy_that_takes_too_long_ends(served: Served, monkeypatch: pytest.Mon
 def _endless(*_: Any, **__: Any) -> None:
     while True:
         pass
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_copy_decides_as_its_core_does(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replica itself is taken over; it has to be planned on in the same way."""
+    core = busy(topology)
+    simulator = core._simulator
+    side = ReadSide(
+        settings=simulator.settings, instance="t", start_ns=core.now_ns, topology=topology
+    )
+    taken = Snapshots.of(simulator)
+    for described in taken.managers.values():
+        side.handle(described, core.now_ns)
+    for name, (epoch, image) in taken.images.items():
+        snapshot = PartitionSnapshot(partition=name, epoch=epoch, image=image)
+        side.handle(snapshot, core.now_ns)
+    begun: list[str] = []
+
+    def simulated(state: CoreState, *changes: Change, **more: Any) -> Answer:
+        begun.append(state.topology)
+        return simulate(state, *changes, **more)
+
+    monkeypatch.setattr(simulate_route, "simulate", simulated)
+    ask = (
+        "- ask: {app: app, key: '3', resource: {vcore: 2000}, tags: {yunikorn-actors/runtime: '9'}}"
+    )
+    found = simulate_route._found(side, simulate_route.Question(steps=[ask]))["answer"]
+    assert begun == [topology]
+    expected = core.simulate(*parse_changes(ask, "x"))
+    assert _told(found.course) == _told(expected.course)
+    assert _told(found.without) == _told(expected.without)
+    assert found.differences == expected.differences
+
+
+def _told(course: Course | None) -> list[Any]:
+    assert course is not None
+    placed = [dataclasses.replace(it, uuid="") for it in course.placed]
+    return [placed, course.ended, course.waits, course.until_s]
 
 
 def test_the_command_asks_a_service(served: Served, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,51 @@ _APPLICATION: Final[dict[str, Any]] = {
 
 def image_of(state: PartitionState) -> Image:
     """Give it as a recording would give it back: lists where there were tuples."""
+    return _plain(_image_of(state))
+
+
+class LivingImage(Image):
+    """The image of a state that nobody else needs any more, for a core in the same process.
+
+    Its Context takes the state over. Planners begin with the image, in which asks and allocations
+    are copies: to write and read them is most of what an image costs.
+    """
+
+    def __init__(self, state: PartitionState, *, is_planned_by_context: bool) -> None:
+        """Where Context plans by itself nothing begins with copies, so there are none."""
+        image, applications = _image_of(state), list(state.applications.values())
+        for row in image["applications"]:
+            del row["asks"], row["allocations"]
+        super().__init__(_plain(image))
+        for row, app in zip(self["applications"], applications, strict=True):
+            row["asks"], row["allocations"] = app.asks, app.allocations
+            if not is_planned_by_context:
+                row["asks"] = {key: _copied(ask) for key, ask in app.asks.items()}
+                row["allocations"] = {uuid: replace(it) for uuid, it in app.allocations.items()}
+        self._state = state
+
+    def give(self, state: PartitionState) -> None:
+        """Make an empty state the one that this is of."""
+        folds = state.folds
+        vars(state).update(vars(self._state))
+        state.folds = folds
+        if folds is not None:
+            folds.restore(state, self.get("folds"))
+
+
+def _copied(ask: Ask) -> Ask:
+    copied = replace(ask)
+    if not isinstance(copied.uuids, tuple):
+        copied.uuids = dict(copied.uuids)
+    return copied
+
+
+def _plain(image: Image) -> Image:
+    plain: Image = msgpack.decode(msgpack.encode(image))
+    return plain
+
+
+def _image_of(state: PartitionState) -> Image:
     image: Image = {
         "revision": state.revision,
         "held": state.suspended,
@@ -86,8 +131,7 @@ def image_of(state: PartitionState) -> Image:
         image["long_work"] = state.long_work
     if state.folds is not None and (folds := state.folds.image()):
         image["folds"] = folds
-    plain: Image = msgpack.decode(msgpack.encode(image))
-    return plain
+    return image
 
 
 def _preempted(state: PartitionState) -> list[Any]:

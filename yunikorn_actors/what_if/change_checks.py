@@ -13,6 +13,7 @@ from itertools import groupby, islice
 from math import inf
 from typing import Any, Final
 
+from msgspec import to_builtins
 from msgspec.structs import replace as with_fields
 
 from yunikorn_actors import si
@@ -96,7 +97,8 @@ class _Part:
         """Return the keys of what an application asks for and runs; what is foreign has none."""
         if app not in self._keys:
             found = self.apps.get(app) or _NOTHING
-            running = (*found["allocations"].values(),)
+            # They may be as they are, and not as plain values.
+            running = to_builtins(tuple(found["allocations"].values()))
             self._keys[app] = {*found["asks"], *(it["spec"]["key"] for it in running)}
             self._keys[app].update(it["key"] for it in found["swaps"].values())
         return self._keys[app] if app else self._foreign

@@ -4,19 +4,23 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.state.snapshot import Image
-from yunikorn_actors.what_if.answer import Answer, differences_of
+from yunikorn_actors.what_if.answer import Answer, Course, differences_of
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
 from yunikorn_actors.what_if.run import MESSAGES_MAX, Fits, Manager, Run
 
 LONGEST_S: Final = 1e9
+Beside = Callable[[Callable[[int], Course]], Callable[[int], Course]]
+"""Has a copy of this process do the work, and returns what asks it: until when is known later."""
 
 
 def simulate(
@@ -31,6 +35,7 @@ def simulate(
     origin: Simulator | None = None,
     digest: bool = True,
     is_checked: bool = True,
+    beside: Beside | None = None,
 ) -> Answer:
     """Say what would happen if these changes were made in this state.
 
@@ -41,6 +46,7 @@ def simulate(
     - `origin`: the simulated core whose state it is; then its machines are copied as they are.
     - `messages_max`: so many messages one run handles at most; then it is cut short there.
     - `digest`: say the digest of the state at the end, for which all of it is looked at.
+    - `beside`: makes ready once, and runs it without the changes in another process.
     - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
     """
     if until is not None and not is_seconds(until, LONGEST_S):
@@ -50,23 +56,20 @@ def simulate(
     if is_checked:
         ordered, notes = checked(ordered, state, Policies(policies), until_s=until)
     begun = _beginning(state, origin, groups, policies)
+    if beside is not None:
+        begun = partial(_itself, begun())
+    ran = partial(_ran, state, begun, fits, messages_max)
 
-    def ran(some: list[Change]) -> Run:
-        copy = begun()
-        watched = _asked(some) or _waiting(state)
-        run = Run(copy, some, fits=fits, watched=watched, messages_max=messages_max)
-        for known in state.registered.managers:
-            if not any(_is_away(state.images[name]) for name in known.epochs):
-                rm = known.registration
-                copy.go_on_with(known, Manager(rm.rm_id, rm.capabilities, run))
-        copy.settle()
-        return run
+    def done(last_ns: int) -> Course:
+        return ran([]).go(last_ns, digest=digest)
 
+    compares = compare and bool(ordered)
+    unchanged = done if beside is None or not compares else beside(done)
     until_ns = None if until is None else state.at_ns + round(until * SECOND)
     run = ran(ordered)
     course = run.go(until_ns, digest=digest)
     last_ns = state.at_ns + round(course.until_s * SECOND)
-    without = ran([]).go(last_ns, digest=digest) if compare and ordered else None
+    without = unchanged(last_ns) if compares else None
     return Answer(
         revisions=state.revisions,
         at_ns=state.at_ns,
@@ -76,6 +79,29 @@ def simulate(
         assumptions=(*_assumptions(state, run.counts), *notes),
         lacks=state.lacks,
     )
+
+
+def _itself(ready: Copy | Twin) -> Copy | Twin:
+    return ready
+
+
+def _ran(
+    state: CoreState,
+    begun: Callable[[], Copy | Twin],
+    fits: Fits | None,
+    messages_max: int,
+    changes: list[Change],
+) -> Run:
+    """Begin once more, with resource managers that make these changes."""
+    copy = begun()
+    watched = _asked(changes) or _waiting(state)
+    run = Run(copy, changes, fits=fits, watched=watched, messages_max=messages_max)
+    for known in state.registered.managers:
+        if not any(_is_away(state.images[name]) for name in known.epochs):
+            rm = known.registration
+            copy.go_on_with(known, Manager(rm.rm_id, rm.capabilities, run))
+    copy.settle()
+    return run
 
 
 def _beginning(
@@ -102,7 +128,7 @@ def _waiting(state: CoreState) -> list[tuple[str, str]]:
         (app["spec"]["application_id"], key)
         for image in state.images.values()
         for app in image["applications"]
-        for key, ask in app["asks"].items()
+        for key, ask in to_builtins(app["asks"]).items()
         if ask["remaining"]
     ]
 

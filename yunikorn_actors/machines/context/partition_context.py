@@ -28,7 +28,7 @@ from yunikorn_actors.policies.folds import Folds, policy_name
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Proposal, Refusal
-from yunikorn_actors.state.snapshot import restore
+from yunikorn_actors.state.snapshot import LivingImage, restore
 
 
 class Rejection(NamedTuple):
@@ -187,8 +187,11 @@ class PartitionContext:
 
     def restore(self, image: dict[str, Any], last: LastNumbers) -> None:
         """Begin with what is true already; the counters go on behind all that has a number."""
-        restore(self.state, image)
         state = self.state
+        if isinstance(image, LivingImage):
+            image.give(state)
+        else:
+            restore(state, image)
         apps = state.applications.values()
         self.last_serial = max([last.serial, *state.finished, *(app.serial for app in apps)])
         asks = (ask.sequence for app in apps for ask in app.asks.values())

@@ -12,6 +12,7 @@ from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.event_views import shown_records
 from yunikorn_actors.messages.followers import ManagerDescribed, ManagerLeft
@@ -42,9 +43,13 @@ Hearer = Callable[[tuple[EventRecord, ...]], None]
 class ReadSide:
     def __init__(
         self, *, settings: Settings, instance: str, start_ns: int,
-        names: PolicyNames = SHIPPED_NAMES,
+        names: PolicyNames = SHIPPED_NAMES, topology: TopologyName = "proposing",
+        schedulers: int = 1,
     ) -> None:  # fmt: skip
         self.settings = settings
+        self.topology: Final[TopologyName] = topology
+        """Of the core: a copy of its state decides as it does."""
+        self.schedulers = schedulers
         self.names = names
         """Of policies: which ones stand for something."""
         self.instance = instance

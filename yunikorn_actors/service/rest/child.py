@@ -77,7 +77,7 @@ class Child:
         self._shift_ns = begin.now_ns - time.monotonic_ns()
         side = ReadSide(
             settings=begin.settings, instance=begin.instance, start_ns=begin.start_ns,
-            names=begin.policies,
+            names=begin.policies, topology=begin.topology, schedulers=begin.schedulers,
         )  # fmt: skip
         guard = Guard(
             frozenset(begin.names), cors=begin.cors, token=begin.token, read_token=begin.read_token

@@ -67,6 +67,8 @@ class RestPart(Part):
             instance=core.topology.instance,
             start_ns=clock.now_ns(),
             names=core.topology.policies.names,
+            topology=core.topology.name,
+            schedulers=core.topology.schedulers,
         )
         self._server = RestServer(side, self._questions, clock.now_ns, self._guard)
         self._thread = threading.Thread(

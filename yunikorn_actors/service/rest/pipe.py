@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.service.log_lines import LogFormat
 
 LENGTH_BYTES: Final = 4
@@ -38,6 +39,8 @@ class Begin(Struct, frozen=True, array_like=True, tag=True):
     log_level: str = ""
     """Empty where it is to log nothing."""
     log_format: LogFormat = "text"
+    topology: TopologyName = "proposing"
+    schedulers: int = 1
 
 
 class Renewed(Struct, frozen=True, array_like=True, tag=True):

@@ -175,6 +175,8 @@ class ProcessPart(Part):
                 clients=b"" if tls is None else tls.clients,
                 log_level=logs.level,
                 log_format=logs.format,
+                topology=topology.name,
+                schedulers=topology.schedulers,
             )
         )
         # Only now: its first entry says how the read side is made. A change of the tokens that came

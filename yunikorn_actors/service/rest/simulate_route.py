@@ -10,6 +10,7 @@ import os
 import signal
 import time
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -19,8 +20,9 @@ from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.scenario.change_steps import NAMED_MAX, parse_changes
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import JSON, OWN, Answer, Asked, Refusal, Route
-from yunikorn_actors.state.snapshot import image_of
+from yunikorn_actors.state.snapshot import Image, LivingImage, image_of
 from yunikorn_actors.values.masking import masked
+from yunikorn_actors.what_if.answer import Course
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.followed import state_of_replicas
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
@@ -67,14 +69,7 @@ class Simulations:
             raise Refusal(
                 _UNAVAILABLE, "too many simulations at one time", "ask again later", retry_s=5
             )
-        reads, writes = os.pipe()
-        with warnings.catch_warnings():
-            # The copy runs nothing but what follows, and takes no lock that a thread may hold.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            process = os.fork()
-        if not process:
-            _be_the_copy(side, question, writes)
-        os.close(writes)
+        process, reads = _forked(partial(_answered, side, question))
         self._running[process] = reads, time.monotonic()
         return Answer(partial(self._result, process))
 
@@ -136,35 +131,78 @@ def _named(change: Change) -> int:
     return len(getattr(request, "asks", ())) + len(getattr(request, "nodes", ()))
 
 
-def _be_the_copy(side: ReadSide, question: Question, writes: int) -> None:
-    """Answer and end; nothing of the process that was copied runs here."""
-    status = 1
-    try:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(SECONDS_MAX)
-        gc.disable()
+def _forked(work: Callable[[], bytes]) -> tuple[int, int]:
+    """Have a copy of this process do the work; return it, and where its result can be read."""
+    reads, writes = os.pipe()
+    with warnings.catch_warnings():
+        # The copy runs nothing but the work, and takes no lock that a thread may hold.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = os.fork()
+    if not process:
+        status = 1
         try:
-            found = msgspec.json.encode(_found(side, question))
-        except (CoreError, InvalidRequest) as error:
-            found = b"!" + masked(str(error)).encode()
-        with os.fdopen(writes, "wb") as pipe:
-            pipe.write(found)
-        status = 0
-    finally:
-        os._exit(status)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(SECONDS_MAX)
+            gc.disable()
+            with os.fdopen(writes, "wb") as pipe:
+                pipe.write(work())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writes)
+    return process, reads
+
+
+def _beside(work: Callable[[int], Course]) -> Callable[[int], Course]:
+    """Fork once more, where all is ready, for the run without the changes."""
+    waits, tells = os.pipe()
+
+    def done() -> bytes:
+        os.close(tells)
+        with os.fdopen(waits, "rb") as pipe:
+            return msgspec.msgpack.encode(work(int(pipe.read())))
+
+    process, reads = _forked(done)
+    os.close(waits)
+
+    def asked(last_ns: int) -> Course:
+        with os.fdopen(tells, "wb") as pipe:
+            pipe.write(b"%d" % last_ns)
+        with os.fdopen(reads, "rb") as pipe:
+            found = pipe.read()
+        os.waitpid(process, 0)
+        return msgspec.msgpack.decode(found, type=Course)
+
+    return asked
+
+
+def _answered(side: ReadSide, question: Question) -> bytes:
+    try:
+        return msgspec.json.encode(_found(side, question))
+    except (CoreError, InvalidRequest) as error:
+        return b"!" + masked(str(error)).encode()
 
 
 def _found(side: ReadSide, question: Question) -> dict[str, Any]:
     changes = _changes_of(question)
-    images = {name: (book.epoch, image_of(book.state)) for name, book in side.books.items()}
+    # A search begins again and again, and each of several schedulers has a replica of its own.
+    image: Callable[..., Image] = image_of
+    if not question.least and side.schedulers == 1:
+        image = partial(LivingImage, is_planned_by_context=side.topology == "fused")
     state = state_of_replicas(
-        side.managers.values(), images, at_ns=side.now_ns, settings=side.settings
-    )
+        side.managers.values(),
+        {name: (book.epoch, image(book.state)) for name, book in side.books.items()},
+        at_ns=side.now_ns, settings=side.settings, topology=side.topology,
+        schedulers=side.schedulers,
+    )  # fmt: skip
     if question.least:
         least = least_changes(state, Wanted(tuple(changes), within_s=question.within))
         fits = least.fits or bool(least.options)
         return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
-    answer = simulate(state, *changes, until=question.until, compare=question.compare, digest=False)
+    answer = simulate(
+        state, *changes, until=question.until, compare=question.compare, digest=False,
+        beside=_beside if side.schedulers == 1 else None,
+    )  # fmt: skip
     return {"answer": answer, "lines": list(lines_of(answer)), "fits": answer.course.is_smooth}
 
 
