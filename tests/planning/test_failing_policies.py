@@ -157,7 +157,12 @@ def test_what_compares_is_a_key(good: str, method: str) -> None:
 @pytest.mark.parametrize("topology", ["fused", "proposing"])
 @pytest.mark.parametrize(
     "hold",
-    [Hold("later", until_ns=float("nan")), Hold(7), Hold("x", until_ns="soon")],  # type: ignore[arg-type]
+    [
+        Hold("later", until_ns=float("nan")),
+        Hold(7),
+        Hold("x", until_ns="soon"),
+        Hold("x", ends_pass=1),
+    ],  # type: ignore[arg-type]
 )
 def test_a_hold_that_is_none_lets_everybody(hold: Hold, topology: Any) -> None:
     it = lab_with(policy_with("may_start", lambda: hold), "may_start", topology)

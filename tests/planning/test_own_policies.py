@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.support import Lab, ask
+from tests.helpers.support import Lab, Recorder, ask
 from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
 from yunikorn_actors.policies import Hold, InvalidPolicy, Policies, Started
@@ -184,6 +184,54 @@ def test_a_gate_holds_what_has_room_and_explain_says_so() -> None:
     it.release("one")
     it.settle()
     assert it.running() == ["two"]
+
+
+class Hearing(Recorder):
+    """Is told why asks wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: list[tuple[str, str]] = []
+
+    def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self.reasons.append((request.allocation_key, request.reason))
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_a_hold_that_ends_the_pass_is_the_answer_for_all_behind(topology: Any) -> None:
+    asked: list[str] = []
+
+    class Closed:
+        def may_start(self, job: Any, pool: Any) -> Hold | None:
+            asked.append(job.id)
+            reason = f"{pool.running[0].size} runs" if pool.running else ""
+            return Hold(reason, ends_pass=True) if reason else None
+
+    rm = Hearing()
+    it = lab(Closed, topology, rm=rm)
+    it.nodes(n=3)
+    it.submit("app-1")
+    it.submit("gang", placeholder_ask=si.Resource.of({"vcore": 2}))
+    it.request(asks=(*(ask(key) for key in ("one", "two", "three")), ask("large", vcore=4)))
+    it.request(asks=tuple(ask(k, app="gang", placeholder=True, task_group_name="g") for k in "ab"))
+    it.settle()
+    assert it.running() == ["one"]
+    asked.clear()
+    it.node("n", si.ActionFromRM.UPDATE, 10)
+    it.settle()
+    first = asked[0]
+    assert set(asked) == {first}, asked
+    waits = {"two": "app-1", "three": "app-1", "large": "app-1", "a": "gang", "b": "gang"}
+    for key, app in waits.items():
+        why = it.simulator.explain(app, key, partition="[rm-1]default")
+        assert why.obstacle.text == "mine lets it wait: {'vcore': 1} runs", key
+        told = {reason for name, reason in rm.reasons if name == key}
+        assert told == {"{'vcore': 1} runs"}, key
+    it.release("one")
+    it.settle()
+    assert len(it.running()) == 1
 
 
 @pytest.mark.parametrize("policy", [Raising, Mixed, RaisingGate, RaisingFold])

@@ -9,6 +9,7 @@ class Fcfs:
         return app.submitted_ns
 
     def may_start(self, job: Job, pool: Pool) -> Hold | None:
-        if not pool.held:
+        head = pool.held[0] if pool.held else job
+        if head is job:
             return None
-        return Hold(f"{pool.held[0].id} has no room, and {job.id} comes behind it")
+        return Hold(f"{head.id} has no room, and nobody passes it", ends_pass=True)

@@ -127,8 +127,12 @@ def hold_of(value: object) -> Hold | None:
         _end(value)
         raise Unfit(f"the answer is {shown(value, 100)}: give None or a Hold")
     assert isinstance(value, Hold)
-    if type(value.reason) is not str or type(value.until_ns) is not int:
-        raise Unfit(f"the answer is {shown(value, 100)}: its reason is a text, and until_ns an int")
+    kinds = (type(value.reason), type(value.until_ns), type(value.ends_pass))
+    if kinds != (str, int, bool):
+        raise Unfit(
+            f"the answer is {shown(value, 100)}: its reason is a text, until_ns an int, and "
+            "ends_pass True or False"
+        )
     return value
 
 

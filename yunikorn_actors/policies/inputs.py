@@ -91,6 +91,8 @@ class Hold(Struct, frozen=True):
     """What `explain` says."""
     until_ns: int = 0
     """When the gate may say yes though nothing has happened; 0 if time alone changes nothing."""
+    ends_pass: bool = False
+    """Nobody behind this one may start either: the gate is not asked about them in this pass."""
 
 
 class Sized(Struct, frozen=True, tag=True):

@@ -6,7 +6,7 @@ asks by shape. The order between the shapes of one application is by priority an
 applications by the policy of the leaf, between queues by fair share.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any, ClassVar, NamedTuple, Protocol, Union
 
@@ -308,6 +308,34 @@ class AppView:
         return ()
 
 
+class Holds:
+    """What the gate of a leaf holds, each with its answer."""
+
+    def __init__(self) -> None:
+        self._answers: dict[AskView | AppView, Hold] = {}
+        self._behind: tuple[Hold, Iterable[AskView | AppView]] | None = None
+        """An answer for all behind one, and these: hardly anybody looks for them."""
+
+    def clear(self) -> None:
+        self._answers.clear()
+        self._behind = None
+
+    def add(self, subject: AskView | AppView, hold: Hold) -> None:
+        self._answers[subject] = hold
+
+    def add_behind(self, hold: Hold, subjects: Iterable[AskView | AppView]) -> None:
+        self._behind = hold, subjects
+
+    def get(self, subject: AskView | AppView) -> Hold | None:
+        if self._behind is not None:
+            (hold, subjects), self._behind = self._behind, None
+            self._answers = dict.fromkeys(subjects, hold) | self._answers
+        return self._answers.get(subject)
+
+    def __contains__(self, subject: AskView | AppView) -> bool:
+        return self.get(subject) is not None
+
+
 Gate = Union["QueueView", LimitView]
 """What can refuse an ask or hold an application back, and has both wait until it has room."""
 AppEntry = tuple[tuple[object, ...], AppView]
@@ -366,7 +394,7 @@ class QueueView:
         self.seen = SeenQueue(self)
         self.changed: dict[AskView | AppView, None] | None = None
         """Of these the key, or what waits, may be another now; None where nobody goes by it."""
-        self.holds: dict[AskView | AppView, Hold] = {}
+        self.holds = Holds()
         """Asks and gangs that the gate of this leaf holds, each with the reason."""
         self.lineage: tuple[QueueView, ...] = (self, *(parent.lineage if parent else ()))
         self.used: Resource = {}

@@ -10,6 +10,7 @@ turn, the gate is asked again. Whatever happens makes all passes begin anew.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import islice
 from typing import Protocol
 
 from yunikorn_actors.planning.model.partition_model import Model
@@ -96,7 +97,7 @@ class Gatekeeper:
         if hold is None:
             return True
         self._shut(of_leaf)
-        self._hold(leaf, candidate.subject, hold, of_leaf.now_ns)
+        self._hold(of_leaf, candidate, hold)
         self._next(of_leaf)
         return False
 
@@ -155,7 +156,7 @@ class Gatekeeper:
                 continue
             hold = of_leaf.ask_gate(job.job)
             if hold is not None:
-                self._hold(of_leaf.leaf, job.subject, hold, of_leaf.now_ns)
+                self._hold(of_leaf, job, hold)
             elif self._let_in(job.subject):
                 of_leaf.candidate, of_leaf.is_outdated = job, False
                 return
@@ -234,11 +235,15 @@ class Gatekeeper:
         else:
             self._take_part(subject, is_let_in=False)
 
-    def _hold(self, leaf: QueueView, subject: Subject, hold: Hold, now_ns: int) -> None:
-        leaf.holds[subject] = hold
-        if hold.until_ns > now_ns:
+    def _hold(self, of_leaf: "Pass", job: WaitingJob, hold: Hold) -> None:
+        of_leaf.leaf.holds.add(job.subject, hold)
+        if hold.until_ns > of_leaf.now_ns:
             self.due_ns = min(self.due_ns, hold.until_ns)
-        self._findings.note_held(subject, hold.reason)
+        self._findings.note_held(job.subject, hold.reason)
+        if hold.ends_pass:
+            of_leaf.end()
+            of_leaf.leaf.holds.add_behind(hold, of_leaf.behind(job))
+            self._findings.note_all_held(of_leaf.behind(job), hold.reason)
 
 
 class Pass:
@@ -299,6 +304,13 @@ class Pass:
     def come_up_again(self, job: WaitingJob) -> None:
         """A repeat of it has started, and others wait."""
         heappush(self._rest, (job.place, job, iter(())))
+
+    def end(self) -> None:
+        """Let nobody come up any more."""
+        self._rest.clear()
+
+    def behind(self, job: WaitingJob) -> Iterator[Subject]:
+        return (it.subject for it in islice(self._jobs, job.place + 1, None))
 
     def ask_gate(self, job: Job) -> Hold | None:
         gate = self.gate
