@@ -10,7 +10,6 @@ open all the time.
 """
 
 import asyncio
-import gc
 import http.client
 import json
 import socket
@@ -25,6 +24,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.cli import HOME
 from benchmarks.cluster import Cluster
+from benchmarks.garbage import frozen
 from benchmarks.load import Load
 from benchmarks.workloads import ASK
 from yunikorn_actors import SchedulerCore
@@ -224,10 +224,8 @@ def served(cluster: Cluster, asks_each: int, large_asks: int) -> Iterator[RestPa
             load.waiting.clear()
             load.settle()
             # What the load and the core have made is not what is looked at.
-            gc.collect()
-            gc.freeze()
-            yield part
-            gc.unfreeze()
+            with frozen():
+                yield part
         finally:
             part.stop(5.0)
 

@@ -30,6 +30,7 @@ from typing import Any, Final, Self
 from benchmarks import holds
 from benchmarks.asking import CALLS, ask_from_elsewhere
 from benchmarks.cli import HOME, RUN_LIMIT_S
+from benchmarks.garbage import frozen
 from benchmarks.load import Load
 from benchmarks.run import Run, measure
 from benchmarks.workloads import ASK, WORKLOADS, Flood, Outcome
@@ -66,17 +67,14 @@ class Waits(Flood, frozen=True, kw_only=True):
     def drive(self, load: Load) -> Outcome:
         super().drive(load)
         load.settle()
-        gc.collect()
-        gc.freeze()
-        load.begin()
-        rotation = cycle(self.cluster.application_ids())
-        for number, application_id in enumerate(islice(rotation, self.rounds)):
-            load.submit(application_id, (f"{application_id}-then-{number}",), ASK)
-            load.receive_all()
-            load.release_oldest()
-        timing = load.timing()
-        gc.unfreeze()
-        return Outcome(timing=timing)
+        with frozen():
+            load.begin()
+            rotation = cycle(self.cluster.application_ids())
+            for number, application_id in enumerate(islice(rotation, self.rounds)):
+                load.submit(application_id, (f"{application_id}-then-{number}",), ASK)
+                load.receive_all()
+                load.release_oldest()
+            return Outcome(timing=load.timing())
 
 
 WORKLOADS_HERE: Final = WORKLOADS | {

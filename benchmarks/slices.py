@@ -8,7 +8,6 @@ was before there were slices. `--served` collects garbage as `yunikorn-actors se
 """
 
 import argparse
-import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
+from benchmarks.garbage import frozen
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.drivers.live.actors import Actor, Outsider
 from yunikorn_actors.machines.settings import Settings
@@ -171,30 +171,28 @@ def measure(operation: Operation, topology: TopologyName, slice_max: int) -> Res
         _fill(core, OTHER_RM, heard)
         _ask(core, LONG_RM, operation.asks, IN_ONE)
         _settle(core)
-        gc.collect()
-        gc.freeze()
-        longest.ns = 0
-        work = Thread(target=operation.act, args=(core,))
-        begin = time.perf_counter()
-        work.start()
-        waits: list[float] = []
-        number = 0
-        while work.is_alive() or not core.is_settled():
-            heard.has_new.clear()
-            asked = time.perf_counter()
-            size = si.Resource.of({"vcore": 1})
-            asks = (
-                si.AllocationAsk(
-                    application_id=APP, allocation_key=f"small{number}", resource_ask=size
-                ),
-            )
-            core.update_allocation(si.AllocationRequest(rm_id=OTHER_RM, asks=asks))
-            heard.has_new.wait(PATIENCE_S)
-            waits.append(1000 * (time.perf_counter() - asked))
-            number += 1
-            time.sleep(0.002)
-        took = time.perf_counter() - begin
-    gc.unfreeze()
+        with frozen():
+            longest.ns = 0
+            work = Thread(target=operation.act, args=(core,))
+            begin = time.perf_counter()
+            work.start()
+            waits: list[float] = []
+            number = 0
+            while work.is_alive() or not core.is_settled():
+                heard.has_new.clear()
+                asked = time.perf_counter()
+                size = si.Resource.of({"vcore": 1})
+                asks = (
+                    si.AllocationAsk(
+                        application_id=APP, allocation_key=f"small{number}", resource_ask=size
+                    ),
+                )
+                core.update_allocation(si.AllocationRequest(rm_id=OTHER_RM, asks=asks))
+                heard.has_new.wait(PATIENCE_S)
+                waits.append(1000 * (time.perf_counter() - asked))
+                number += 1
+                time.sleep(0.002)
+            took = time.perf_counter() - begin
     return Result(took, sorted(waits), longest.ns / 1e6, longest.what)
 
 

@@ -70,6 +70,13 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, *gc.get_threshold()[1:])
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _collected_stays_frozen() -> Iterator[None]:
+    """A test that thaws it makes each full collection after it walk half a million objects."""
+    yield
+    assert gc.get_freeze_count() > 0, "a test called gc.unfreeze(): let it freeze all again"
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """A shell may have started the tests deaf to ctrl-C, which would be inherited."""

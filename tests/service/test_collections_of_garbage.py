@@ -4,8 +4,18 @@ import gc
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
+
+import pytest
 
 from yunikorn_actors.service.garbage_collection import BriefCollections
+
+
+@pytest.fixture(autouse=True)
+def _others_stay_frozen() -> Iterator[None]:
+    """A thaw is of all: see `pytest_collection_finish`."""
+    yield
+    gc.freeze()
 
 
 class Ring:
