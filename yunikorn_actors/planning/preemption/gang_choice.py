@@ -67,7 +67,7 @@ def gang_of(state: PartitionState, victim: Victim, now_ns: int) -> Gang:
         # Members of one gang are alike for the most part.
         if allocation.resource != sized:
             sized = allocation.resource
-            size = _size(state, sized)
+            size = size_of(state, sized)
         work += run_time_ns(app, allocation, now_ns) // 1_000_000 * size
     return Gang(victim, priority, work)
 
@@ -78,7 +78,7 @@ def run_time_ns(app: Application, allocation: Allocation, now_ns: int) -> int:
     return max(0, now_ns - allocation.allocated_ns) if declared_ns == NEVER_NS else declared_ns
 
 
-def _size(state: PartitionState, resource: Resource) -> int:
+def size_of(state: PartitionState, resource: Resource) -> int:
     """Measure an allocation by the type of which it has the largest share."""
     capacity = state.capacity
     shares = (

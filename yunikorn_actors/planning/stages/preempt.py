@@ -6,8 +6,9 @@ looks at an ask that can run on one node alone whenever that node changes, and a
 time has come. The number of attempts in one plan is bounded, and only real attempts count (R-081).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import permutations
 
 from msgspec.structs import replace
 
@@ -18,11 +19,13 @@ from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
 from yunikorn_actors.planning.preemption.device_room import freed, with_parts
+from yunikorn_actors.planning.preemption.gang_choice import Cost, cost_of, gang_of, size_of
 from yunikorn_actors.planning.preemption.outlook import Flight, Scene
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     earmarks_of,
     has_claim_for_all,
     is_limited_by_promises,
+    victims_of,
 )
 from yunikorn_actors.planning.preemption.quota import Enforcement
 from yunikorn_actors.planning.preemption.required_node import victims_on
@@ -41,6 +44,11 @@ WOULD_GO_MAX = 16
 """For so many repeats of one ask it is said who would go."""
 ATTEMPTS_MAX = 256
 """In one plan; what is left over is tried in the next."""
+SIZES_MAX = 3
+"""All orders of so many sizes of placeholders are tried, of more the first, the largest first and
+the smallest first."""
+Found = list[tuple[AskView, Solution]]
+"""Room for each repeat of the placeholders of a gang."""
 
 
 class Searches:
@@ -249,7 +257,7 @@ class Preemptor:
             return self._would_go_on(ask, spec.required_node)
         if ask.is_placeholder and ask.app.app.spec.is_gang:
             has_claim = self._has_claim_for_all(ask.app, scene)
-            found = self._find_all(self._placeholders_of(ask.app), searches) if has_claim else None
+            found, _ = self._find_best(ask.app, now_ns) if has_claim else (None, NEVER_NS)
             return tuple(it for _, solution in found or () for it in solution.victims)
         going: list[Allocation] = []
         search, repeats = searches.of(ask.shape, ask), self._repeats_left(ask)
@@ -496,11 +504,9 @@ class Preemptor:
 
     def _try_gang(self, app: AppView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """Find room for all placeholders that wait, and have victims go only if there is (G31)."""
-        asks = self._placeholders_of(app)
-        scene = self._scene(now_ns)
-        found = self._find_all(asks, Searches(scene))
+        found, again_ns = self._find_best(app, now_ns)
         if found is None:
-            self._give_up(asks, now_ns, scene.manners.again_ns)
+            self._give_up(self._placeholders_of(app), now_ns, again_ns)
             return
         to_claim = [(ask, it) for ask, it in found if not it.has_only_to_wait]
         if len(to_claim) > self._left < self._room:
@@ -535,11 +541,50 @@ class Preemptor:
         ]
         return sorted(asks, key=lambda ask: ask.order)
 
-    def _find_all(
-        self, asks: list[AskView], searches: Searches
-    ) -> list[tuple[AskView, Solution]] | None:
+    def _find_best(self, app: AppView, now_ns: int) -> tuple[Found | None, int]:
+        """Search in several orders of the sizes, unless the first hurts no gang.
+
+        What makes room for one size is chosen for all that are alike, and what it leaves over
+        serves the next size: so another order may hurt fewer. Without room: when to look again.
+        """
+        best, least, again_ns = None, None, NEVER_NS
+        for asks in self._orders_of(app):
+            scene = self._scene(now_ns)
+            found = self._find_all(asks, Searches(scene))
+            again_ns = min(again_ns, scene.manners.again_ns)
+            if found is None:
+                continue
+            cost, hurts = self._cost_of(found, now_ns)
+            if least is None or cost < least:
+                best, least = found, cost
+            if not hurts:
+                break
+        return best, again_ns
+
+    def _orders_of(self, app: AppView) -> Iterator[list[AskView]]:
+        alike: dict[Shape, list[AskView]] = {}
+        for ask in self._placeholders_of(app):
+            alike.setdefault(ask.shape, []).append(ask)
+        groups = list(alike.values())
+        orders: Iterable[Sequence[list[AskView]]] = permutations(groups)
+        if len(groups) > SIZES_MAX:
+            by_size = sorted(groups, key=lambda it: size_of(self._model.state, it[0].resource))
+            orders = (groups, by_size[::-1], by_size)
+        for order in orders:
+            yield [ask for group in order for ask in group]
+
+    def _cost_of(self, found: Found, now_ns: int) -> tuple[tuple[bool, Cost, int], bool]:
+        """Compare what goes: less is better. Say as well whether any whole application does."""
+        state = self._model.state
+        victims = victims_of(state, [it for _, solution in found for it in solution.victims])
+        singles = [victim for victim in victims if not victim.is_whole]
+        gangs = [gang_of(state, victim, now_ns) for victim in victims if victim.is_whole]
+        opted_out = any(victim.order[0] for victim in singles)
+        return (opted_out, cost_of(gangs), len(singles)), bool(gangs)
+
+    def _find_all(self, asks: list[AskView], searches: Searches) -> Found | None:
         """Return room for each repeat, or None if one has none: then all is as before."""
-        found: list[tuple[AskView, Solution]] = []
+        found: Found = []
         for ask in asks:
             search = searches.of(ask.shape, ask)
             alike = [other for other in asks if other.shape is ask.shape]
