@@ -14,7 +14,7 @@ from eventful import (
     reloaded,
     root_with,
 )
-from support import AFTER_HISTORY_NS, APP, CONFIG, QUEUE, RM, Lab, report
+from support import AFTER_HISTORY_NS, APP, CONFIG, QUEUE, RM, Lab, ask, report
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -330,3 +330,34 @@ def test_the_end_of_a_former_life_is_not_told_of_the_next() -> None:
     assert Detail.APP_EXPIRED in [
         record.event_change_detail for record in lab.simulator.events().records
     ]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_run_time_that_counts_as_none_is_told_once(topology: TopologyName) -> None:
+    """Whether the asks come one by one or together, and however many plans follow."""
+    lab = lab_of(CONFIG, topology)
+    tag = "yunikorn-actors/runtime"
+    lab.submit("app-2", tags={tag: "a day"})
+    lab.ask("alone", tags={tag: "soon"})
+    lab.settle()
+    texts = {"a": "-1", "b": "60", "c": "inf", "d": ""}
+    lab.request(asks=tuple(ask(key, tags={tag: text}) for key, text in texts.items()))
+    lab.ask("e", app="app-2")
+    lab.settle()
+    lab.ask("large", vcore=99, tags={tag: "60"})
+    lab.settle()
+    lab.ask("large", vcore=99, tags={tag: "1e300"})
+    lab.advance(30)
+    events = lab.simulator.events()
+    told = [it for it in events.records if "counts as none" in it.message]
+    assert [
+        ("app-2", "", "a day"), (APP, "alone", "soon"), (APP, "a", "-1"), (APP, "c", "inf"),
+        (APP, "large", "1e300"),
+    ] == [(it.object_id, it.reference_id, it.message.split("'")[3]) for it in told]  # fmt: skip
+    kinds = {(it.type, it.event_change_type, it.event_change_detail) for it in told}
+    assert {(EventType.APP, ChangeType.NONE, Detail.DETAILS_NONE)} == kinds
+    assert told[1].message == (
+        f"The run time of request 'alone' counts as none: 'soon' in {tag} is no number of seconds "
+        "from 0 to 292 years"
+    )
+    assert len(events.records) == events.highest_id + 1, "as many as were counted"

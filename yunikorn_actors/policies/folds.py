@@ -213,11 +213,14 @@ def runtime_in_words(app: Application, spec: AskSpec) -> str:
     if not text:
         return ""
     runtime_ns = declared_ns(text)
-    if runtime_ns is None:
-        return (
-            f"none: {shown(text, 40)} in {TAG_RUNTIME} is no number of seconds from 0 to 292 years"
-        )
-    return f"{runtime_ns / 1e9:g} s"
+    return f"none: {runtime_fault(text)}" if runtime_ns is None else f"{runtime_ns / 1e9:g} s"
+
+
+def runtime_fault(text: str) -> str:
+    """Say why what is declared counts as none; the empty text if it counts, or nothing is."""
+    if not text or declared_ns(text) is not None:
+        return ""
+    return f"{shown(text, 40)} in {TAG_RUNTIME} is no number of seconds from 0 to 292 years"
 
 
 def _declared(app: Application, spec: AskSpec) -> str:
