@@ -33,8 +33,18 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "nodes": (f"{P}/nodes",),
     "metrics": ("/ws/v1/metrics",),
     "live": (f"{X}/asks", f"{X}/applications"),
+    "simulated": ("/ws/v1/x/simulate",),
 }
 """What is asked once a second."""
+BODIES: Final = {
+    "/ws/v1/x/simulate": json.dumps(
+        {
+            "steps": ["- ask: {app: app-0, key: what-if, resource: {vcore: 1000, memory: 1000}}"],
+            "until": 0,
+        }
+    )
+}
+"""Of what is posted: would it fit now?"""
 STREAMS: Final = {"live": "/ws/v1/x/overview"}
 """What is followed all the time."""
 EVERY_S: Final = 1.0
@@ -65,7 +75,8 @@ def ask(address: str, paths: tuple[str, ...], over: threading.Event) -> list[flo
         begin = time.perf_counter()
         for path in paths:
             connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
-            connection.request("GET", path)
+            body = BODIES.get(path)
+            connection.request("GET" if body is None else "POST", path, body)
             connection.getresponse().read()
             connection.close()
         rounds.append(time.perf_counter() - begin)

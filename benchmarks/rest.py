@@ -2,13 +2,14 @@
 
 A workload runs alone, with the core's meter, followed by a read side in a process of its own, with
 the calls of YuniKorn's pages once a second (dashboard, queues, applications), with its page of
-nodes, with metrics, and with the live page open: its stream, and its two lists once a second. Each
-run has a process of its own, and who asks has another one, which yields: in life it is on another
-computer. The modes take turns, so that a busy computer is busy for all of them, and each is
-compared with the run alone of its round. `share` is the processor time of the threads that the
-core's process has only to be looked at, as a part of that of the workload, and of a meter the time
-in which it notes; it needs no other run to be compared with. The time of Context is that of the
-processor, so what others do on the computer is not in it.
+nodes, with metrics, with the live page open (its stream, and its two lists once a second), and with
+a simulation once a second, which the read side forks for. Each run has a process of its own, and
+who asks has another one, which yields: in life it is on another computer. The modes take turns, so
+that a busy computer is busy for all of them, and each is compared with the run alone of its round.
+`share` is the processor time of the threads that the core's process has only to be looked at, as a
+part of that of the workload, and of a meter the time in which it notes; it needs no other run to be
+compared with. The time of Context is that of the processor, so what others do on the computer is
+not in it.
 
 The workload `waits` has 10,000 asks, one after the other, at the state where W4 ends. `holds` is
 no workload: `benchmarks.holds` says how long each route holds the loop that answers.

@@ -480,6 +480,11 @@ def test_who_fares_otherwise_in_a_state(tmp_path: Path, capsys: pytest.CaptureFi
     assert ("site", "c", "starts") == (row["application"], row["key"], row["what"])
     assert 0 == main(["config", "diff", str(less), str(less), "--dump", state])
     assert "nothing fares otherwise" in capsys.readouterr().out
+    assert 2 == main(["config", "diff", str(less), str(more), "--until", "5"])
+    assert "nothing is tried without a state" in capsys.readouterr().err
+    more.write_text(f"{LESS}    properties: {{application.sort.policy: x}}\n")
+    assert 2 == main(["config", "diff", str(less), str(more), "--dump", state])
+    assert f"{more}: the configuration cannot be loaded: line 8: root: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

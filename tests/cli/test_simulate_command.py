@@ -58,6 +58,14 @@ def test_what_cannot_be_understood(dump: str, capsys: pytest.CaptureFixture[str]
     assert "No such file or directory" in capsys.readouterr().err
     assert main(["simulate", "--trace", dump, "-c", ASK]) == 2
     assert "--trace: name the moment with --at" in capsys.readouterr().err
+    assert main(["simulate", "--dump", dump, "--journal", dump]) == 2
+    assert "--dump and --journal: a simulation begins with one state" in capsys.readouterr().err
+    assert main(["simulate", "--dump", dump, "--server", "localhost:1"]) == 2
+    assert "--dump and --server: a simulation begins with one" in capsys.readouterr().err
+    assert main(["simulate", "--dump", dump, "--at", "3"]) == 2
+    assert "--at: it is a moment of a recording" in capsys.readouterr().err
+    assert main(["simulate", "nope.yaml", "--dump", dump]) == 2
+    assert "nope.yaml: cannot be read" in capsys.readouterr().err
     assert main(["simulate", "--dump", dump, "--least", "-c", "drain_node: n1"]) == 2
     assert "least change: name an ask that is to start" in capsys.readouterr().err
 

@@ -20,7 +20,7 @@ from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.what_if import WhatIf, _Recorded, _RecordedRun, what_if
+from yunikorn_actors.trace.what_if import NO_END, WhatIf, _Recorded, _RecordedRun, what_if
 
 CONFIG = """
 partitions:
@@ -348,8 +348,18 @@ def test_what_cannot_be_understood(
     new.write_text(CONFIG % 4)
     assert main(["trace", "what-if", str(day), "--config", f"{new}.not"]) == 2
     assert "No such file or directory; name a file" in capsys.readouterr().err
+    new.write_text(f"{CONFIG % 4}      properties: {{application.sort.policy: x}}\n")
+    assert main(["trace", "what-if", str(day), "--config", str(new)]) == 2
+    assert "'x' is no value for it" in capsys.readouterr().err
+    new.write_text(CONFIG % 4)
     assert main(["trace", "what-if", str(new), "--config", str(new)]) == 2
     assert "is not the header of a trace" in capsys.readouterr().err
+
+
+def test_a_recording_without_an_end(day: Path) -> None:
+    """It is run again as far as it comes, and what is not known of it is named."""
+    rewrite(day, records(day)[:-1])
+    assert asked(day, CONFIG % 4).answer.lacks == (NO_END,)
 
 
 def test_a_recording_must_be_whole(day: Path) -> None:

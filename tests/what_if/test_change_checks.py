@@ -93,6 +93,19 @@ def test_changes_in_a_contradictory_order(core: VirtualCore, steps: str) -> None
         core.simulate(*parse_changes(steps, "f"))
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", "f:1: the list is empty"),
+        (ADVANCE, "f:1: advance: nothing comes after it"),
+        ("- drain_node: n1\n---\n- drain_node: n2", "f:2: a second document"),
+    ],
+)
+def test_steps_that_nobody_would_look_at(text: str, words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        parse_changes(text, "f")
+
+
 def test_what_an_earlier_change_brings_is_there(core: VirtualCore) -> None:
     steps = f"""
 - add_app: {{id: b, queue: root.a}}

@@ -52,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.until is not None and options.dump is None and options.server is None:
+        complain("--until: nothing is tried without a state: name one by --dump or --server")
+        return MISUNDERSTOOD
     try:
         texts = _text_of(options.old), _text_of(options.new)
         # Without policies a name may stand for one of a service.
@@ -87,15 +90,18 @@ def _on_dump(options: argparse.Namespace, old: str, new: str) -> "Answer":
     """Load each into a copy of the state, and compare what becomes of it."""
     # A comparison of two files alone needs no simulator.
     from yunikorn_actors.what_if.answer import differences_of  # noqa: PLC0415
+    from yunikorn_actors.what_if.changes import Change  # noqa: PLC0415
     from yunikorn_actors.what_if.dumps import state_from_dump  # noqa: PLC0415
     from yunikorn_actors.what_if.simulation import simulate  # noqa: PLC0415
 
     state = state_from_dump(read_dump(options.dump), topology="proposing")
     simulated = partial(simulate, state, compare=False, policies=options.policies.given)
-    request = si.UpdateConfigurationRequest(config=new)
-    answer = simulated(request, until=options.until)
-    request = si.UpdateConfigurationRequest(config=old)
-    without = simulated(request, until=answer.course.until_s).course
+
+    def loaded(config: str, file: str) -> Change:
+        return Change(si.UpdateConfigurationRequest(config=config), where=name_of(file))
+
+    answer = simulated(loaded(new, options.new), until=options.until)
+    without = simulated(loaded(old, options.old), until=answer.course.until_s).course
     return replace(answer, without=without, differences=differences_of(answer.course, without))
 
 

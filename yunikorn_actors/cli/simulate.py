@@ -7,7 +7,7 @@ from pathlib import Path
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
 from yunikorn_actors.cli.policies import add_policies
-from yunikorn_actors.cli.reach import add_server
+from yunikorn_actors.cli.reach import DEFAULT, add_server
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
 from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
 from yunikorn_actors.cli.terminal import complain, tell_sentences
@@ -63,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if (mistake := _mistake(options)) is not None:
+        complain(mistake)
+        return MISUNDERSTOOD
     if options.dump is None and options.trace is None and options.journal is None:
         return asking(options, _at_service)
     try:
@@ -86,6 +89,18 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{error.filename}: {error.strerror}")
         return MISUNDERSTOOD
     return _tell(options, answer)
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    """Say what is given and would not be looked at."""
+    server = None if options.server == DEFAULT else options.server
+    sources = {"dump": options.dump, "trace": options.trace, "journal": options.journal}
+    given = [f"--{name}" for name, it in {**sources, "server": server}.items() if it is not None]
+    if len(given) > 1:
+        return f"{' and '.join(given)}: a simulation begins with one state: name one of them"
+    if options.at is not None and options.trace is None:
+        return "--at: it is a moment of a recording: name that with --trace"
+    return None
 
 
 def _tell(options: argparse.Namespace, answer: Answer) -> int:
@@ -123,13 +138,20 @@ def _steps(options: argparse.Namespace) -> list[tuple[str, str]]:
     """Return the texts of all changes, each with the name of where it stands."""
     texts = [] if options.config is None else [(options.config, config_step(options.config))]
     if options.file is not None:
-        texts.append((name_of(options.file), read_text(options.file)))
+        texts.append((name_of(options.file), _read(options.file)))
     texts += [("--change", f"[{it}]" if "\n" not in it else it) for it in options.change]
     return texts + [(f"--{name}", steps_of(name, text)) for name, text in options.short]
 
 
 def config_step(name: str) -> str:
-    return "- config:\n" + "".join(f"    {line}\n" for line in read_text(name).splitlines())
+    return "- config:\n" + "".join(f"    {line}\n" for line in _read(name).splitlines())
+
+
+def _read(name: str) -> str:
+    try:
+        return read_text(name)
+    except Unreadable as error:
+        raise Unreadable(f"{name_of(name)}: {error}") from None
 
 
 def _changes(options: argparse.Namespace) -> list[Change]:

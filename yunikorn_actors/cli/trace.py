@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, get_args
 
+from msgspec.structs import replace
+
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.exporting import (
     add_export,
@@ -540,7 +542,9 @@ def _add_what_if(parser: argparse.ArgumentParser) -> None:
 def _what_if(options: argparse.Namespace) -> int:
     try:
         text = read_text(options.config)
-        config = parse_config(text, options.policies.names_for(text))
+        # Another name would decide nothing, and nothing would fare otherwise by it.
+        names = replace(options.policies.names_for(text), is_closed=True)
+        config = parse_config(text, names)
         with TraceReader(options.file, policies=options.policies.given) as trace:
             found = what_if(trace, config)
     except ConfigError as error:

@@ -51,7 +51,7 @@ from yunikorn_actors.values.ids import partition_name
 from yunikorn_actors.what_if.answer import Answer, Course, differences_of
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.run import Manager, Run
-from yunikorn_actors.what_if.text import difference_lines
+from yunikorn_actors.what_if.text import basis_lines, difference_lines
 
 AT_ONCE_NS: Final = 20_000_000
 """What lies so close together on threads is one moment: decisions take a few milliseconds there."""
@@ -61,6 +61,7 @@ UNLIKE_MAX: Final = 10
 AskName = tuple[str, str, str]
 """The partition, the application and the key."""
 _NEVER: Final = -1
+NO_END: Final = "what came behind its last message: the recording has no end"
 
 _CALLS: Final = (
     rm.RegistrationRequested, rm.ConfigurationRequested, rm.AdminConfigUpdate, rm.AdminNodeUpdate,
@@ -102,7 +103,7 @@ def what_if(trace: TraceReader, config: SchedulerConfig) -> WhatIf:
             without=without,
             differences=differences_of(course, without),
             assumptions=tuple(_assumptions(run)),
-            lacks=(),
+            lacks=() if trace.footer is not None else (NO_END,),
         ),
         starts=len(recorded.starts),
         as_recorded=len(recorded.starts) - len(unlike),
@@ -561,9 +562,7 @@ def what_if_lines(found: WhatIf) -> Iterator[str]:
     """Yield what fares otherwise, ask by ask and in sum, and what that rests on."""
     answer = found.answer
     yield from difference_lines(answer.differences)
-    yield "assumed:"
-    for text in answer.assumptions:
-        yield f"  {text}"
+    yield from basis_lines(answer)
     yield (
         f"run again under its own configuration, {found.as_recorded} of {found.starts} starts are "
         "as recorded"

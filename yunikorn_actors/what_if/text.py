@@ -41,14 +41,18 @@ def lines_of(answer: Answer) -> Iterator[str]:
         yield from _section("without the changes", answer.differences, _difference)
     if course.is_cut:
         yield "cut short: the bound on what one answer may cost was reached"
-    yield from _section("assumed", answer.assumptions, str)
-    yield from _section("not known from this state", answer.lacks, str)
+    yield from basis_lines(answer)
 
 
 def differing_lines(answer: Answer) -> Iterator[str]:
     """Yield what fares otherwise, and what that rests on."""
     yield _head(answer)
     yield from difference_lines(answer.differences)
+    yield from basis_lines(answer)
+
+
+def basis_lines(answer: Answer) -> Iterator[str]:
+    """Yield what it rests on, and what is not known."""
     yield from _section("assumed", answer.assumptions, str)
     yield from _section("not known from this state", answer.lacks, str)
 
