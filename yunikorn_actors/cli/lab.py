@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import fanning, mistake, mutants, shrinking, swarm
+from yunikorn_actors.cli import baseline_command, fanning, mistake, mutants, shrinking, swarm
 from yunikorn_actors.cli.fanning import INTERRUPTED
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.config import parse_duration
@@ -49,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     swarm_ = actions.add_parser("swarm", help="explore worlds that are drawn, each in one order")
     swarm.add_arguments(swarm_, whole=_whole, positive=_positive, seconds=_seconds)
     _add_shrink_seconds(swarm_)
+    baseline_ = actions.add_parser("baseline", help="compare what the core does with what it did")
+    baseline_command.add_arguments(baseline_, _positive)
     _add_threads(actions.add_parser("threads", help="run scenario files on real threads"))
     _add_replay(actions.add_parser("replay", help="play tapes again"))
     _add_explain(actions.add_parser("explain", help="say how a tape comes to fail"))
@@ -570,6 +572,7 @@ def _needed(
 _ACTIONS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "run": _explore,
     "swarm": _explore_worlds,
+    "baseline": baseline_command.run,
     "threads": _run_on_threads,
     "replay": _replay,
     "explain": _explain,

@@ -6,11 +6,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from yunikorn_actors.cli import fanning, mistake
+from msgspec.structs import replace
+
+from yunikorn_actors.cli import baseline_command, fanning, mistake
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.baseline import Compared, compared, read_baseline
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.fan_out import FanOut
@@ -28,6 +31,9 @@ from yunikorn_actors.lab.swarm.swarm_runs import (
     one_by_one,
 )
 from yunikorn_actors.lab.swarm.world_parts import PARTS, Wanted
+
+_BASELINE_SHARE: Final = 0.25
+"""Of the time, at most."""
 
 
 class Misused(CoreError, ValueError):  # noqa: N818 - it is named like InvalidOptions
@@ -79,6 +85,11 @@ def add_arguments(
         "--coverage", type=whole, metavar="N",
         help="tell what was reached, and N of each that never was",
     )  # fmt: skip
+    parser.add_argument(
+        "--no-baseline", action="store_true",
+        help="do not compare first what the core does in recorded worlds with what it did; nor is "
+        "it where worlds are chosen, by --first, --parts, --without, --policies or --corpus",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object at the end")
     fanning.add_arguments(parser, positive)
 
@@ -96,6 +107,14 @@ def run(options: argparse.Namespace) -> int:
         runs=options.runs if options.time is None else RUNS_MAX - options.first,
         seconds=options.time,
     )
+    try:
+        before = _compared(options, budget)
+    except KeyboardInterrupt:
+        return fanning.INTERRUPTED
+    if before is not None:
+        budget = _left(budget, before)
+        if not options.json:
+            print(baseline_command.as_text(before), flush=True)
     kept: list[Path | None] = []
 
     def found(finding: Finding) -> None:
@@ -110,14 +129,35 @@ def run(options: argparse.Namespace) -> int:
         )  # fmt: skip
         try:
             report = swarm.run()
-            status = 0 if report.ok else 1
+            status = 0 if report.ok and not (before and before.changes) else 1
         except KeyboardInterrupt:
             report, status = swarm.report(), fanning.INTERRUPTED
-    print(json.dumps(_as_json(report, kept)) if options.json else _as_text(report), flush=True)
+    if options.json:
+        parts = {} if before is None else {"baseline": baseline_command.as_json(before)}
+        print(json.dumps(_as_json(report, kept) | parts | {"ok": not status}), flush=True)
+    else:
+        print(_as_text(report), flush=True)
     if options.coverage is not None and not options.json:
         for line in coverage_lines(report.coverage, options.coverage):
             print(f"      {line}")
     return status
+
+
+def _compared(options: argparse.Namespace, budget: Budget) -> Compared | None:
+    """Compare with the baseline, where nothing says which worlds are wanted."""
+    chosen = options.first > 1 or options.parts or options.without or options.policies
+    if options.no_baseline or chosen or options.corpus is not None:
+        return None
+    seconds = None if budget.seconds is None else budget.seconds * _BASELINE_SHARE
+    with baseline_command.doer(options) as do:
+        return compared(read_baseline(), budget.runs, do, seconds)
+
+
+def _left(budget: Budget, before: Compared) -> Budget:
+    """Take off the time that the comparison took."""
+    if budget.seconds is None:
+        return budget
+    return replace(budget, seconds=budget.seconds - before.seconds)
 
 
 @contextmanager

@@ -1,0 +1,229 @@
+"""What the core did in drawn worlds when they were recorded, to be compared with what it does now.
+
+Oracles know rules. What no rule of theirs decides, such as which of two allowed nodes an ask gets
+or how a refusal is worded, they let pass; a change of it shows here. So a change of behaviour that
+nobody meant is found, and one that was meant is recorded anew, with the commit that makes it.
+
+Of each thing that can be seen from outside two bytes of a digest are kept: enough to name the first
+that is different, and not what it was. `lab baseline show` prints what is seen of a world, with the
+version before the change and the one after it.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.harness import Oracle, World
+from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.sides.answered import answers
+from yunikorn_actors.lab.swarm.swarm_runs import Plan
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.events import EventPublisher
+from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery, is_manager, is_reply
+from yunikorn_actors.messages.codec import canonical
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.why.explain import explain_all
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.version import VERSION
+
+T = TypeVar("T")
+PACKAGED: Final = Path(__file__).parent / "baseline.msgpack"
+SEED: Final = 0
+"""Of the worlds that are recorded; those of `lab swarm` begin with seed 1."""
+RUNS: Final = 400
+RUNS_IN_SHARE: Final = 20
+BYTES_MAX: Final = 16 << 20
+WORLD: Final = "the world"
+"""What is seen first: where it is different, worlds are drawn in another way than before."""
+_WHYS_MAX: Final = 1_000
+_WIDTH: Final = 2
+"""Bytes of each digest."""
+
+
+class BadBaseline(CoreError, ValueError):  # noqa: N818 - it names what is wrong
+    """A file is no baseline, or one that this version cannot compare with."""
+
+
+class Sight(NamedTuple):
+    """One thing that can be seen from outside."""
+
+    what: str
+    value: Any
+
+    def digest(self) -> bytes:
+        text = self.what.encode() + b"\0" + canonical(self.value)
+        return hashlib.blake2b(text, digest_size=_WIDTH).digest()
+
+    def __str__(self) -> str:
+        return f"{self.what}: {msgspec.json.encode(self.value).decode()}"
+
+
+class Watched(Oracle):
+    """Notes what is sent to managers and callers, and at rest the state, reasons and events."""
+
+    def __init__(self) -> None:
+        self.sights: list[Sight] = []
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        mailbox = delivery.mailbox
+        if delivery is simulator.last and (is_manager(mailbox) or is_reply(mailbox)):
+            message = delivery.message
+            self.sights.append(Sight(f"{type(message).__name__} to {mailbox}", message))
+
+    def at_rest(self, world: World) -> None:
+        for name, partition in world.context.partitions.items():
+            state, now_ns = partition.state, world.simulator.now_ns
+            for part, value in snapshot(state).items():
+                self.sights.append(Sight(f"the state of {name}, {part}", value))
+            for part, answer in answers(state, now_ns).items():
+                self.sights.append(Sight(f"what is answered of {name}, {part}", answer))
+        for name, planner in _planners(world):
+            found = explain_all(planner, _WHYS_MAX, world.simulator.now_ns)
+            for why in found.asks:
+                what = f"why {why.key} of {why.application_id} waits, by {name}"
+                self.sights.append(Sight(what, why))
+        publisher = world.simulator.machines.get(EVENT_PUBLISHER)
+        if isinstance(publisher, EventPublisher):
+            ring = publisher.ring
+            records = tuple(ring.read(ring.lowest_id, ring.capacity))
+            self.sights.append(Sight("the event records", records))
+
+
+def _planners(world: World) -> Iterator[tuple[str, Planner]]:
+    for address, machine in world.simulator.machines.items():
+        if isinstance(machine, Context):
+            for name, partition in machine.partitions.items():
+                if partition.loop is not None:
+                    yield f"{CONTEXT} for {name}", partition.loop.planner
+        elif isinstance(machine, Scheduler):
+            yield address, machine.loop.planner
+
+
+def seen_in(number: int, seed: int = SEED) -> list[Sight]:
+    """Play a world, and return what can be seen of it."""
+    run = Plan(seed=seed).drawn(number)
+    watched = Watched()
+    outcome = explore(run.case, run.schedule(), (watched,))
+    end = "" if outcome.violation is None else outcome.violation.kind
+    return [Sight(WORLD, run.case.text), *watched.sights, Sight("the end", end)]
+
+
+def digests_of(sights: Sequence[Sight]) -> bytes:
+    return b"".join(it.digest() for it in sights)
+
+
+class Baseline(Struct, frozen=True, kw_only=True):
+    """The digests of worlds, by their numbers from 1 on."""
+
+    version: str
+    """Of the package that they were recorded with."""
+    seed: int
+    worlds: tuple[bytes, ...]
+
+    def write(self, path: Path) -> None:
+        path.write_bytes(msgspec.msgpack.encode(self))
+
+    def compare(self, number: int) -> "Change | None":
+        """Play a world again; return the first thing that is different, if one is."""
+        before, sights = self.worlds[number - 1], seen_in(number, self.seed)
+        now = digests_of(sights)
+        if before == now:
+            return None
+        place = next(
+            at for at in range(len(sights) + 1)
+            if before[at * _WIDTH : (at + 1) * _WIDTH] != now[at * _WIDTH : (at + 1) * _WIDTH]
+        )  # fmt: skip
+        what = str(sights[place]) if place < len(sights) else "nothing more"
+        return Change(number=number, place=place + 1, sight=what)
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A world in which the core does something else than when it was recorded."""
+
+    number: int
+    place: int
+    """Which of the things that are seen is the first that is different, from 1 on."""
+    sight: str
+    """What is seen there now."""
+
+
+def read_baseline(path: Path = PACKAGED) -> Baseline:
+    """Read a file; raise BadBaseline if it is none."""
+    remedy = "write one with `lab baseline write`"
+    try:
+        with path.open("rb") as file:
+            data = file.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise BadBaseline(f"{path}: {error.strerror}: {remedy}") from error
+    if len(data) > BYTES_MAX:
+        raise BadBaseline(f"{path} has more than {BYTES_MAX} bytes, so it is no baseline: {remedy}")
+    try:
+        return msgspec.msgpack.decode(data, type=Baseline)
+    except msgspec.MsgspecError as error:
+        raise BadBaseline(f"{path} is no baseline ({error}): {remedy}") from error
+
+
+# -- many at a time
+
+
+class Share(Struct, frozen=True):
+    """Worlds that are played together; with a baseline they are compared with it."""
+
+    numbers: range
+    before: Baseline | None = None
+
+    def __str__(self) -> str:
+        return f"worlds {self.numbers[0]} to {self.numbers[-1]} of the baseline"
+
+
+def shares(runs: int, before: Baseline | None = None) -> Iterator[Share]:
+    for first in range(1, runs + 1, RUNS_IN_SHARE):
+        yield Share(range(first, min(first + RUNS_IN_SHARE, runs + 1)), before)
+
+
+def record(share: Share) -> list[bytes]:
+    return [digests_of(seen_in(number)) for number in share.numbers]
+
+
+def compare(share: Share) -> list[Change | None]:
+    assert share.before is not None
+    return [share.before.compare(number) for number in share.numbers]
+
+
+Doer = Callable[[Callable[[Share], list[T]], Iterable[Share]], Iterator[list[T]]]
+"""Does shares of work, here or in other processes."""
+
+
+def recorded(runs: int, do: Doer[bytes]) -> Baseline:
+    worlds = tuple(it for some in do(record, shares(runs)) for it in some)
+    return Baseline(version=VERSION, seed=SEED, worlds=worlds)
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    version: str
+    worlds: int
+    """How many were played."""
+    seconds: float
+    changes: tuple[Change, ...]
+
+
+def compared(
+    before: Baseline, runs: int, do: Doer[Change | None], seconds: float | None = None
+) -> Compared:
+    """Play so many worlds again, or as many as there is time for."""
+    begun, took_s, worlds, changes = time.perf_counter(), 0.0, 0, list[Change]()
+    for some in do(compare, shares(min(runs, len(before.worlds)), before)):
+        worlds += len(some)
+        changes += (it for it in some if it is not None)
+        took_s = time.perf_counter() - begun
+        if seconds is not None and took_s > seconds:
+            break
+    return Compared(version=before.version, worlds=worlds, seconds=took_s, changes=tuple(changes))
