@@ -166,11 +166,8 @@ def test_configurations_are_compared_with_policies(capsys: pytest.CaptureFixture
     assert "mine" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("options", "first"), [([], "b"), (["--policies", "own_names:MINE"], "a")])
-def test_a_simulation_has_them(
-    options: list[str], first: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The policy goes by the names of applications, and fifo by who came first."""
+def test_a_simulation_has_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """The policy goes by the names of applications; one that nobody gives is refused."""
     with VirtualCore() as core:
         request = si.RegisterResourceManagerRequest(rm_id="rm")
         core.register_resource_manager(request, ResourceManagerCallback())
@@ -190,9 +187,13 @@ def test_a_simulation_has_them(
 - create_node: {id: n, capacity: {vcore: 1}}
 """
     Path("steps.yaml").write_text(steps, "utf-8")
-    main(["simulate", "steps.yaml", "--dump", "dump.json", "--json", *options])
+    command = ["simulate", "steps.yaml", "--dump", "dump.json", "--json"]
+    assert 1 == main([*command, "--policies", "own_names:MINE"])  # one of the two waits
     answer = json.loads(capsys.readouterr().out)
-    assert [it["application"] for it in answer["course"]["placed"]] == [first]
+    assert [it["application"] for it in answer["course"]["placed"]] == ["a"]
+    assert 2 == main(command)
+    assert "steps.yaml:2: step 1: config: " in (err := capsys.readouterr().err)
+    assert "'own' is no value for it" in err
 
 
 @pytest.mark.parametrize(
