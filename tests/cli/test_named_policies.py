@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -293,3 +294,68 @@ def test_a_broken_package_is_warned_of_and_stops_nobody(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         VirtualCore()
+
+
+OF_PACKAGE = """\
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues: [{name: jobs, properties: {application.sort.policy: newest}}]
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package as pip leaves it, with an entry point that names a policy and one that does not."""
+    folder = tmp_path / "site"
+    info = folder / "my_orders-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-orders\nVersion: 0.1\n")
+    points = "newest = my_orders:Newest\nbroken = my_orders:Nothing\n"
+    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{points}")
+    lines = "class Newest:\n    def application_key(self, app):\n        return -app.submitted_ns\n"
+    (folder / "my_orders.py").write_text(lines)
+    monkeypatch.syspath_prepend(folder)
+    _forget()
+    yield
+    sys.modules.pop("my_orders", None)
+    monkeypatch.undo()
+    _forget()
+
+
+@pytest.mark.usefixtures("package")
+def test_an_installed_package_is_found_as_pip_left_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(registry.BrokenPolicy, match="entry point broken = my_orders:Nothing"):
+        assert 0 == main(["policy", "check", "newest", "--worlds", "1"])
+    assert "Newest: no fault in 1 worlds" in capsys.readouterr().out
+    Path("q.yaml").write_text(OF_PACKAGE, "utf-8")
+    assert 0 == check(capsys, "--strict")[0]
+    with Scheduler(OF_PACKAGE) as s:
+        old, new = (s.application(name, queue="root.jobs", user="ann") for name in ("a", "b"))
+        asked = [app.ask("k", vcore=1) for app in (old, new)]
+        s.add_node("n1", vcore=1)
+        assert "n1" == asked[1].result(10).node_id
+        assert not asked[0].done()
+    with pytest.raises(SystemExit):
+        main(["policy", "check", "newst"])
+    assert "no policy 'newst' is shipped or installed (" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("package")
+def test_a_warning_of_a_command_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("q.yaml").write_text(OF_PACKAGE, "utf-8")
+
+    def show(message: Any, category: Any, filename: str, lineno: int, *_: Any) -> None:
+        """Write it as Python does where nobody records warnings."""
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", show)
+        _, _, told = check(capsys)
+    assert told.startswith("warning: entry point broken = my_orders:Nothing of ")
+    assert 1 == told.count("\n"), told

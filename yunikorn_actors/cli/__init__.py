@@ -7,6 +7,7 @@ is well, 1 if the answer is no, 2 if the question could not be understood.
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         # Names come from outside: characters that the terminal cannot show are written as escapes.
         sys.stdout.reconfigure(errors="backslashreplace")
+    # A reader of a command is helped by what is wrong, and not by the line of ours that found it.
+    shown, warnings.formatwarning = warnings.formatwarning, _one_line
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
@@ -58,6 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write_no_more()
         print(f"cannot go on: {error}", file=sys.stderr)
         return 2
+    finally:
+        warnings.formatwarning = shown
+
+
+def _one_line(message: Warning | str, *_: object, **__: object) -> str:
+    return f"warning: {message}\n"
 
 
 def _open_closed_streams() -> None:

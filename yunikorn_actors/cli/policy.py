@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from yunikorn_actors.lab.policy_check.check import WORLDS, Report, check_policy
 from yunikorn_actors.lab.policy_check.findings import shown_path
 from yunikorn_actors.policies.loading import found_at
-from yunikorn_actors.policies.registry import InvalidPolicy
+from yunikorn_actors.policies.registry import SHIPPED, InvalidPolicy, installed
 
 
 class _Named(NamedTuple):
@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = commands.add_parser("check", help="play it in drawn worlds and watch each of its calls")
     check.add_argument(
         "policies", nargs="+", metavar="MODULE:CLASS", type=_loaded,
-        help="a policy, what makes one, or a mapping of names to such",
+        help="a policy, what makes one, or a mapping of names to such; or the name of one that is "
+        "shipped, or that an installed package has",
     )  # fmt: skip
     check.add_argument(
         "--seed", type=_whole(0), default=1, metavar="N",
@@ -71,6 +72,12 @@ def _whole(least: int) -> Callable[[str], int]:
 
 
 def _loaded(text: str) -> tuple[_Named, ...]:
+    if ":" not in text:
+        known = installed() | SHIPPED
+        if text not in known:
+            what = f"no policy {text!r:.100} is shipped or installed ({', '.join(sorted(known))})"
+            raise argparse.ArgumentTypeError(f"{what}: give MODULE:CLASS for one in a file")
+        return (_Named(known[text], "", ""),)
     try:
         found = found_at(text)
     except InvalidPolicy as error:
