@@ -292,9 +292,19 @@ def _charge(model: Model, fact: f.AllocationCommitted) -> None:
     # Of several repeats in one run the first has settled the ask: it may be forgotten by now.
     ask = app.asks.get(fact.key)
     if ask is not None:
-        model.asks.resync_or_forget(ask)
+        _resync(model, ask)
     model.applications.rekey(app)
     model.wakes.amounts_changed(app.leaf)
+
+
+def _resync(model: Model, ask: AskView) -> None:
+    """A repeat was placed that nothing here had in flight.
+
+    With fewer repeats to come, what is in flight uses other promises of the ask.
+    """
+    if ask.ask.reserved:
+        model.amounts.measure_earmarks(ask.app, ask.ask.spec.key)
+    model.asks.resync_or_forget(ask)
 
 
 def _charge_run(model: Model, fact: f.AllocationsCommitted, places: Sequence[int]) -> None:
@@ -302,14 +312,14 @@ def _charge_run(model: Model, fact: f.AllocationsCommitted, places: Sequence[int
     apps = [model.app_of(charged.application_id) for charged in fact.charged]
     counts = [0] * len(apps)
     is_placeholder = apps[0].app.allocations[fact.uuids[0]].spec.placeholder
-    nodes, asks, resource = model.nodes, model.asks, fact.resource
+    nodes, resource = model.nodes, fact.resource
     for at in places:
         member = fact.members[at]
         counts[member] += 1
         nodes.take(nodes.views[fact.node_ids[at]], resource)
         ask = apps[member].asks.get(fact.keys[at])
         if ask is not None:
-            asks.resync_or_forget(ask)
+            _resync(model, ask)
     for app, count in zip(apps, counts, strict=True):
         if count:
             together = {kind: count * quantity for kind, quantity in resource.items()}
