@@ -32,7 +32,7 @@ class Manners:
         """When the first of all that was refused would be allowed."""
 
     def take(self, leaf: Queue, count: int) -> None:
-        if leaf.properties.preemption_budget.is_set:
+        if leaf.properties.preemption_budget.window_ns:
             self._going[leaf.path] = self._going.get(leaf.path, 0) + count
 
     def give_back(self, leaf: Queue, count: int) -> None:
@@ -47,7 +47,7 @@ class Manners:
     def may_lose(self, leaf: Queue, count: int) -> bool:
         """Whether the budget of a leaf has room for so many more."""
         budget = leaf.properties.preemption_budget
-        if not budget.is_set:
+        if not budget.window_ns:
             return True
         going = self._going.get(leaf.path, 0)
         spent = [

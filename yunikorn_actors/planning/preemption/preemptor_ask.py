@@ -224,10 +224,7 @@ class Claimant:
         return (
             may_be_preempted(allocation, self.wanted)
             and is_reached(self.reach, leaf, allocation)
-            and (
-                not leaf.properties.preemption_cooldown_ns
-                or self._manners.are_cooled(leaf, (allocation,))
-            )
+            and self._manners.are_cooled(leaf, (allocation,))
         )
 
     def may_be_victim(self, victim: Victim) -> bool:
@@ -246,20 +243,15 @@ class Claimant:
         for queue in guards(self.leaf, leaf):
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
                 return False
-        has_budget = leaf.properties.preemption_budget.window_ns
-        return not has_budget or self._manners.may_lose(leaf, len(victim.allocations))
+        return self._manners.may_lose(leaf, len(victim.allocations))
 
     def take(self, victim: Victim) -> None:
-        leaf = victim.leaf
-        self.usage.take(leaf, victim.resource)
-        if leaf.properties.preemption_budget.window_ns:
-            self._manners.take(leaf, len(victim.allocations))
+        self.usage.take(victim.leaf, victim.resource)
+        self._manners.take(victim.leaf, len(victim.allocations))
 
     def give_back(self, victim: Victim) -> None:
-        leaf = victim.leaf
-        self.usage.add(leaf, victim.resource)
-        if leaf.properties.preemption_budget.window_ns:
-            self._manners.give_back(leaf, len(victim.allocations))
+        self.usage.add(victim.leaf, victim.resource)
+        self._manners.give_back(victim.leaf, len(victim.allocations))
 
 
 # -- nodes
