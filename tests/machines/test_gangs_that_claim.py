@@ -151,3 +151,18 @@ def test_nothing_is_claimed_for_the_others_while_one_is_to_have_a_node_kept() ->
     assert [] == claims(made), "for three of four"
     made.planner.reject(kept.proposal_id)
     assert 4 == len(claims(made))
+
+
+def test_nothing_goes_where_the_room_of_those_that_only_wait_is_used_meanwhile() -> None:
+    """Three of four have free room, and one has a victim: it stays if another takes that room."""
+    made = contest()
+    for uuid in list(made.application("plain").allocations)[:6:2]:
+        made.release(uuid, "plain")
+    proposals = claims(made)
+    assert [1] == [len(it.victims) for it in proposals], "the others have only to wait"
+    (claim,) = proposals
+    made.add("other", queue=RICH)
+    made.recover("takes", "n1", "other", vcore=2)
+    facts, refused = driver_of(made).commit_all([claim])
+    assert [(claim.proposal_id, Refusal.NODE_FULL)] == refused
+    assert not any(isinstance(fact, f.VictimMarked) for fact in facts)

@@ -34,6 +34,7 @@ from yunikorn_actors.messages.scheduling import FactsMissed, ProposalRejected
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.snapshot import image_of
@@ -264,9 +265,8 @@ class Watcher:
                 for kept in node.reservations.values()
                 if kept.application_id == app.id and kept.earmark is not None
             )
-            # What is free and promised to nobody needs no earmark.
-            nodes = state.nodes.values()
-            free = sum(max(0, it.available["vcore"] - it.promised.get("vcore", 0)) for it in nodes)
+            # What is free, or comes free, and is promised to nobody needs no earmark.
+            free = sum(max(0, unpromised_on(node)) for node in state.nodes.values())
             assert waiting <= promised + free, f"{name}: {app.id} has {promised} of {waiting}"
             self.seen["claim of a gang"] += 1
 
@@ -285,6 +285,11 @@ class Watcher:
         assert told * 1000 == gone.grace_ms
         assert (f"it has {told} s to end" in gone.message) is bool(told)
         self.seen["grace"] += bool(told)
+
+
+def unpromised_on(node: Node) -> int:
+    coming = sum(it.resource["vcore"] for it in node.allocations.values() if it.frees_node)
+    return node.available["vcore"] + coming - node.promised.get("vcore", 0)
 
 
 def rm_id_of(partition: str) -> str:

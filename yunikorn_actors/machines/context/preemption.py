@@ -110,7 +110,43 @@ def check_together(
     """Say why these may not be preempted for a gang, each after those before it."""
     before = Before(state, now_ns)
     checks = (check_preempt(state, it, now_ns, settings, before) for it in proposals)
-    return next(filter(None, checks), None)
+    refusal = next(filter(None, checks), None)
+    if refusal is None and any(it.victims for it in proposals):
+        refusal = _check_the_others(state, proposals[0].beneficiary, before)
+    return refusal
+
+
+def _check_the_others(
+    state: PartitionState, beneficiary: Beneficiary, before: Before
+) -> Refusal | None:
+    """Placeholders of the gang for which nothing was decided have room as well (G31).
+
+    Their room was free, so they had only to wait. Another scheduler may have used it since.
+    """
+    app = state.applications[beneficiary.application_id]
+    for ask in app.asks.values():
+        spec = ask.spec
+        if not spec.placeholder or spec.required_node or not ask.remaining:
+            continue
+        left = ask.remaining - earmarks_of(state, ask) - before.repeats.get(spec.key, 0)
+        for node in state.nodes.values() if left > 0 else ():
+            room = _room_beside(node, before) if is_usable(state, node, spec) else {}
+            while left > 0 and fits(spec.resource, room):
+                discharge(room, spec.resource)
+                keep(room, amount_of(spec.resource))
+                left -= 1
+        if left > 0:
+            return Refusal.NODE_FULL
+    return None
+
+
+def _room_beside(node: Node, before: Before) -> Resource:
+    """Return what is free or comes free on a node beside all that is promised there."""
+    room = room_on(node, with_parts(node.available, node.parts), before.taken)
+    for wanted in before.promised.get(node.id, ()):
+        discharge(room, wanted)
+        keep(room, amount_of(wanted))
+    return room
 
 
 def _victims(state: PartitionState, proposal: Preempt) -> tuple[Allocation, ...] | None:
@@ -200,20 +236,15 @@ def _check_room(
 
     Nobody who waits for room there is displaced without need.
     """
-    free = with_parts(node.available, node.parts)
-    room = room_on(node, free, before.taken)
-    promised = before.promised.get(node.id, ())
-    for wanted in promised:
-        discharge(room, wanted)
-        keep(room, amount_of(wanted))
+    room = _room_beside(node, before)
     for item in victims:
         if item.node_id == node.id:
             charge(room, freed(item))
     if not fits(spec.resource, room):
         return Refusal.NODE_FULL
-    if victims or promised:
+    if victims or node.id in before.promised:
         return None
-    if has_only_to_wait(node, free, spec.resource):
+    if has_only_to_wait(node, with_parts(node.available, node.parts), spec.resource):
         return Refusal.PREEMPTION_REFUSED
     return Refusal.NODE_RESERVED if is_kept_for_another(node, spec) else None
 
@@ -335,8 +366,9 @@ _CHECKS: dict[PreemptionRule, _Check] = {
 
 
 def preempt(turn: Turn, proposal: Preempt) -> Refusal | None:
-    state = turn.state
-    refusal = check_preempt(state, proposal, turn.now_ns, turn.settings)
+    if proposal.gang:
+        return preempt_together(turn, (proposal,))
+    refusal = check_preempt(turn.state, proposal, turn.now_ns, turn.settings)
     if refusal is None:
         _carry_out(turn, proposal)
     return refusal

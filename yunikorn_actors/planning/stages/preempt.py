@@ -517,7 +517,7 @@ class Preemptor:
         self._left = max(self._left, len(to_claim))
         if len(to_claim) < len(found):
             self.agenda.block(app.leaf, now_ns)
-        gang = 0 if len(to_claim) < 2 else None  # noqa: PLR2004 - nothing stands with it
+        gang: int | None = None
         for ask, solution in to_claim:
             proposal = self._propose(
                 PreemptionRule.GUARANTEE,
