@@ -1,9 +1,9 @@
 """Transcripts in pages: followed step by step, and compared with what is printed.
 
-A `yaml` block below a text that ends with the name of a file is saved under that name; "Change the
-last `A` to `B`" changes that file, "Change it back" takes this back. In what is shown a line `...`
-stands for any lines, and `...` within a line for any text; times in milliseconds are not compared,
-and below a text that ends with "numbers will differ:" no number is.
+A `yaml` or `python` block below a text that ends with the name of a file is saved under that name;
+"Change the last `A` to `B`" changes that file, "Change it back" takes this back. In what is shown a
+line `...` stands for any lines, and `...` within a line for any text; times in milliseconds are not
+compared, and below a text that ends with "numbers will differ:" no number is.
 """
 
 import contextlib
@@ -19,12 +19,22 @@ from yunikorn_actors.cli import main as yunikorn_actors
 PROGRAMS = {"yunikorn-actors": yunikorn_actors, "python -m tests.differential": differential}
 
 
+_FILE = (
+    r"`(?P<file>[\w.-]+\.(?:yaml|py))`[^`\n]*:\n\n"
+    r"```(?:yaml|python)\n(?P<text>(?:(?!```).*\n)*)```$"
+)
 _STEP = (
-    r"`(?P<file>[\w.-]+\.yaml)`[^`\n]*:\n\n```yaml\n(?P<text>(?:(?!```).*\n)*)```$"
-    r"|Change the last `(?P<old>[^`]+)` to `(?P<new>[^`]+)`"
+    _FILE + r"|Change the last `(?P<old>[^`]+)` to `(?P<new>[^`]+)`"
     r"|(?P<back>Change it back)"
     r"|(?P<loose>numbers will differ:\n\n)?^```{fence}\n(?P<console>(?:(?!```).*\n)*)```$"
 )
+
+
+def save_modules(text: str) -> None:
+    """Save the Python files of a page in the present folder."""
+    for found in re.finditer(_FILE, text, re.MULTILINE):
+        if found["file"].endswith(".py"):
+            Path(found["file"]).write_text(found["text"], "utf-8")
 
 
 def transcript_faults(text: str, fence: str = "console") -> list[str]:

@@ -1,4 +1,7 @@
-"""One policy of ten lines makes the same decisions wherever a core runs."""
+"""One policy of ten lines makes the same decisions wherever a core runs.
+
+`docs/how-to/run-one-policy-everywhere.md` has one more, and it is run in a service there.
+"""
 
 import asyncio
 import re
@@ -10,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import starting
 
 from yunikorn_actors import (
     AsyncScheduler,
@@ -18,7 +20,6 @@ from yunikorn_actors import (
     InvalidRequest,
     Scheduler,
     SchedulerCore,
-    connect,
 )
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import read_case
@@ -87,7 +88,6 @@ class Written:
     scenario: Path
     plain: Path
     """The same without the policies."""
-    queues: Path
     trace: Path
 
 
@@ -95,12 +95,11 @@ class Written:
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
     monkeypatch.chdir(tmp_path)
     Path("ten_lines.py").write_text(POLICY, "utf-8")
-    files = Written(*(tmp_path / it for it in ("own.yaml", "plain.yaml", "q.yaml", "run.trace")))
+    files = Written(*(tmp_path / it for it in ("own.yaml", "plain.yaml", "run.trace")))
     files.scenario.write_text(
         SCENARIO.replace("POLICIES", "{longest-first: ten_lines:LongestFirst}")
     )
     files.plain.write_text(SCENARIO.replace("policies: POLICIES\n", ""))
-    files.queues.write_text(QUEUES, "utf-8")
     yield files
     sys.modules.pop("ten_lines", None)
     loading.policies_at.cache_clear()
@@ -218,15 +217,6 @@ def test_policies_beside_a_core_of_ones_own_are_refused() -> None:
     ):
         with pytest.raises(InvalidRequest, match="those of your core decide; give them to it"):
             make()
-
-
-def test_in_a_service(written: Written) -> None:
-    pytest.importorskip("grpc")
-    given = ("--policies", "ten_lines:MINE")
-    with starting() as start:
-        running = start("--config", str(written.queues), *given)
-        with connect(running.address, queues=QUEUES) as s:
-            assert DECIDED == list(_by_a_program(s))
 
 
 def _by_a_program(s: Any) -> Iterator[str]:
