@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from runpy import run_path
 
 import pytest
 
+from yunikorn_actors.cli import lab as command
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import Case, parse_case
+from yunikorn_actors.lab.explanation import Explainer
 from yunikorn_actors.lab.hunt import Lab, NotPlayed, Wishes
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
@@ -87,7 +90,11 @@ def test_what_did_not_come_is_named_with_the_reason(case: Case, entry: str) -> N
     assert ABSENT[entry] in line
 
 
-def test_the_commands_show_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_show_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Most of the time would go into the point of no return.
+    monkeypatch.setattr(command, "Explainer", partial(Explainer, suffixes=2))
     path = tmp_path / "one.yaml"
     path.write_text(TEXT)
     tape = f"tape 2 of {path} sha256 000000000000 on proposing; flap node n9 after step 3"

@@ -138,7 +138,7 @@ def descended(case: Case) -> Iterator[Looking]:
     [
         *((name, "fused") for name in TINY),
         ("an application comes and its manager is lost", "proposing"),
-        ("a node and an application", "proposing"),
+        pytest.param("a node and an application", "proposing", marks=pytest.mark.slow),
     ],
 )
 def test_what_plain_enumeration_comes_to(tmp_path: Path, name: str, topology: TopologyName) -> None:

@@ -66,6 +66,15 @@ def _explained_in_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hunt, "Explainer", partial(Explainer, suffixes=2))
 
 
+EXPLAINED_IN_SHORT = """\
+from functools import partial
+
+from yunikorn_actors.lab import hunt
+
+hunt.Explainer = partial(hunt.Explainer, suffixes=2)
+"""
+
+
 def found(workload: Callable[[Trial], None], **options: Any) -> str:
     with pytest.raises(RaceFound) as caught:
         Lab("t.py::test").explore(workload, **options)
@@ -337,6 +346,7 @@ def test_another_thread_is_left_alone() -> None:
 def test_the_fixture(tmp_path: Path) -> None:
     """A test that fails prints tape, story and a command; the command fails alike."""
     (tmp_path / "test_jobs.py").write_text(f"{source_of_the_page()}\n\n\n{page_test()}")
+    (tmp_path / "conftest.py").write_text(EXPLAINED_IN_SHORT)
     command = (sys.executable, "-m", "pytest", "-q", "-p", "yunikorn_actors.lab.pytest_plugin")
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
