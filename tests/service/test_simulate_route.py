@@ -11,6 +11,7 @@ from probes import wait_until
 from served import ANN, P, Response, Served, live, node, register, serving
 
 from tests.what_if.test_simulate import busy
+from yunikorn_actors import VirtualCore
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
@@ -19,9 +20,10 @@ from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest import simulate_route
 from yunikorn_actors.service.rest.process import ProcessPart
 from yunikorn_actors.what_if import Answer, Change, Course
-from yunikorn_actors.what_if.core_state import CoreState
+from yunikorn_actors.what_if.core_state import CoreState, state_of
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.followed import Snapshots
+from yunikorn_actors.what_if.least_change import Wanted, least_changes
 from yunikorn_actors.what_if.simulation import simulate
 
 PATH = "/ws/v1/x/simulate"
@@ -118,22 +120,38 @@ def _endless(*_: Any, **__: Any) -> None:
         pass
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_copy_decides_as_its_core_does(
-    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The replica itself is taken over; it has to be planned on in the same way."""
-    core = busy(topology)
+def _side(core: VirtualCore) -> ReadSide:
     simulator = core._simulator
     side = ReadSide(
-        settings=simulator.settings, instance="t", start_ns=core.now_ns, topology=topology
-    )
+        settings=simulator.settings, instance="t", start_ns=core.now_ns,
+        topology=simulator.topology.name,
+    )  # fmt: skip
     taken = Snapshots.of(simulator)
     for described in taken.managers.values():
         side.handle(described, core.now_ns)
     for name, (epoch, image) in taken.images.items():
         snapshot = PartitionSnapshot(partition=name, epoch=epoch, image=image)
         side.handle(snapshot, core.now_ns)
+    return side
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_trials_of_a_search_begin_with_one_core(topology: TopologyName) -> None:
+    """Each is a process of its own: what one of them does is not there for the next."""
+    core = busy(topology)
+    ask = "- ask: {app: app, key: '3', resource: {vcore: 2000}}"
+    found = simulate_route._found(_side(core), simulate_route.Question(steps=[ask], least=True))
+    wanted = Wanted(tuple(parse_changes(ask, "x")))
+    assert found["answer"] == least_changes(state_of(core._simulator), wanted)
+    assert found["answer"].trials > len(found["answer"].options) > 1
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_copy_decides_as_its_core_does(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replica itself is taken over; it has to be planned on in the same way."""
+    core = busy(topology)
     begun: list[str] = []
 
     def simulated(state: CoreState, *changes: Change, **more: Any) -> Answer:
@@ -144,6 +162,7 @@ def test_a_copy_decides_as_its_core_does(
     ask = (
         "- ask: {app: app, key: '3', resource: {vcore: 2000}, tags: {yunikorn-actors/runtime: '9'}}"
     )
+    side = _side(core)
     found = simulate_route._found(side, simulate_route.Question(steps=[ask]))["answer"]
     assert begun == [topology]
     expected = core.simulate(*parse_changes(ask, "x"))

@@ -23,7 +23,7 @@ from yunikorn_actors.what_if.answer import AskName, Course, Wait
 from yunikorn_actors.what_if.change_checks import checked, in_order
 from yunikorn_actors.what_if.changes import DEFAULT_PARTITION, Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
-from yunikorn_actors.what_if.simulation import simulate
+from yunikorn_actors.what_if.simulation import Beside, simulate
 
 TRIALS_MAX: Final = 2_000
 SETS_MAX: Final = 300
@@ -125,14 +125,25 @@ def _cost(acts: Iterable[_Act]) -> tuple[int, int, tuple[tuple[str, int], ...]]:
     return ended, withdrawn, tuple(sorted(total.items()))
 
 
-def least_changes(state: CoreState, wanted: Wanted, **simulated: Any) -> LeastChange:  # noqa: ANN401
-    """Find the least changes; `simulated` are further arguments of `simulate`."""
-    return _Search(state, wanted, simulated).found()
+def least_changes(
+    state: CoreState,
+    wanted: Wanted,
+    beside: Beside | None = None,
+    **simulated: Any,  # noqa: ANN401
+) -> LeastChange:
+    """Find the least changes; `simulated` are further arguments of `simulate`.
+
+    With `beside` each trial runs in a process of its own, so `ready` serves all of them.
+    """
+    return _Search(state, wanted, beside, simulated).found()
 
 
 class _Search:
-    def __init__(self, state: CoreState, wanted: Wanted, simulated: dict[str, Any]) -> None:
+    def __init__(
+        self, state: CoreState, wanted: Wanted, beside: Beside | None, simulated: dict[str, Any]
+    ) -> None:
         self._state, self._wanted, self._simulated = state, wanted, simulated
+        self._beside = beside
         policies = Policies(simulated.get("policies"))
         # A trial may break rules of a configuration, which what is found does not: so only once.
         self._ordered, _ = checked(in_order(wanted.changes), state, policies)
@@ -167,11 +178,15 @@ class _Search:
     def _tried(self, extra: Sequence[Request | Reconfigure], *, for_ever: bool = False) -> Course:
         self._trials += 1
         until = None if for_ever else self._wanted.within_s
-        answer = simulate(
-            self._state, *extra, *self._ordered, until=until, compare=False, digest=False,
-            is_checked=False, **self._simulated,
-        )  # fmt: skip
-        return answer.course
+
+        def done(_: int) -> Course:
+            answer = simulate(
+                self._state, *extra, *self._ordered, until=until, compare=False, digest=False,
+                is_checked=False, **self._simulated,
+            )  # fmt: skip
+            return answer.course
+
+        return done(0) if self._beside is None else self._beside(done)(0)
 
     def _helps(self, extra: Sequence[Request | Reconfigure]) -> bool:
         return self._trials < TRIALS_MAX and self._starts(self._tried(extra))

@@ -36,6 +36,7 @@ def simulate(
     digest: bool = True,
     is_checked: bool = True,
     beside: Beside | None = None,
+    ready: Copy | None = None,
 ) -> Answer:
     """Say what would happen if these changes were made in this state.
 
@@ -47,6 +48,7 @@ def simulate(
     - `messages_max`: so many messages one run handles at most; then it is cut short there.
     - `digest`: say the digest of the state at the end, for which all of it is looked at.
     - `beside`: makes ready once, and runs it without the changes in another process.
+    - `ready`: a core in this state, for one run; without it one is made.
     - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
     """
     if until is not None and not is_seconds(until, LONGEST_S):
@@ -56,8 +58,8 @@ def simulate(
     if is_checked:
         ordered, notes = checked(ordered, state, Policies(policies), until_s=until)
     begun = _beginning(state, origin, groups, policies)
-    if beside is not None:
-        begun = partial(_itself, begun())
+    if beside is not None or ready is not None:
+        begun = partial(_itself, ready or begun())
     ran = partial(_ran, state, begun, fits, messages_max)
 
     def done(last_ns: int) -> Course:

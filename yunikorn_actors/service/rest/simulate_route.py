@@ -20,10 +20,12 @@ from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.scenario.change_steps import NAMED_MAX, parse_changes
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import JSON, OWN, Answer, Asked, Refusal, Route
+from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import Image, LivingImage, image_of
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.what_if.answer import Course
 from yunikorn_actors.what_if.changes import Change
+from yunikorn_actors.what_if.core_state import Copy, CoreState
 from yunikorn_actors.what_if.followed import state_of_replicas
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
 from yunikorn_actors.what_if.simulation import simulate
@@ -34,6 +36,10 @@ SECONDS_MAX: Final = 60
 """So long a simulation may compute."""
 RESULT_MAX: Final = 16 * 1024 * 1024
 AT_ONCE_MAX: Final = 2
+_YIELDS: Final = 10
+"""How far a copy yields to others, as a priority of processes."""
+_REFUSED: Final = b"!"
+"""Before the words of a copy that refuses the question; no answer begins so."""
 _BAD_REQUEST: Final = 400
 _TOO_LARGE: Final = 413
 _UNAVAILABLE: Final = 503
@@ -69,7 +75,7 @@ class Simulations:
             raise Refusal(
                 _UNAVAILABLE, "too many simulations at one time", "ask again later", retry_s=5
             )
-        process, reads = _forked(partial(_answered, side, question))
+        process, reads = _forked(lambda: msgspec.json.encode(_found(side, question)))
         self._running[process] = reads, time.monotonic()
         return Answer(partial(self._result, process))
 
@@ -102,8 +108,8 @@ class Simulations:
                 "give until, or begin with the journal in a process of your own",
             )
         found = b"".join(parts)
-        if found.startswith(b"!"):
-            raise Refusal(_BAD_REQUEST, found[1:].decode())
+        if found.startswith(_REFUSED):
+            raise Refusal(_BAD_REQUEST, found[len(_REFUSED) :].decode())
         return found
 
 
@@ -144,8 +150,14 @@ def _forked(work: Callable[[], bytes]) -> tuple[int, int]:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(SECONDS_MAX)
             gc.disable()
+            # The core goes first where processors are scarce.
+            os.nice(_YIELDS)
+            try:
+                found = work()
+            except (CoreError, InvalidRequest) as error:
+                found = _REFUSED + masked(str(error)).encode()
             with os.fdopen(writes, "wb") as pipe:
-                pipe.write(work())
+                pipe.write(found)
             status = 0
         finally:
             os._exit(status)
@@ -171,39 +183,42 @@ def _beside(work: Callable[[int], Course]) -> Callable[[int], Course]:
         with os.fdopen(reads, "rb") as pipe:
             found = pipe.read()
         os.waitpid(process, 0)
+        if found.startswith(_REFUSED):
+            raise InvalidRequest(found[len(_REFUSED) :].decode())
         return msgspec.msgpack.decode(found, type=Course)
 
     return asked
 
 
-def _answered(side: ReadSide, question: Question) -> bytes:
-    try:
-        return msgspec.json.encode(_found(side, question))
-    except (CoreError, InvalidRequest) as error:
-        return b"!" + masked(str(error)).encode()
-
-
 def _found(side: ReadSide, question: Question) -> dict[str, Any]:
     changes = _changes_of(question)
-    # A search begins again and again, and each of several schedulers has a replica of its own.
-    image: Callable[..., Image] = image_of
-    if not question.least and side.schedulers == 1:
-        image = partial(LivingImage, is_planned_by_context=side.topology == "fused")
-    state = state_of_replicas(
+    # Each of several schedulers has a replica of its own: for them nothing can be taken over.
+    beside = _beside if side.schedulers == 1 else None
+    living: Callable[[PartitionState], Image] = image_of
+    if beside is not None:
+        living = partial(LivingImage, is_planned_by_context=side.topology == "fused")
+    if question.least:
+        # A search looks at all there is, as plain values; its trials begin with one core.
+        state = _state_of(side, image_of)
+        wanted = Wanted(tuple(changes), within_s=question.within)
+        ready = None if beside is None else Copy(_state_of(side, living))
+        least = least_changes(state, wanted, beside, ready=ready)
+        fits = least.fits or bool(least.options)
+        return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
+    answer = simulate(
+        _state_of(side, living), *changes, until=question.until, compare=question.compare,
+        digest=False, beside=beside,
+    )  # fmt: skip
+    return {"answer": answer, "lines": list(lines_of(answer)), "fits": answer.course.is_smooth}
+
+
+def _state_of(side: ReadSide, image: Callable[[PartitionState], Image]) -> CoreState:
+    return state_of_replicas(
         side.managers.values(),
         {name: (book.epoch, image(book.state)) for name, book in side.books.items()},
         at_ns=side.now_ns, settings=side.settings, topology=side.topology,
         schedulers=side.schedulers,
     )  # fmt: skip
-    if question.least:
-        least = least_changes(state, Wanted(tuple(changes), within_s=question.within))
-        fits = least.fits or bool(least.options)
-        return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
-    answer = simulate(
-        state, *changes, until=question.until, compare=question.compare, digest=False,
-        beside=_beside if side.schedulers == 1 else None,
-    )  # fmt: skip
-    return {"answer": answer, "lines": list(lines_of(answer)), "fits": answer.course.is_smooth}
 
 
 def simulate_route() -> Route:
