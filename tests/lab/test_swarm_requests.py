@@ -1,11 +1,14 @@
-"""Steps that are joined, or written in the later form, say what they said before."""
+"""Steps that are joined, or in the later form, say what they said before; broken ones are refused."""
 
+import re
+from collections import Counter
 from typing import Any
 
 from yunikorn_actors import si
+from yunikorn_actors.lab.baseline import Watched
 from yunikorn_actors.lab.case import Case, parse_case
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.run_schedule import play
+from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.request_forms import in_later_form, joined
@@ -76,3 +79,23 @@ def test_drawn_worlds_have_them() -> None:
                 asked["later"] += any(not item.node_id for item in request.allocations)
                 asked["joined"] += bool(request.releases is not None and keys)
     assert all(asked.values()), asked
+
+
+# -- requests with something wrong in them
+
+
+def test_what_is_wrong_in_a_request_is_refused_in_many_ways() -> None:
+    reasons = Counter[str]()
+    wanted = Wanted(only=("broken-requests", "gangs", "devices", "releases", "removals"))
+    for number in range(1, 31):
+        run = drawn(1, number, wanted)
+        watched = Watched()
+        outcome = explore(run.case, run.schedule(), (*run.checkers(), watched))
+        assert outcome.ok, outcome.violation
+        for sight in watched.sights:
+            if sight.what == "what calls were refused for":
+                reasons.update(re.sub(r"'.*?'|\d+", "_", text) for text in sight.value)
+            elif "rejected" in str(sight):
+                found = re.findall(r'"reason":"(.*?)"', str(sight))
+                reasons.update(re.sub(r"\S*[-/\d]\S*", "_", text) for text in found)
+    assert len(reasons) > 10, reasons

@@ -79,6 +79,7 @@ class Watched(Oracle):
             self.sights.append(Sight(f"{type(message).__name__} to {mailbox}", message))
 
     def at_rest(self, world: World) -> None:
+        self.sights.append(Sight("what calls were refused for", world.refused))
         for name, partition in world.context.partitions.items():
             state, now_ns = partition.state, world.simulator.now_ns
             for part, value in snapshot(state).items():

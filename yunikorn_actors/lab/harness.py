@@ -143,6 +143,8 @@ class World:
         """Mailboxes that get nothing, each with the number of events until it does again."""
         self.in_vain: list[Entry] = []
         """What was to be done, and nothing came of it."""
+        self.refused: list[object] = []
+        """What calls were refused for, of steps that nothing was expected of."""
         self.unanswered: list[str] = []
         """Releases that the resource manager never confirms."""
         self._schedule = schedule
@@ -258,7 +260,7 @@ class World:
         self._blocked += 1
         self._unsaid = name
         try:
-            self.stage.act(step.written)
+            self.refused += (it.actual for it in self.stage.act(step.written))
         finally:
             self._unsaid = ""
             self._blocked -= 1

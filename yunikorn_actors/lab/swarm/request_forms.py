@@ -98,6 +98,11 @@ def release_of_one(rm_id: str, partition: str, uuid: str, *, app: str, type_: st
     return _raw(si.AllocationRequest(releases=releases, rm_id=rm_id))
 
 
+def as_raw(rm_id: str, step: WrittenStep) -> WrittenStep:
+    """Write the request of a step as it is."""
+    return _raw(_request(rm_id, step))
+
+
 def _request(rm_id: str, step: WrittenStep) -> Any:  # noqa: ANN401 - of any kind
     ((name, fields),) = step.items()
     kind = _STEPS.get(name)

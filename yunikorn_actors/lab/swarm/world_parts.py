@@ -91,11 +91,13 @@ PARTS: Final[dict[str, float]] = {
     "one-gate": 0.16,
     "one-eviction": 0.1,
     "one-quota": 0.07,
+    "broken-requests": SELDOM,
     RESTART: 0.12,
 }
 """Each with the share of the runs that have it."""
 _LATER: Final = (
     "devices", "policies", "one-gate", f"{FAULT}query", "one-eviction", "one-quota",
+    "broken-requests",
 )  # fmt: skip
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
 
@@ -137,6 +139,7 @@ UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
     "late-placeholders", "back-off", "devices", "policies", "one-gate",
+    "broken-requests",
     *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire", "restart")),
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
@@ -214,6 +217,8 @@ def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
 
 def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
     """Draw those of the parts that need no others."""
+    if wanted.only:
+        return parts
     drawn = {name for name in _LATER if draw.chance(PARTS[name])} - {*wanted.without}
     scene = next((name for name in _LATER_OF_RULES if name in drawn), "")
     if scene:
@@ -230,7 +235,7 @@ def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> froze
         drawn.add("policies")
         if draw.chance(_GATE_ALONE):
             parts -= _OTHER_BARS
-    return parts if wanted.only else parts | drawn
+    return parts | drawn
 
 
 def with_restart(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:

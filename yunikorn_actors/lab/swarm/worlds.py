@@ -15,6 +15,7 @@ from yunikorn_actors.config.policy_names import SHIPPED_NAMES
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import Document
 from yunikorn_actors.lab.swarm import device_words
+from yunikorn_actors.lab.swarm.broken_requests import damaged
 from yunikorn_actors.lab.swarm.reloads import (
     NO_LEAVES,
     RULES,
@@ -604,6 +605,7 @@ class PartitionWriter(Writer):
             "drained-nodes": (self.drain, self.open, self.describe_node),
             "lost-nodes": (self.lose_node, self.return_node),
             "resized-nodes": (self.resize_node,),
+            "broken-requests": (self.break_request,) * 9,
         }
 
     def moves_to_join(self) -> Moves:
@@ -1037,6 +1039,13 @@ class PartitionWriter(Writer):
         app = self.draw.one_of(("nobody", *self.apps))
         key, size = f"no{self.draw.whole(1, 5)}", self.draw.one_of(({}, {"vcore": -1}))
         self.add("ask", {"app": app, "key": key, "resource": size})
+
+    def break_request(self) -> None:
+        """Something that was requested before comes again with one thing wrong in it."""
+        if self._sent:
+            step = self.draw.one_of(sorted(self._sent))
+            words = {step: self.draw.one_of(self._sent[step])}
+            self.world.steps.append(damaged(self.draw, self.manager.rm_id, words))
 
     def late_node(self) -> None:
         """A gang that no node can hold waits longer than it may, and then a node comes."""
