@@ -188,6 +188,9 @@ class Planner:
         self._planned_ns = now_ns
         # Nothing is decided for a partition that is suspended or half changed.
         if not self.state.is_held and limit > 0:
+            for leaf in self.model.deciders.timed:
+                if leaf.follow_time(now_ns):
+                    self._has_new_keys = self.gatekeeper.is_stale = True
             if self._has_new_keys and self.model.deciders.moving:
                 self._has_new_keys = False
                 self.model.tree.rekey_moving()

@@ -19,8 +19,8 @@ Key: TypeAlias = Any
 class ApplicationSeen(Protocol):
     """An application of the leaf.
 
-    Everything but `used`, `runtime_ns` and `size` stays as it is; a policy whose key reads one of
-    these names it in `reads`.
+    Everything but `used`, `runtime_ns`, `size`, `priority` and `waited_ns` stays as it is; a policy
+    whose key reads one of these names it in `reads`.
     """
 
     @property
@@ -54,6 +54,14 @@ class ApplicationSeen(Protocol):
     @property
     def size(self) -> Resource:
         """The largest that waits of it, a gang as a whole."""
+
+    @property
+    def priority(self) -> int:
+        """The highest that waits of it; 0 if nothing waits."""
+
+    @property
+    def waited_ns(self) -> int:
+        """How long ago it was submitted, as it was at the last multiple of `every_s` seconds."""
 
 
 class QueueSeen(Protocol):

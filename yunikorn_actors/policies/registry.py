@@ -41,8 +41,12 @@ SHIPPED: Final[dict[str, Policy]] = {
 GROUP: Final = "yunikorn_actors.policies"
 """The entry points of installed packages."""
 
-READS: Final = frozenset({"used", "runtime_ns", "size", "state"})
+READS: Final = frozenset({"used", "runtime_ns", "size", "priority", "waited_ns", "state"})
 """What changes while an application waits."""
+EVERY_S: Final = 60
+LEAST_S: Final = 0.001
+"""Every so many seconds keys that go by the time may be made anew, and how often at most."""
+DAY_S: Final = 24 * 3600
 _OF_LEAF: Final = (places.ApplicationOrder, places.AsksOrder, places.Gate, places.VictimOrder)
 
 
@@ -199,6 +203,19 @@ def reads_of(policy: object) -> frozenset[str]:
             f"reads is {reads!r:.100}: make it a tuple of {', '.join(sorted(READS))}"
         )
     return frozenset(words)
+
+
+def step_of(policy: object) -> int:
+    """Return after how many nanoseconds keys that go by the time are others; 0 if none does."""
+    if "waited_ns" not in reads_of(policy):
+        return 0
+    every_s = getattr(policy, "every_s", EVERY_S)
+    is_number = isinstance(every_s, int | float) and not isinstance(every_s, bool)
+    if not is_number or not LEAST_S <= every_s <= DAY_S:
+        raise InvalidPolicy(
+            f"every_s is {every_s!r:.100}: make it a number of seconds from {LEAST_S} to {DAY_S}"
+        )
+    return round(every_s * 1e9)
 
 
 def _check(name: str, policy: Policy) -> None:

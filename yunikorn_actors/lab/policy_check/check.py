@@ -24,8 +24,9 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.policies.folds import Folds
-from yunikorn_actors.policies.guard import shown
+from yunikorn_actors.policies.guard import shown, tried
 from yunikorn_actors.policies.places import VictimOrder
+from yunikorn_actors.policies.registry import step_of
 
 WORLDS: Final = 10
 _OTHER: Final = (
@@ -126,7 +127,8 @@ def _places_of(made: object) -> dict[str, str]:
 
 def _world(policy: Any, made: object, seed: int, number: int) -> World:  # noqa: ANN401
     preempts = isinstance(made, VictimOrder)
-    return World(policy, _places_of(made), seed, number, preempts=preempts)
+    step_ns, _ = tried("reads", step_of, made)
+    return World(policy, _places_of(made), seed, number, preempts=preempts, ages=bool(step_ns))
 
 
 def _play_all(watch: Watch, policy: Any, made: object, seed: int, worlds: int) -> None:  # noqa: ANN401

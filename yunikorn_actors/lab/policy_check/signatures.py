@@ -10,7 +10,7 @@ from msgspec import Struct
 from yunikorn_actors.lab.policy_check.findings import Findings
 from yunikorn_actors.policies.guard import shown, tried
 from yunikorn_actors.policies.places import METHODS
-from yunikorn_actors.policies.registry import reads_of, unwritable
+from yunikorn_actors.policies.registry import step_of, unwritable
 
 _DECIDES: Final = tuple(name for name in METHODS if name not in {"devices", "observe"})
 _NEAR: Final = 0.8
@@ -66,7 +66,7 @@ def _look_for_slips(made: object, findings: Findings) -> None:
 
 
 def _look_at_fields(made: object, findings: Findings) -> None:
-    _, fault = tried("reads", lambda: reads_of(made))
+    _, fault = tried("reads", step_of, made)
     if fault:
         findings.add("type", fault.partition("raised InvalidPolicy(")[2].rstrip(")") or fault)
     if not isinstance(getattr(made, "takes_gangs", True), bool):

@@ -64,11 +64,20 @@ class World:
     """One run: what its resource manager does is drawn, what comes of it is up to the policy."""
 
     def __init__(
-        self, policy: Policy, places: dict[str, str], seed: int, number: int, *, preempts: bool
+        self,
+        policy: Policy,
+        places: dict[str, str],
+        seed: int,
+        number: int,
+        *,
+        preempts: bool,
+        ages: bool,
     ) -> None:
         self.draw = Draw(seed, number)
         self.preempts = preempts
         """Only a policy of victims has a use for it."""
+        self.ages = ages
+        """Its keys go by the time."""
         self.places = places
         topology: TopologyName = ("proposing", "fused")[number % 2]
         self.simulator = Simulator(
@@ -94,6 +103,8 @@ class World:
             self.draw.one_of(_STEPS)(self)
             if not self.draw.once_in(3):
                 self.simulator.settle()
+            if self.ages:
+                self.simulator.advance(self.draw.number(100) * SECOND)
         self.simulator.settle()
         self.simulator.advance(60 * SECOND)
 

@@ -64,7 +64,7 @@ _NAMES: Final = {
     kind: frozenset(name for name in vars(kind) if not name.startswith("_"))
     for kind in _SEEN.values()
 }
-_MOVING: Final = frozenset({"used", "runtime_ns", "size"})
+_MOVING: Final = frozenset({"used", "runtime_ns", "size", "priority", "waited_ns"})
 """What changes of an application while it waits."""
 _FIT: Final[dict[str, Callable[[Any], Any]]] = {
     "score": score_of, "devices": devices_of, "may_start": hold_of,

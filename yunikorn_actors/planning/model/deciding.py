@@ -41,7 +41,7 @@ from yunikorn_actors.policies.places import (
     QueueOrder,
     VictimOrder,
 )
-from yunikorn_actors.policies.registry import Policies, reads_of
+from yunikorn_actors.policies.registry import Policies, reads_of, step_of
 from yunikorn_actors.state.allocations import Allocation, Ask, AskOrder
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.queues import Queue
@@ -94,6 +94,8 @@ class Deciders:
         """The views of leaves with a gate."""
         self.moving: dict[Any, None] = {}
         """The views of leaves in which keys change with more than what an application uses."""
+        self.timed: dict[Any, None] = {}
+        """The views of leaves in which keys go by the time."""
         self.news: dict[str, tuple[str, str]] = {}
         """Those of them that have not been dealt with."""
 
@@ -118,7 +120,7 @@ class Deciders:
 
     def _made(self, path: str, name: str) -> Any:  # noqa: ANN401 - it has the methods it has
         policy, fault = tried("making it", lambda: self._policies.make(name))
-        _, unread = tried("reads", lambda: reads_of(policy))
+        _, unread = tried("reads", step_of, policy)
         if fault or unread:
             self.fail(path, name, fault or unread)
             return None
@@ -205,6 +207,8 @@ class Decider:
         """Of a queue among its siblings, if this is their parent."""
         self.reads: frozenset[str] = frozenset(getattr(built_in, "reads", ()))
         self.moves = self.is_fold = self.orders_asks = self.ranks_victims = False
+        self.step_ns = 0
+        """After so long all keys may be others, though nothing has happened."""
         self.gate: Gate | None = None
         # Hardly any queue has one, and to look for methods costs more than all the rest.
         if policy is not None:
@@ -217,6 +221,7 @@ class Decider:
             self.rank = self._application_rank
             self.reads = reads_of(policy)
             self.moves = bool(self.reads - {"used"})
+            self.step_ns = step_of(policy)
         if isinstance(policy, QueueOrder):
             self.queue_rank = self._queue_rank
         self.goes_by_state = self.moves and "state" in self.reads

@@ -34,6 +34,7 @@ class _Queue(Protocol):
     due: Resource
     limit: Resource | None
     sorts_by_usage: bool
+    clock_ns: int
 
     @property
     def lineage(self) -> "Sequence[_Queue]": ...
@@ -111,6 +112,14 @@ class SeenApplication:
             for kind, quantity in size.items():
                 largest[kind] = max(quantity, largest.get(kind, 0))
         return read_only(largest)
+
+    @property
+    def priority(self) -> int:
+        return max([ask.ask.spec.priority for ask in self._waiting], default=0)
+
+    @property
+    def waited_ns(self) -> int:
+        return max(0, self._app.leaf.clock_ns - self._app.app.submitted_ns)
 
     @property
     def _waiting(self) -> list[_Ask]:

@@ -115,6 +115,7 @@ class Tree:
         view = self.queues.pop(path)
         self._deciders.gated.pop(view, None)
         self._deciders.moving.pop(view, None)
+        self._deciders.timed.pop(view, None)
         if view.parent is not None:
             view.parent.below.remove(view)
 
@@ -145,7 +146,9 @@ class Tree:
             # Many asks of one application change together, and it has one key.
             apps = {it if isinstance(it, AppView) else it.app: None for it in leaf.changed}
             for app in tuple(leaf.members.values() if leaf.decider.goes_by_state else apps):
-                if app.entry is not None and key_of(app) != app.entry[0]:
+                if app.blocked_by is not None:
+                    self.blocked.rekey(app)
+                elif app.entry is not None and key_of(app) != app.entry[0]:
                     self.rekey_app(app)
             leaf.changed.clear()
 

@@ -358,6 +358,7 @@ class QueueView:
         "below",
         "changed",
         "children",
+        "clock_ns",
         "decider",
         "deciders",
         "due",
@@ -394,6 +395,8 @@ class QueueView:
         self.seen = SeenQueue(self)
         self.changed: dict[AskView | AppView, None] | None = None
         """Of these the key, or what waits, may be another now; None where nobody goes by it."""
+        self.clock_ns = 0
+        """The time that keys go by, if they do: the last step of it when something was planned."""
         self.holds = Holds()
         """Asks and gangs that the gate of this leaf holds, each with the reason."""
         self.lineage: tuple[QueueView, ...] = (self, *(parent.lineage if parent else ()))
@@ -442,10 +445,25 @@ class QueueView:
         # Nothing stands in the order of a leaf with a gate but what that lets in.
         if self.decider.moves and self.decider.gate is None:
             self.deciders.moving[self] = None
+        self.deciders.timed.pop(self, None)
+        if self.decider.step_ns:
+            self.deciders.timed[self] = None
         is_kept = self.decider.moves or self.decider.gate is not None
         self.changed = dict.fromkeys(self.members.values()) if is_kept else None
         self.sorts_by_usage = "used" in self.decider.reads
         self.is_stateaware = policy is ApplicationSortPolicy.STATEAWARE
+
+    def follow_time(self, now_ns: int) -> bool:
+        """Say whether the keys may be others by now; they are until the next step of the time.
+
+        By steps and not by plans, so that a planner that was made anew has the same keys.
+        """
+        clock_ns = now_ns - now_ns % self.decider.step_ns
+        if clock_ns == self.clock_ns or self.changed is None:
+            return False
+        self.clock_ns = clock_ns
+        self.changed.update(dict.fromkeys(self.members.values()))
+        return True
 
     def read_limit(self) -> None:
         """Keep its quota, which is asked for at each try: only facts about it change it."""

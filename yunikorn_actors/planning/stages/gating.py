@@ -74,8 +74,11 @@ class Gatekeeper:
             self._model.participants.top_up()
         self.waiting = {leaf: self._waiting_in(leaf) for leaf in gated}
         self.passes = {it: Pass(self._model, jobs, it, now_ns) for it, jobs in self.waiting.items()}
-        for each in self.passes.values():
+        for leaf, each in self.passes.items():
             self._next(each)
+            # Who stands first then may be another one, who has room.
+            if leaf.decider.step_ns and self.waiting[leaf].in_order:
+                self.due_ns = min(self.due_ns, leaf.clock_ns + leaf.decider.step_ns)
         return []
 
     def _waiting_in(self, leaf: QueueView) -> WaitingJobs:
