@@ -52,7 +52,10 @@ PREEMPTION = (
         where=preempt._again_ns,
         old="return max(tried.at_ns + PAUSE_NS, tried.again_ns)",
         new="return NEVER_NS",
-        held_by="tests/races/test_manners.py::test_a_log_keeps_no_more_than_its_window",
+        held_by=(
+            "tests/scenarios/test_files.py::test_every_interleaving_holds["
+            "usual-preemption/a-gang-claims-when-a-budget-ends.yaml-fused]"
+        ),
         unseen="In drawn worlds something else happens before that time.",
     ),
     Mutant(
