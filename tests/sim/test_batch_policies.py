@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+import ranges
 
 from tests.helpers.batch_jobs import POOL, Batch, drawn
 from tests.helpers.batch_pools import Job, Pool
@@ -21,10 +22,11 @@ POLICIES = ("fcfs", "easy", "conservative", "sjf")
     ],
 )
 @pytest.mark.parametrize("policy", POLICIES)
+@ranges.seeds(9, usual=1)
 def test_every_job_starts_when_the_rules_say(
-    policy: str, topology: TopologyName, gangs: bool
+    policy: str, topology: TopologyName, gangs: bool, seeds: range
 ) -> None:
-    for seed in range(3):
+    for seed in seeds:
         jobs = drawn(seed)
         wanted = Pool(policy, jobs, POOL).run()
         found = Batch(policy, jobs, topology, gangs=gangs).run()
@@ -40,8 +42,9 @@ def test_nothing_happens_at_the_end_that_a_job_outlives(gangs: bool) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy"])
-def test_jobs_that_run_longer_than_they_say(policy: str) -> None:
-    for seed in range(3):
+@ranges.seeds(9, usual=1)
+def test_jobs_that_run_longer_than_they_say(policy: str, seeds: range) -> None:
+    for seed in seeds:
         longer = [job._replace(declared=1 + job.declared // 3) for job in drawn(seed)]
         found = Batch(policy, longer, "fused", gangs=False).run()
         assert found == Pool(policy, longer, POOL).run(), f"seed {seed}"
