@@ -56,6 +56,12 @@ class Date:
         return Hold("it is night") if datetime.now().hour > 25 else None  # noqa: DTZ005
 
 
+@bad("raises", "application_key: raised KeyError('guests')")
+class SomeGroups:
+    def application_key(self, app: Any) -> int:
+        return {"": 2, "staff": 1}[app.group]
+
+
 @bad("dice", "reaches random.random")
 class Dice:
     def application_key(self, _: Any) -> float:

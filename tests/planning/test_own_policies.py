@@ -455,3 +455,37 @@ def test_a_score_sees_a_node_as_it_is_when_it_has_another_size(topology: Any) ->
     it.ask("c", vcore=2)
     it.settle()
     assert nodes_of(it)["c"] == "small"
+
+
+GROUPS = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        limits: [{limit: one, groups: [%s], maxresources: {vcore: 100}}]
+        queues:
+          - name: default
+            properties: {application.sort.policy: mine}
+"""
+
+
+class StaffFirst:
+    """Its key reads nothing that changes while an application waits, but for a reload."""
+
+    def application_key(self, app: Any) -> bool:
+        return bool(app.group != "staff")
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_a_group_that_counts_no_more_makes_another_key(topology: Any) -> None:
+    it = Lab(topology=topology, config=GROUPS % "staff", policies=Policies({"mine": StaffFirst}))
+    for name, groups in (("first", ()), ("staff", ("staff",))):
+        it.submit(name, groups=groups)
+        it.ask(name, app=name)
+    it.settle()
+    it.configure(GROUPS % "others")
+    it.settle()
+    it.nodes(n=1)
+    it.settle()
+    assert it.running() == ["first"]

@@ -17,7 +17,10 @@ LEAVES: Final = ("root.a", "root.b", "root.other")
 STEPS: Final = 40
 FEWEST: Final = 3
 """Nothing is taken away where there are fewer."""
-_USERS: Final = ("ann", "bob", "eve")
+_USERS: Final[dict[str, tuple[str, ...]]] = {
+    "ann": ("staff",), "bob": ("guests", "others"), "eve": ()
+}  # fmt: skip
+"""Each with the groups; an application of eve counts in none."""
 _CONFIG: Final = """
 partitions:
   - name: default
@@ -25,6 +28,8 @@ partitions:
     queues:
       - name: root
         submitacl: "*"
+        limits:
+          - {limit: each group, groups: [staff, guests], maxresources: {vcore: 1000}}
         properties: {queue.sort.policy: %(queues)s}
         queues:
           - name: a
@@ -135,7 +140,8 @@ class World:
     def _submit(self) -> None:
         draw = self.draw
         id_, is_gang = self._name("app"), self._takes_gangs and draw.once_in(4)
-        user = si.UserGroupInformation(user=draw.one_of(_USERS))
+        name = draw.one_of(tuple(_USERS))
+        user = si.UserGroupInformation(user=name, groups=_USERS[name])
         sized = {"placeholder_ask": si.Resource.of({"vcore": 2})} if is_gang else {}
         app = si.AddApplicationRequest(
             application_id=id_, queue_name=draw.one_of(LEAVES), ugi=user, tags={"team": user.user},

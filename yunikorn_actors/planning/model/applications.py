@@ -30,8 +30,9 @@ class Applications:
     def assign_limits(self, view: AppView) -> None:
         """Find the limits that count for an application; it may move to other lanes."""
         app = view.app
+        # It may be linked to another group now, which policies see.
+        view.ranked = None
         for ask in view.asks.values():
-            # It may be linked to a group now, which policies see.
             if view.leaf.changed is not None:
                 view.leaf.changed[ask] = None
         self._tree.leave(view)
