@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from yunikorn_actors.cli import main
+from yunikorn_actors.cli import lab, main
 from yunikorn_actors.lab.baseline import (
     BYTES_MAX,
     PACKAGED,
@@ -120,6 +120,18 @@ def test_a_file_that_is_no_baseline(
         read_baseline(file)
     assert 2 == main(["lab", "baseline", "compare", str(file)])
     assert words in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_mistake(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_: object) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setitem(lab._ACTIONS, "baseline", broken)
+    monkeypatch.setattr("yunikorn_actors.cli._write_no_more", lambda: None)
+    assert 0 == main(["lab", "baseline", "show", "1"])
+    assert "" == capsys.readouterr().err
 
 
 def test_a_search_begins_with_the_baseline(capsys: pytest.CaptureFixture[str]) -> None:

@@ -188,6 +188,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         with mistake.in_force(options):
             return _ACTIONS[options.action](options)
+    except BrokenPipeError:
+        raise  # the reader has ended, which is no mistake of anybody
     except (_UsageError, InvalidTopology, ScenarioError, CoreError, OSError) as error:
         _complain(error, options)
         return MISUNDERSTOOD
