@@ -1,13 +1,16 @@
 """Run a body of scenario files beside the repository: `python run_body.py FOLDER`.
 
 Every file runs with seeds 0 to 5 on both topologies and once on threads and direct, in a process of
-its own that has a time limit: a file that does not end is a fault like any other. The files that
-`not_yet.txt` names wait for a feature: they run as well, and one of them that passes fails the run,
-so the list only shrinks.
+its own that has a time limit: a file that does not end is a fault like any other. As many run at
+once as there are processors. The files that `not_yet.txt` names wait for a feature: they run as
+well, and one of them that passes fails the run, so the list only shrinks.
 """
 
 import multiprocessing
+import os
 import sys
+import time
+from collections import deque
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -37,29 +40,42 @@ def main(folder: Path) -> int:
     files = sorted(folder.rglob("*.yaml"))
     names = {file.relative_to(folder).as_posix(): file for file in files}
     faults = [f"not_yet.txt names {name}, which is not there" for name in waiting.keys() - names]
+    begun: deque[_Runner] = deque()
     for name, file in names.items():
-        faults.extend(_within_limit(name, file, waiting))
+        if len(begun) == (os.cpu_count() or 1):
+            faults.extend(begun.popleft().faults())
+        begun.append(_Runner(name, file, waiting))
+    for runner in begun:
+        faults.extend(runner.faults())
     summary = f"{len(names)} files, {len(waiting)} of them wait for a feature, {len(faults)} faults"
     sys.stdout.write("\n".join([*sorted(faults), summary, ""]))
     return 1 if faults or not names else 0
 
 
-def _within_limit(name: str, file: Path, waiting: dict[str, str]) -> list[str]:
-    """Run a file in a process that can be ended: a loop in a machine ends in no other way."""
-    ours, theirs = multiprocessing.Pipe(duplex=False)
-    runner = multiprocessing.Process(target=_send_faults, args=(theirs, name, file, waiting))
-    runner.start()
-    theirs.close()
-    try:
-        if not ours.poll(LIMIT_S):
-            return [f"{name}: does not end within {LIMIT_S} s"]
-        return list(ours.recv())
-    except EOFError:
-        return [f"{name}: its process ended without a result"]
-    finally:
-        ours.close()
-        runner.kill()
-        runner.join()
+class _Runner:
+    """Runs a file in a process that can be ended: a loop in a machine ends in no other way."""
+
+    def __init__(self, name: str, file: Path, waiting: dict[str, str]) -> None:
+        self._name = name
+        self._until = time.monotonic() + LIMIT_S
+        self._ours, theirs = multiprocessing.Pipe(duplex=False)
+        self._process = multiprocessing.Process(
+            target=_send_faults, args=(theirs, name, file, waiting)
+        )
+        self._process.start()
+        theirs.close()
+
+    def faults(self) -> list[str]:
+        try:
+            if not self._ours.poll(max(0.0, self._until - time.monotonic())):
+                return [f"{self._name}: does not end within {LIMIT_S} s"]
+            return list(self._ours.recv())
+        except EOFError:
+            return [f"{self._name}: its process ended without a result"]
+        finally:
+            self._ours.close()
+            self._process.kill()
+            self._process.join()
 
 
 def _send_faults(to: Connection, name: str, file: Path, waiting: dict[str, str]) -> None:

@@ -31,7 +31,22 @@ def _die() -> list[str]:
     ],
 )
 def test_each_file_has_a_time_limit(runs: Callable[[], list[str]], expected: list[str]) -> None:
-    within_limit: Any = BODY["_within_limit"]
-    names = within_limit.__globals__
+    runner: Any = BODY["_Runner"]
+    names = runner.faults.__globals__
     names["LIMIT_S"], names["_faults"] = 0.5 if runs is _hang else 30, lambda *_: runs()
-    assert expected == within_limit("a.yaml", Path("a.yaml"), {})
+    assert expected == runner("a.yaml", Path("a.yaml"), {}).faults()
+
+
+def test_each_fault_of_several_files_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two at once, and more files than that: what was begun last is waited for as well."""
+    for name in ("a", "b", "c", "d", "e"):
+        (tmp_path / f"{name}.yaml").write_text("")
+    main: Any = BODY["main"]
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setitem(main.__globals__, "waiting_for", dict)
+    monkeypatch.setitem(main.__globals__, "_faults", lambda name, *_: [name] * (name != "c.yaml"))
+    assert 1 == main(tmp_path)
+    last = "5 files, 0 of them wait for a feature, 4 faults"
+    assert ["a.yaml", "b.yaml", "d.yaml", "e.yaml", last] == capsys.readouterr().out.splitlines()
