@@ -155,7 +155,7 @@ def test_each_has_its_share_of_the_work(schedulers: int, number: int) -> None:
     equal_schedulers(lab)
 
 
-@pytest.mark.parametrize("number", range(12))
+@ranges.each("number", 36, usual=4)
 def test_who_runs_is_who_would_with_one(number: int) -> None:
     """Everything waits, then nodes come with too little room: the order alone decides."""
     first, *others = [crowd(number, schedulers) for schedulers in (1, 2, 3, 4)]
