@@ -13,6 +13,7 @@ from served import ANN, P, Response, Served, live, node, register, serving
 from tests.what_if.test_simulate import busy
 from yunikorn_actors import VirtualCore
 from yunikorn_actors.cli import main
+from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.scenario.change_steps import parse_changes
@@ -133,6 +134,14 @@ def _side(core: VirtualCore) -> ReadSide:
         snapshot = PartitionSnapshot(partition=name, epoch=epoch, image=image)
         side.handle(snapshot, core.now_ns)
     return side
+
+
+def test_policies_that_a_copy_does_not_have_are_named() -> None:
+    side = _side(busy("fused"))
+    side.names = PolicyNames(applications=(*side.names.applications, "mine"))
+    found = simulate_route._found(side, simulate_route.Question(until=0))
+    policies = "  policies of this service (mine): a built-in order decides for them"
+    assert policies in found["lines"]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -97,7 +97,7 @@ def test_changes_in_a_contradictory_order(core: VirtualCore, steps: str) -> None
     ("text", "words"),
     [
         ("[]", "f:1: the list is empty"),
-        (ADVANCE, "f:1: advance: nothing comes after it"),
+        (ADVANCE, "f:1: advance: nothing is changed after it"),
         ("- drain_node: n1\n---\n- drain_node: n2", "f:2: a second document"),
     ],
 )

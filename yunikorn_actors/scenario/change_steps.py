@@ -29,7 +29,7 @@ def parse_changes(source: str, file: str) -> list[Change]:
     """Read them; raise InvalidRequest with file and line for what is none."""
     try:
         written = _read(source)
-        _refuse_idle_end(written)
+        _refuse_idle(written)
         _refuse_too_many(written)
     except ConfigError as error:
         fault = error.faults[0]
@@ -50,11 +50,11 @@ def _read(source: str) -> tuple[w.WrittenStep, ...]:
     return steps
 
 
-def _refuse_idle_end(written: tuple[w.WrittenStep, ...]) -> None:
-    last = written[-1] if written else None
-    if last is not None and isinstance(last.step, w.Advance):
-        what = "advance: nothing comes after it: write what does in the same text"
-        raise ScenarioFault(last.line, f"{what}; until says how far to look ahead")
+def _refuse_idle(written: tuple[w.WrittenStep, ...]) -> None:
+    """Times begin anew with each text, so one that only lets time pass has no effect."""
+    if written and all(isinstance(it.step, w.Advance) for it in written):
+        what = "advance: nothing is changed after it: write what is in the same text"
+        raise ScenarioFault(written[0].line, f"{what}; until says how far to look ahead")
 
 
 def _refuse_too_many(written: tuple[w.WrittenStep, ...]) -> None:

@@ -15,7 +15,9 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
+from yunikorn_actors.config.policy_names import SHIPPED_NAMES
 from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.scenario.change_steps import NAMED_MAX, parse_changes
 from yunikorn_actors.service.read.read_model import ReadSide
@@ -213,12 +215,20 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
 
 
 def _state_of(side: ReadSide, image: Callable[[PartitionState], Image]) -> CoreState:
-    return state_of_replicas(
+    state = state_of_replicas(
         side.managers.values(),
         {name: (book.epoch, image(book.state)) for name, book in side.books.items()},
         at_ns=side.now_ns, settings=side.settings, topology=side.topology,
         schedulers=side.schedulers,
     )  # fmt: skip
+    kinds = ("applications", "queues", "nodes")
+    names = {it for kind in kinds for it in getattr(side.names, kind)}
+    own = sorted(names.difference(*(getattr(SHIPPED_NAMES, kind) for kind in kinds)))
+    if not own:
+        return state
+    # The read side has their names alone.
+    unknown = f"policies of this service ({', '.join(own)}): a built-in order decides for them"
+    return replace(state, lacks=(*state.lacks, unknown))
 
 
 def simulate_route() -> Route:
