@@ -166,3 +166,20 @@ def test_nothing_goes_where_the_room_of_those_that_only_wait_is_used_meanwhile()
     facts, refused = driver_of(made).commit_all([claim])
     assert [(claim.proposal_id, Refusal.NODE_FULL)] == refused
     assert not any(isinstance(fact, f.VictimMarked) for fact in facts)
+
+
+def test_a_gang_claims_when_its_newest_placeholder_has_waited() -> None:
+    """Context refuses an ask that has not waited; what it refuses twice is left alone."""
+    made = contest()
+    made.replace(
+        "hold", "gang", vcore=1, repeats=3, placeholder=True, task_group="g",
+        allow_preempt_other=True,
+    )  # fmt: skip
+    made.ask(
+        "late", "gang", vcore=1, placeholder=True, task_group="g", allow_preempt_other=True,
+        created_ns=made.now_ns + DELAY_NS,
+    )  # fmt: skip
+    made.planner.preemptor.agenda._delay_ns = DELAY_NS
+    assert [] == made.planner.plan(1_000, made.now_ns + DELAY_NS)
+    assert made.planner.preemptor.due_ns <= made.now_ns + 2 * DELAY_NS
+    assert 4 == len(claims(made))

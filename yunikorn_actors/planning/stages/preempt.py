@@ -373,10 +373,11 @@ class Preemptor:
     def _for_leaf(self, leaf: QueueView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         agenda, next_ns = self.agenda, NEVER_NS
         self._again_ns = NEVER_NS
+        newest: dict[int, int] = {}
         for lane, ask in waiting_in(leaf, may_preempt):
             if not self._may_try(ask, lane, now_ns):
                 continue
-            due_ns = ask.ask.created_ns + agenda.delay_of(leaf)
+            due_ns = self._newest_ns(ask, newest) + agenda.delay_of(leaf)
             if ask.tried is not None:
                 due_ns = max(due_ns, ask.tried.at_ns + PAUSE_NS)
                 if due_ns > now_ns and ask.tried.changes == agenda.changes:
@@ -398,6 +399,16 @@ class Preemptor:
                 self._is_cut_short = True
                 return
         agenda.end(leaf, min(next_ns, self._again_ns))
+
+    def _newest_ns(self, ask: AskView, known: dict[int, int]) -> int:
+        """Return when the ask was made; of a gang, which claims at once, its newest placeholder."""
+        app = ask.app
+        if self.one_at_a_time or not (ask.is_placeholder and app.app.spec.is_gang):
+            return ask.ask.created_ns
+        if app.app.serial not in known:
+            placeholders = self._placeholders_of(app)
+            known[app.app.serial] = max(it.ask.created_ns for it in (ask, *placeholders))
+        return known[app.app.serial]
 
     def _may_try(self, ask: AskView, lane: Lane, now_ns: int) -> bool:
         if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
