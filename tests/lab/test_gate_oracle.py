@@ -49,10 +49,10 @@ class Planted(NamedTuple):
 
 PLANTED = {
     "fcfs lets one pass": Planted(
-        "fcfs", Fcfs.may_start, "if not pool.held:", "if len(pool.held) < 2:", "passes head",
+        "fcfs", Fcfs.may_start, "if head is job:", "if len(pool.held) < 2:", "passes head",
     ),
     "sjf lets one pass": Planted(
-        "sjf", Fcfs.may_start, "if not pool.held:", "if len(pool.held) < 2:", "passes head",
+        "sjf", Fcfs.may_start, "if head is job:", "if len(pool.held) < 2:", "passes head",
     ),
     "easy lets one pass that is long": Planted(
         "easy", Easy.may_start, "end_ns <= shadow_ns and", "", "delays head",
