@@ -354,10 +354,11 @@ def test_a_run_time_that_counts_as_none_is_told_once(topology: TopologyName) -> 
         ("app-2", "", "a day"), (APP, "alone", "soon"), (APP, "a", "-1"), (APP, "c", "inf"),
         (APP, "large", "1e300"),
     ] == [(it.object_id, it.reference_id, it.message.split("'")[3]) for it in told]  # fmt: skip
-    kinds = {(it.type, it.event_change_type, it.event_change_detail) for it in told}
-    assert {(EventType.APP, ChangeType.NONE, Detail.DETAILS_NONE)} == kinds
+    kinds = [(it.type, it.event_change_type, it.event_change_detail) for it in told]
+    added = EventType.APP, ChangeType.ADD
+    assert [(*added, Detail.APP_NEW), *[(*added, Detail.APP_REQUEST)] * 4] == kinds
     assert told[1].message == (
-        f"The run time of request 'alone' counts as none: 'soon' in {tag} is no number of seconds "
+        f"the run time of request 'alone' counts as none: 'soon' in {tag} is no number of seconds "
         "from 0 to 292 years"
     )
     assert len(events.records) == events.highest_id + 1, "as many as were counted"

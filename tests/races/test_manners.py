@@ -76,6 +76,22 @@ def test_a_log_keeps_no_more_than_its_window() -> None:
     assert 1 == len(lab.state.queues["root.rich"].preempted), "only the last one counts"
 
 
+def test_a_gang_whose_claim_a_budget_refused_claims_when_it_ends() -> None:
+    """Nothing else happens until then."""
+    lab = contest("preemption.budget: 2/10m")
+    lab.submit("gang", queue="root.poor", placeholder_ask=si.Resource.of({"vcore": 2}))
+    lab.withdraw("p2", "p3", app="poor")
+    lab.settle()
+    placeholder = {"placeholder": True, "task_group_name": "g"}
+    lab.ask("h0", "h1", app="gang", **placeholder, **PUSHY)
+    lab.advance(30)
+    lab.settle()
+    assert 2 == gone(lab), "vacuous: the budget refused nothing"
+    lab.advance(600)
+    lab.settle()
+    assert 4 == gone(lab)
+
+
 def test_a_log_ends_with_its_budget() -> None:
     lab = contest("preemption.budget: 2/10m")
     lab.configure(two("preemption.budget: none"))

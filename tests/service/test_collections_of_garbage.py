@@ -24,7 +24,6 @@ class Ring:
 
 
 def test_a_full_collection_passes_over_what_survived_one_until_that_has_doubled() -> None:
-    # In this process others have frozen nothing, and so they find it.
     brief = BriefCollections(whole_from=100)
     gc.collect()
     gc.freeze()
@@ -45,6 +44,14 @@ def test_a_full_collection_passes_over_what_survived_one_until_that_has_doubled(
         del fresh
         gc.collect()
         assert seen() is None
+    assert gc.get_freeze_count() > 0, "its process had frozen objects, and finds them so"
+
+
+def test_where_nothing_was_frozen_nothing_is_in_the_end() -> None:
+    gc.unfreeze()
+    with BriefCollections(whole_from=100):
+        gc.collect()
+        assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0
 
 

@@ -24,14 +24,19 @@ class BriefCollections:
         self._least = self._whole_at = whole_from
         self._frozen = 0
         self._is_whole = False
+        self._was_frozen = False
 
     def __enter__(self) -> Self:
+        self._was_frozen = gc.get_freeze_count() > 0
         gc.callbacks.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         gc.callbacks.remove(self)
         gc.unfreeze()
+        if self._was_frozen:
+            # The process around the service had frozen objects, and wants no walk through them.
+            gc.freeze()
 
     def __call__(self, phase: str, info: dict[str, Any]) -> None:
         if info["generation"] != _FULL:

@@ -53,8 +53,8 @@ PREEMPTION = (
         old="return max(tried.at_ns + PAUSE_NS, tried.again_ns)",
         new="return NEVER_NS",
         held_by=(
-            "tests/scenarios/test_files.py::test_every_interleaving_holds["
-            "usual-preemption/a-gang-claims-when-a-budget-ends.yaml-fused]"
+            "tests/races/test_manners.py::"
+            "test_a_gang_whose_claim_a_budget_refused_claims_when_it_ends"
         ),
         unseen="In drawn worlds something else happens before that time.",
     ),

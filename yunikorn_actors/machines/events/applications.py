@@ -5,13 +5,17 @@ That an application counts in a group is an event of the group.
 
 from functools import partial
 
-from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record
-from yunikorn_actors.policies.folds import runtime_fault
+from yunikorn_actors.machines.events.record import (
+    Builder,
+    Chosen,
+    Fixed,
+    event_record,
+    without_runtime,
+)
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import FINISHED, LEAVES_USER_COUNT, ApplicationState
 from yunikorn_actors.state.gates import GateKind
-from yunikorn_actors.values.tags import TAG_RUNTIME
 
 _D = ChangeDetail
 _NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
@@ -34,10 +38,11 @@ STATE_DETAILS = {
 
 def app_new(fact: f.ApplicationAdded | f.ApplicationRejected) -> EventRecord:
     """Say which queue it got where that is not the one that it asked for."""
-    message = ""
+    id_ = fact.spec.application_id
+    texts = [without_runtime(f"application '{id_}'", fact.spec.tags)]
     if isinstance(fact, f.ApplicationAdded) and fact.is_elsewhere:
-        message = fact.placement()
-    return event_record(_APP, fact.spec.application_id, fact, _ADD, _D.APP_NEW, message=message)
+        texts.insert(0, fact.placement())
+    return event_record(_APP, id_, fact, _ADD, _D.APP_NEW, message="; ".join(filter(None, texts)))
 
 
 def app_rejected(fact: f.ApplicationRejected) -> EventRecord:
@@ -48,17 +53,6 @@ def app_rejected(fact: f.ApplicationRejected) -> EventRecord:
 def queue_app_added(fact: f.ApplicationAdded) -> EventRecord:
     id_ = fact.spec.application_id
     return event_record(_QUEUE, fact.queue, fact, _ADD, _D.QUEUE_APP, reference=id_)
-
-
-def _without_runtime(fact: f.ApplicationAdded) -> EventRecord:
-    id_, text = fact.spec.application_id, fact.spec.tags[TAG_RUNTIME]
-    what = f"The run time of application '{id_}' counts as none: {runtime_fault(text)}"
-    return event_record(_APP, id_, fact, _NONE, _D.DETAILS_NONE, message=what)
-
-
-def of_application(fact: f.ApplicationAdded) -> tuple[Builder, ...]:
-    declares_none = bool(runtime_fault(fact.spec.tags.get(TAG_RUNTIME, "")))
-    return (app_new, queue_app_added, *((_without_runtime,) if declares_none else ()))
 
 
 def _app_state(fact: f.ApplicationStateChanged) -> EventRecord:
@@ -144,11 +138,11 @@ def of_link(fact: f.ApplicationLinked) -> tuple[Builder, ...]:
 
 
 FIXED: Fixed = {
+    f.ApplicationAdded: (app_new, queue_app_added),
     f.ApplicationRejected: (app_new, app_rejected),
     f.ApplicationSummarized: (app_summary,),
 }
 CHOSEN: Chosen = {
-    f.ApplicationAdded: of_application,
     f.ApplicationStateChanged: of_state_change,
     f.ApplicationRemoved: of_removal,
     f.ApplicationLinked: of_link,

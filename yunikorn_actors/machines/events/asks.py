@@ -7,15 +7,19 @@ queue of the path; all of it follows from the one fact.
 from functools import partial
 from typing import Any
 
-from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record, of_request
-from yunikorn_actors.policies.folds import runtime_fault
+from yunikorn_actors.machines.events.record import (
+    Builder,
+    Chosen,
+    Fixed,
+    event_record,
+    of_request,
+    without_runtime,
+)
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.resource import Resource, describe
-from yunikorn_actors.values.tags import TAG_RUNTIME
 
 _D = ChangeDetail
 _NONE, _SET = ChangeType.NONE, ChangeType.SET
@@ -25,6 +29,7 @@ _QUEUE, _USER = EventType.QUEUE, EventType.USERGROUP
 
 
 def ask_added(fact: f.AskAdded | f.AskReplaced) -> EventRecord:
+    """Say as well that a run time counts as none: nobody would see why such an ask waits."""
     spec = fact.spec
     return event_record(
         _APP,
@@ -33,30 +38,9 @@ def ask_added(fact: f.AskAdded | f.AskReplaced) -> EventRecord:
         _ADD,
         _D.APP_REQUEST,
         reference=spec.key,
+        message=without_runtime(f"request '{spec.key}'", spec.tags),
         resource=spec.resource,
     )
-
-
-def _without_runtime(fact: f.AskAdded | f.AskReplaced) -> EventRecord:
-    spec = fact.spec
-    id_, fault = spec.application_id, runtime_fault(spec.tags[TAG_RUNTIME])
-    what = f"The run time of request '{spec.key}' counts as none: {fault}"
-    return event_record(_APP, id_, fact, _NONE, _D.DETAILS_NONE, reference=spec.key, message=what)
-
-
-def _declares_none(spec: AskSpec) -> bool:
-    return TAG_RUNTIME in spec.tags and bool(runtime_fault(spec.tags[TAG_RUNTIME]))
-
-
-def of_ask(fact: f.AskAdded | f.AskReplaced) -> tuple[Builder, ...]:
-    return (ask_added, _without_runtime) if _declares_none(fact.spec) else (ask_added,)
-
-
-def count_of_asks(fact: f.AsksAdded) -> int:
-    specs = fact.specs
-    # Thousands may come at once, and hardly any has the tag.
-    tagged = [spec for spec in specs if TAG_RUNTIME in spec.tags]
-    return len(specs) + sum(map(_declares_none, tagged))
 
 
 def ask_removed(fact: f.AskRemoved) -> EventRecord:
@@ -333,14 +317,14 @@ def _with_group(fact: Any, by_depth: _ByDepth, change: ChangeType) -> tuple[Buil
 
 
 FIXED: Fixed = {
+    f.AskAdded: (ask_added,),
+    f.AskReplaced: (ask_added,),
     f.AskRefused: (ask_refused,),
     f.AskRemoved: (ask_removed,),
     f.ForeignAllocationPut: (partial(node_alloc, ChangeType.ADD),),
     f.ForeignAllocationRemoved: (partial(node_alloc, ChangeType.REMOVE),),
 }
 CHOSEN: Chosen = {
-    f.AskAdded: of_ask,
-    f.AskReplaced: of_ask,
     f.AskReported: of_report,
     f.AskShortageChanged: of_shortage,
     f.AllocationCommitted: of_commitment,

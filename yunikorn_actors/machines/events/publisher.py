@@ -426,7 +426,7 @@ _CHOSEN: Chosen = {
 }  # fmt: skip
 _RUNS: dict[type, Callable[[Any], int]] = {
     f.AllocationsCommitted: asks.count_of_run,
-    f.AsksAdded: asks.count_of_asks,
+    f.AsksAdded: lambda fact: len(fact.specs) * len(_FIXED[f.AskAdded]),
 }
 """How many records the parts have together: those are built from the parts."""
 COUNTS: dict[type, int] = {

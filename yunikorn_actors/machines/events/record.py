@@ -1,11 +1,13 @@
 """One event record, as every builder makes it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from yunikorn_actors.policies.folds import runtime_fault
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.si import Resource as SiResource
 from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.tags import TAG_RUNTIME
 
 MESSAGE_MAX = 1024
 """In bytes, as it is written; a longer one ends with three dots."""
@@ -39,6 +41,12 @@ def event_record(
         reference_id=reference,
         resource=SiResource.of(resource or {}),
     )
+
+
+def without_runtime(whose: str, tags: Mapping[str, str]) -> str:
+    """Say why a declared run time counts as none; empty if it counts, or there is none."""
+    fault = runtime_fault(tags.get(TAG_RUNTIME, ""))
+    return f"the run time of {whose} counts as none: {fault}" if fault else ""
 
 
 def of_request(
