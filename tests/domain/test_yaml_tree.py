@@ -1,4 +1,4 @@
-"""A text is read alike, whoever parses it: PyYAML's own parser, or libyaml where it is there."""
+"""PyYAML's own parser and libyaml read a text alike."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Steps that are joined, or in the later form, say what they said before; broken ones are refused."""
+"""Steps that are joined, or in the later form, ask for the same; broken ones are refused."""
 
 import re
 from collections import Counter

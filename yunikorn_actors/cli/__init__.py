@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         # Names come from outside: characters that the terminal cannot show are written as escapes.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # A reader of a command is helped by what is wrong, and not by the line of ours that found it.
+    # The user of a command needs the warning, and not the line of this package that gives it.
     shown, warnings.formatwarning = warnings.formatwarning, _one_line
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)

@@ -76,7 +76,7 @@ _VERBS: Final = {"compare": _compare, "write": _write, "show": _show}
 
 @contextmanager
 def doer(options: argparse.Namespace) -> Iterator[Doer[Any]]:
-    """Give what does the shares: this process, several, or a cluster."""
+    """Yield the function that plays shares: in this process, in several, or on a cluster."""
     crew = fanning.crew_of(options)
     if crew is None:
         yield map

@@ -200,7 +200,7 @@ def compare(share: Share) -> list[Change | None]:
 
 
 Doer = Callable[[Callable[[Share], list[T]], Iterable[Share]], Iterator[list[T]]]
-"""Does shares of work, here or in other processes."""
+"""Plays shares of worlds, here or in other processes."""
 
 
 def recorded(runs: int, do: Doer[bytes]) -> Baseline:
