@@ -489,3 +489,26 @@ def test_a_group_that_counts_no_more_makes_another_key(topology: Any) -> None:
     it.nodes(n=1)
     it.settle()
     assert it.running() == ["first"]
+
+
+class LargeForStaff:
+    """Staff have their largest ask first, others their smallest."""
+
+    def ask_key(self, ask: Any) -> int:
+        size: int = ask.size["vcore"]
+        return -size if ask.group == "staff" else size
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_a_group_that_counts_no_more_orders_the_asks_anew(topology: Any) -> None:
+    mine = Policies({"mine": LargeForStaff})
+    it = Lab(topology=topology, config=GROUPS % "staff", policies=mine)
+    it.submit("app", groups=("staff",))
+    it.ask("small", app="app", vcore=1)
+    it.ask("large", app="app", vcore=2)
+    it.settle()
+    it.configure(GROUPS % "others")
+    it.settle()
+    it.nodes(n=2)
+    it.settle()
+    assert it.running() == ["small"]

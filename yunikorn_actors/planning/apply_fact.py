@@ -163,7 +163,7 @@ def _on_application_added(model: Model, fact: f.ApplicationAdded) -> None:
 
 
 def _on_application_linked(model: Model, fact: f.ApplicationLinked) -> None:
-    model.applications.assign_limits(model.apps[fact.serial])
+    model.link(model.apps[fact.serial])
 
 
 def _on_application_crowded(model: Model, fact: f.ApplicationCrowded) -> None:

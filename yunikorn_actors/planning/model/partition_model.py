@@ -3,6 +3,7 @@
 It decides nothing and knows no part of the planner. What it finds changed it tells the wakes.
 """
 
+from collections.abc import Iterable
 from typing import cast
 
 from yunikorn_actors.planning.model.applications import Applications
@@ -130,21 +131,37 @@ class Model:
         Orders of two policies do not compare, so all asks leave their piles before.
         """
         was = queue.decider.policy
-        asks = [ask for app in queue.members.values() for ask in app.asks.values()]
+        members = tuple(queue.members.values())
         if was is not None or self.deciders.has_policy(queue.queue):
-            for app in queue.members.values():
-                self.gangs.end_turn(app)
-            for ask in asks:
-                if ask.open:
-                    self.asks.shut(ask, ask.open)
+            self._take_asks_out(members)
         queue.read_properties()
         self.tree.blocked.sort_anew(queue)
         if was is not None or queue.decider.policy is not None:
-            for ask in asks:
-                ask.is_let_in = False
-                ask.order = queue.decider.order_of(ask.app.app, ask.ask)
-            for ask in asks:
-                self.asks.resync(ask)
+            self._order_asks_anew(members)
+
+    def link(self, app: AppView) -> None:
+        """Another group may count for it, and a policy may order its asks by that."""
+        moved = (app,) if app.leaf.decider.orders_asks else ()
+        self._take_asks_out(moved)
+        self.applications.assign_limits(app)
+        self._order_asks_anew(moved)
+
+    def _take_asks_out(self, apps: Iterable[AppView]) -> None:
+        for app in apps:
+            self.gangs.end_turn(app)
+            for ask in app.asks.values():
+                if ask.open:
+                    self.asks.shut(ask, ask.open)
+
+    def _order_asks_anew(self, apps: Iterable[AppView]) -> None:
+        """Put back what was taken out, in its new order."""
+        asks = [ask for app in apps for ask in app.asks.values()]
+        for ask in asks:
+            ask.is_let_in = False
+            ask.order = ask.app.leaf.decider.order_of(ask.app.app, ask.ask)
+        for ask in asks:
+            self.asks.resync(ask)
+        if asks:
             self.wakes.gang_may_fit()
 
     def reshape(self, view: AskView, shape: Shape) -> None:
