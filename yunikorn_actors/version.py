@@ -6,5 +6,6 @@ VERSION: Final = "0.1.0"
 
 
 def extra_command(extra: str) -> str:
-    """Say how an extra is installed: from the source, as the package is on no index."""
-    return f"in a clone of the repository: pip install -e '.[{extra}]'"
+    """Say how an extra is installed, beside a package that was built and in a clone."""
+    built = f"pip install 'yunikorn-actors[{extra}]'"
+    return f"{built}; in a clone of the repository: pip install -e '.[{extra}]'"

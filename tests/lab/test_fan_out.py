@@ -235,7 +235,7 @@ def test_the_command_adds_up(small: str, capsys: pytest.CaptureFixture[str]) -> 
         ("dask://host", "'dask://host' is no executor: write dask://HOST:PORT"),
         (
             "dask://host:1",
-            "needs the package distributed, which is not installed; in a clone of the repository: pip install -e '.[dask]'",
+            "needs the package distributed, which is not installed; pip install 'yunikorn-actors[dask]'; in a clone of the repository: pip install -e '.[dask]'",
         ),
     ],
 )

@@ -72,6 +72,6 @@ def test_what_a_part_needs_and_is_not_there_is_named_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(serving.KINDS, "air", Kind("Air", "sky:1", "no_such_module", "air"))
-    expected = r"Air needs the package no_such_module, which is not installed; in a clone of the repository: pip install -e '\.\[air\]'"
+    expected = r"Air needs the package no_such_module, which is not installed; pip install 'yunikorn-actors\[air\]'; in a clone of the repository: pip install -e '\.\[air\]'"
     with pytest.raises(NotInstalled, match=expected):
         Serving(SchedulerCore(), {"air": "sky:1"}, access=TRUSTED)

@@ -62,6 +62,39 @@ def test_it_says_why_not(
     assert reason in capsys.readouterr().err
 
 
+JOBS = """
+partitions:
+  - name: default
+    queues: [{name: root, submitacl: "*", queues: [{name: jobs}]}]
+"""
+
+
+@pytest.mark.parametrize("words", [["run", SWF, "--config"], ["compare", SWF, "policy:fcfs"]])
+def test_a_configuration_that_takes_no_job_is_named(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file := tmp_path / "mine.yaml").write_text(JOBS)
+    words = [*words, str(file)] if "run" in words else ["compare", *words[2:], str(file), SWF]
+    few = ["--limit", "20", *(["--draws", "0"] if "compare" in words else [])]
+    assert 1 == main(["workload", *words, *few])
+    err = capsys.readouterr().err
+    assert "rejects all 20 jobs (failed to place application * application rejected" in err
+    assert "there is no queue root.default; queues root.jobs would take it" in err
+    assert 0 == main(["workload", *words, *few, "--map", "queue=root.jobs"])
+
+
+def test_a_campaign_names_the_runs_in_which_no_job_was_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text(JOBS)
+    file = tmp_path / "campaign.yaml"
+    file.write_text(f"{{log: {SWF}, config: [mine.yaml], limit: 20, seed: [0, 1]}}")
+    words = ["campaign", str(file), "--executor", "serial", "-o", str(tmp_path / "report.csv")]
+    assert 1 == main(["workload", *words])
+    err = capsys.readouterr().err
+    assert f"{SWF}, policy as configured, seed 1: the configuration rejects all 20 jobs" in err
+
+
 def test_a_log_from_a_pipe_is_read_as_often_as_it_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

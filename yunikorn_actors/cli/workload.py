@@ -29,7 +29,11 @@ from yunikorn_actors.workload.figures import spread
 from yunikorn_actors.workload.page import page
 from yunikorn_actors.workload.player import Estimates, Jobs, never_fitting
 from yunikorn_actors.workload.recorded import Lives, read_recorded
-from yunikorn_actors.workload.replay_summary import duration_signed, summary_lines
+from yunikorn_actors.workload.replay_summary import (
+    duration_signed,
+    summary_lines,
+    why_nothing_ran,
+)
 from yunikorn_actors.workload.table import Table, write_csv
 from yunikorn_actors.workload.yunikorn import read_yunikorn
 
@@ -176,7 +180,15 @@ def _run(options: argparse.Namespace) -> int:
             table.to_parquet(options.output / "rows.parquet")
     lines = [json.dumps(summary)] if options.json else map(printable, summary_lines(summary))
     print("\n".join(lines))
-    return 0
+    return _nothing_ran({workload.name: summary})
+
+
+def _nothing_ran(summaries: dict[str, dict[str, Any]]) -> int:
+    """Name the runs that show nothing; return the exit status."""
+    reasons = {name: why for name, it in summaries.items() if (why := why_nothing_ran(it))}
+    for name, why in reasons.items():
+        _say(f"{name}: {why}")
+    return 1 if reasons else 0
 
 
 def _say(text: str) -> None:
@@ -210,15 +222,15 @@ def _compare(options: argparse.Namespace) -> int:
     if options.output is not None:
         options.output.write_text(found.page(), encoding="utf-8")
     failed = [it for condition in conditions for it in condition.failed(found)]
+    summaries = {name: table.summary() for name, table in found.tables.items()}
     if options.json:
-        summaries = {name: table.summary() for name, table in found.tables.items()}
         fields = {"verdict": found.verdict, "failed": failed, "differences": found.differences}
         print(msgspec.json.encode({**fields, "summaries": summaries}).decode())
     else:
         _print_comparison(found)
         for line in failed:
             print(f"failed: {line}")
-    return 1 if failed else 0
+    return _nothing_ran(summaries) or int(bool(failed))
 
 
 def _print_comparison(found: Comparison) -> None:
@@ -257,7 +269,8 @@ def _campaign(options: argparse.Namespace) -> int:
     waits = (f"wait {it}" for it in FIGURES)
     write_csv(options.output, (*jobs[0][0], "done", *waits, "slowdown", "digest"), rows)
     print(f"{len(jobs):,} runs: {options.output}")
-    return 0
+    made = zip(jobs, results, strict=True)
+    return _nothing_ran({str(job): result for (_, job), result in made})
 
 
 def _all_runs(options: argparse.Namespace) -> Callable[[Sequence[RunJob]], list[Result]]:

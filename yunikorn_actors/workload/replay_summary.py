@@ -16,6 +16,8 @@ def summary_lines(summary: dict[str, Any]) -> Iterator[str]:
         for state in ("done", "running", "waiting", "rejected")
         if summary[state] or state == "done"
     )
+    for why, count in list(summary["rejections"].items())[:5]:
+        yield f"rejected     {count:,}: {why}"
     yield from left_out_lines(summary)
     for name, title in (("wait_s", "wait"), ("slowdown", "slowdown")):
         unit = " s" if name == "wait_s" else ""
@@ -43,6 +45,18 @@ def left_out_lines(summary: dict[str, Any]) -> Iterator[str]:
         yield f"left out     {count:,}: {why}"
     if summary["bad_lines"]:
         yield f"bad lines    {summary['bad_lines']:,}"
+
+
+def why_nothing_ran(summary: dict[str, Any]) -> str:
+    """Say why a replay shows nothing: the core took no job; the empty text if it took one."""
+    if not summary["jobs"] or summary["rejected"] < summary["jobs"]:
+        return ""
+    # A result that was kept before reasons were counted has none.
+    why = next(iter(summary.get("rejections") or {"no reason was kept": 0}))
+    return (
+        f"the configuration rejects all {summary['jobs']:,} jobs ({why}): give one that has the "
+        "queues of the jobs, or say with --map queue=... which of its queues they go to"
+    )
 
 
 def duration(seconds: float) -> str:

@@ -122,9 +122,7 @@ class Table:
     def waited(self, at: int, reasons: dict[str, float]) -> None:
         """Count the seconds under each reason; the row keeps the one with the most."""
         for reason, seconds in reasons.items():
-            # Without what differs from job to job: words with a digit in them.
-            folded = re.sub(r"\S*\d\S*", "*", reason) or "its turn"
-            self.run.reasons[folded] += seconds  # type: ignore[assignment]
+            self.run.reasons[_folded(reason) or "its turn"] += seconds  # type: ignore[assignment]
         self._columns["reason"][at] = self._place(max(reasons, key=lambda it: reasons[it]))
 
     def _set(self, at: int, state: State, **values: float) -> None:
@@ -195,6 +193,7 @@ class Table:
             "policy": run.policy,
             "jobs": jobs,
             **{state: counts[at] for at, state in enumerate(STATES)},
+            "rejections": self._rejections(),
             "left_out": dict(run.left_out),
             "bad_lines": run.bad_lines,
             "wait_s": spread(self.waits()),
@@ -220,6 +219,16 @@ class Table:
             found.update(self._columns[name].tobytes())
         found.update("\n".join(self._texts[it] for it in self._columns["node"]).encode())
         return found.hexdigest()
+
+    def _rejections(self) -> dict[str, int]:
+        """Count the rejected jobs by what the core says of them."""
+        columns = (self._columns["state"], self._columns["reason"])
+        state = STATES.index("rejected")
+        places = Counter(why for at, why in zip(*columns, strict=True) if at == state)
+        counts: Counter[str] = Counter()
+        for place, count in places.items():
+            counts[_folded(self._texts[place])] += count
+        return dict(counts.most_common(20))
 
     def _fairness(self, column: str) -> dict[str, Any]:
         values: dict[int, array[float]] = {}
@@ -250,6 +259,11 @@ def write_csv(file: str | Path, head: Iterable[str], rows: Iterable[Iterable[obj
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(head)
         writer.writerows(map(_cell, row) for row in rows)
+
+
+def _folded(reason: str) -> str:
+    """Leave out what differs from job to job: words with a digit in them."""
+    return re.sub(r"\S*\d\S*", "*", reason)
 
 
 def _cell(value: object) -> object:
