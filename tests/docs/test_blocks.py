@@ -166,7 +166,10 @@ def test_pages_install_what_works_from_a_clone() -> None:
 
 
 def test_messages_install_what_works_from_a_clone() -> None:
-    sources = [*(REPOSITORY / "yunikorn_actors").rglob("*.py"), *(REPOSITORY / "deploy").iterdir()]
+    modules = (REPOSITORY / "yunikorn_actors").rglob("*.py")
+    # An installed package may name itself: pip finds it beside itself, and asks no index for it.
+    sources = [it for it in modules if it.name != "version.py"]
+    sources += (REPOSITORY / "deploy").iterdir()
     assert [] == [
         f"{path.name}: {it}" for path in sources for it in pip_faults(path.read_text("utf-8"))
     ]
