@@ -22,7 +22,7 @@ queues:
       submitacl: "*"
       queues:
       - name: a
-        resources: {guaranteed: {vcore: 1}, max: {vcore: 2, memory: "10"}}
+        resources: {guaranteed: {vcore: 1, gpu: 4}, max: {vcore: 2, memory: "10"}}
         properties: {preemption.budget: 30%/10s, preemption.cooldown: 2s, priority.policy: fence}
         limits: [{limit: drawn, users: [ann], maxapplications: 2, maxresources: {vcore: 1}}]
       - {name: b, parent: true, childtemplate: {maxapplications: 1}}
@@ -70,7 +70,7 @@ def test_what_is_read_wrongly_is_found(says: str) -> None:
 
 @pytest.mark.parametrize(
     ("written", "as_people_do"),
-    [("{vcore: 1}, max", "{vcore: 500m}, max"), ("2s", "1m30s"), ("name: a", "name: A")],
+    [("{vcore: 1, gpu: 4}", "{vcore: 500m, gpu: 4}"), ("2s", "1m30s"), ("name: a", "name: A")],
 )
 def test_what_only_people_write_is_left_alone(written: str, as_people_do: str) -> None:
     assert not _played(CASE.replace(written, as_people_do, 1))

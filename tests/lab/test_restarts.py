@@ -31,6 +31,16 @@ NODE_IS_LATE = (
     "restart core by 3 after RMUpdateAllocation(ask d) from rm_proxy to context; "
     "hold NodesRequested(create n1) from gateway to rm_proxy #2 until after the end"
 )
+CONFIRMED = """
+name: a placeholder is confirmed by its key after the core has begun again
+rm: {confirm: manual}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 2}}
+  - add_app: {id: g, queue: root.default, placeholder_ask: {vcore: 2}}
+  - ask: {app: g, key: ph, resource: {vcore: 2}, task_group: tg, placeholder: true}
+  - confirm: {app: g, key: ph, type: TIMEOUT}
+"""
+BEFORE_IT_IS_ANNOUNCED = "restart core by 5 after RMNewAllocations(new ph) from context to rm_proxy"
 ON_FILES = ("M264", "M266", "M269")
 
 
@@ -105,3 +115,12 @@ def test_what_is_wrong_with_the_files_of_a_journal_is_found(id_: str) -> None:
         violation = next((it for it in found if it is not None), None)
     assert violation is not None
     assert violation.text.startswith("journal of a core that ended")
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_what_was_placed_and_never_announced_may_end_by_its_key(topology: TopologyName) -> None:
+    """Its manager has asked for it again, and cannot know that it ran and is given back."""
+    case = parse_case(CONFIRMED, "confirmed.yaml", topology)
+    outcome = play(case, parse_tape(f"{case.tape().line()}; {BEFORE_IT_IS_ANNOUNCED}"), oracles())
+    assert any(isinstance(it.message, CoreRestored) for it in outcome.deliveries)
+    assert outcome.ok, outcome.violation

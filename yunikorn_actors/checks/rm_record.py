@@ -457,11 +457,12 @@ class RmRecord:
     def _ended_unanswered(self, partition: str, application_id: str, key: str) -> None:
         """What is known to have run may have ended: nothing is heard of that.
 
-        To have asked for it again while it ran, or to have reported it, changes nothing.
+        To have asked for it again while it ran, or to have reported it, changes nothing. A core
+        that was restored may have placed it before it was asked again, and announced it to nobody.
         """
         for name in tuple(self._wanted):
             asked = self._asks[name]
-            has_run = asked.was_placed or asked.by_node or asked.by_list
+            has_run = asked.was_placed or asked.by_node or asked.by_list or self._was_restored
             if has_run and _means((partition, application_id, key), name):
                 del self._wanted[name]
 

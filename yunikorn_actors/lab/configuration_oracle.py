@@ -24,7 +24,6 @@ from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.scenario_documents import document_of
 from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.values.tags import GPU
 
 _Plain = Mapping[str, Any]
 _CONFIGS_MAX: Final = 5
@@ -177,11 +176,12 @@ def _limits(path: str, read: QueueConfig, written: Sequence[_Plain]) -> _Compare
 
 
 def _amounts(written: _Plain | None) -> dict[str, int] | None:
-    """Processors are written whole and count in thousandths, as shares of devices do."""
+    """Processors are written whole and count in thousandths; all else counts as it is written."""
     if not written:
         return None
-    thousand = {"vcore": 1000, GPU: 1000}
-    return {kind: _whole(amount) * thousand.get(kind, 1) for kind, amount in written.items()}
+    return {
+        kind: _whole(amount) * (1000 if kind == "vcore" else 1) for kind, amount in written.items()
+    }
 
 
 def _whole(text: object) -> int:
