@@ -120,6 +120,17 @@ def test_what_an_earlier_change_brings_is_there(core: VirtualCore) -> None:
     assert core.simulate(*parse_changes(steps, "f"), until=2).course.refused == ()
 
 
+def test_what_is_there_is_listed_in_its_order(core: VirtualCore) -> None:
+    """That of a set is another one in each process."""
+    keys = ("w5", "w1", "w9", "w3", "w7")
+    brought = [f"- {ASK.replace('app: app, key: k', f'app: b, key: {it}')}}}" for it in keys]
+    steps = "\n".join(
+        ("- add_app: {id: b, queue: root.a}", *brought, "- release: {app: b, key: none}")
+    )
+    with pytest.raises(InvalidRequest, match="there is w5, w1, w9 and 2 more"):
+        core.simulate(*parse_changes(steps, "f"))
+
+
 def test_raises_of_one_moment_count_together(core: VirtualCore) -> None:
     """A limit may not be above its queue: both are raised, in any order."""
     quota = Reconfigure(queue="root.a", max={"vcore": 6_000})

@@ -9,29 +9,19 @@ that is different, and not what it was. `lab baseline show` prints what is seen 
 version before the change and the one after it.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.run_schedule import explore
-from yunikorn_actors.lab.sides.answered import answers
+from yunikorn_actors.lab.sights import WIDTH, Sight, Watched
 from yunikorn_actors.lab.swarm.swarm_runs import Plan
-from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.events import EventPublisher
-from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery, is_manager, is_reply
-from yunikorn_actors.messages.codec import canonical
-from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.why.explain import explain_all
-from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.lab.swarm.world_parts import RESTART
 from yunikorn_actors.version import VERSION
 
 T = TypeVar("T")
@@ -43,76 +33,17 @@ RUNS_IN_SHARE: Final = 20
 BYTES_MAX: Final = 16 << 20
 WORLD: Final = "the world"
 """What is seen first: where it is different, worlds are drawn in another way than before."""
-_WHYS_MAX: Final = 1_000
-_WIDTH: Final = 2
-"""Bytes of each digest."""
 
 
 class BadBaseline(CoreError, ValueError):  # noqa: N818 - it names what is wrong
     """A file is no baseline, or one that this version cannot compare with."""
 
 
-class Sight(NamedTuple):
-    """One thing that can be seen from outside."""
-
-    what: str
-    value: Any
-
-    def digest(self) -> bytes:
-        text = self.what.encode() + b"\0" + canonical(self.value)
-        return hashlib.blake2b(text, digest_size=_WIDTH).digest()
-
-    def __str__(self) -> str:
-        return f"{self.what}: {msgspec.json.encode(self.value).decode()}"
-
-
-class Watched(Oracle):
-    """Notes what is sent to managers and callers, and at rest the state, reasons and events."""
-
-    def __init__(self) -> None:
-        self.sights: list[Sight] = []
-
-    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
-        mailbox = delivery.mailbox
-        if delivery is simulator.last and (is_manager(mailbox) or is_reply(mailbox)):
-            message = delivery.message
-            self.sights.append(Sight(f"{type(message).__name__} to {mailbox}", message))
-
-    def at_rest(self, world: World) -> None:
-        self.sights.append(Sight("what calls were refused for", world.refused))
-        for name, partition in world.context.partitions.items():
-            state, now_ns = partition.state, world.simulator.now_ns
-            for part, value in snapshot(state).items():
-                self.sights.append(Sight(f"the state of {name}, {part}", value))
-            for part, answer in answers(state, now_ns).items():
-                self.sights.append(Sight(f"what is answered of {name}, {part}", answer))
-        for name, planner in _planners(world):
-            found = explain_all(planner, _WHYS_MAX, world.simulator.now_ns)
-            for why in found.asks:
-                what = f"why {why.key} of {why.application_id} waits, by {name}"
-                self.sights.append(Sight(what, why))
-        publisher = world.simulator.machines.get(EVENT_PUBLISHER)
-        if isinstance(publisher, EventPublisher):
-            ring = publisher.ring
-            records = tuple(ring.read(ring.lowest_id, ring.capacity))
-            self.sights.append(Sight("the event records", records))
-
-
-def _planners(world: World) -> Iterator[tuple[str, Planner]]:
-    for address, machine in world.simulator.machines.items():
-        if isinstance(machine, Context):
-            for name, partition in machine.partitions.items():
-                if partition.loop is not None:
-                    yield f"{CONTEXT} for {name}", partition.loop.planner
-        elif isinstance(machine, Scheduler):
-            yield address, machine.loop.planner
-
-
 def seen_in(number: int, seed: int = SEED) -> list[Sight]:
     """Play a world, and return what can be seen of it."""
     run = Plan(seed=seed).drawn(number)
-    watched = Watched()
-    outcome = explore(run.case, run.schedule(), (watched,))
+    watched = Watched(number, begins_again=RESTART in run.parts)
+    outcome = explore(run.case, run.schedule(), watched.checkers)
     end = "" if outcome.violation is None else outcome.violation.kind
     return [Sight(WORLD, run.case.text), *watched.sights, Sight("the end", end)]
 
@@ -140,7 +71,7 @@ class Baseline(Struct, frozen=True, kw_only=True):
             return None
         place = next(
             at for at in range(len(sights) + 1)
-            if before[at * _WIDTH : (at + 1) * _WIDTH] != now[at * _WIDTH : (at + 1) * _WIDTH]
+            if before[at * WIDTH : (at + 1) * WIDTH] != now[at * WIDTH : (at + 1) * WIDTH]
         )  # fmt: skip
         what = str(sights[place]) if place < len(sights) else "nothing more"
         return Change(number=number, place=place + 1, sight=what)

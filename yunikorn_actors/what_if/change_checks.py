@@ -9,7 +9,7 @@ on the rules of the state, such as an access list, is part of the answer: the co
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from math import inf
 from typing import Any, Final
 
@@ -89,18 +89,19 @@ class _Part:
         apps = image["applications"] if image else []
         self.apps: dict[str, Mapping[str, Any]] = {it["spec"]["application_id"]: it for it in apps}
         """A change may have brought them: then they have nothing yet."""
-        self._foreign = {it["key"] for it in image["foreign"]} if image else set()
-        self._keys: dict[str, set[str]] = {}
+        self._foreign = dict.fromkeys(it["key"] for it in image["foreign"]) if image else {}
+        self._keys: dict[str, dict[str, None]] = {}
+        """In their order, as they are listed: that of a set is another one in each process."""
         self._gone: set[str] = set()
 
-    def keys(self, app: str) -> set[str]:
+    def keys(self, app: str) -> dict[str, None]:
         """Return the keys of what an application asks for and runs; what is foreign has none."""
         if app not in self._keys:
             found = self.apps.get(app) or _NOTHING
             # They may be as they are, and not as plain values.
             running = to_builtins(tuple(found["allocations"].values()))
-            self._keys[app] = {*found["asks"], *(it["spec"]["key"] for it in running)}
-            self._keys[app].update(it["key"] for it in found["swaps"].values())
+            keys = (*found["asks"], *(it["spec"]["key"] for it in running))
+            self._keys[app] = dict.fromkeys((*keys, *(it["key"] for it in found["swaps"].values())))
         return self._keys[app] if app else self._foreign
 
     def add(self, app: str) -> None:
@@ -108,7 +109,7 @@ class _Part:
 
     def remove(self, app: str) -> None:
         del self.apps[app]
-        self._keys[app] = set()
+        self._keys[app] = {}
 
     def end(self, uuid: str, app: str) -> bool:
         """Whether an allocation is there to be ended; then it is not there once more."""
@@ -164,7 +165,7 @@ class _Check:
                 if room is None or not any(room.amounts().values()):
                     raise _fault(what, "it has no capacity", "write its capacity")
                 for it in node.existing_allocations:
-                    part.keys(it.application_id).add(it.allocation_key)
+                    part.keys(it.application_id)[it.allocation_key] = None
                 part.nodes[node.node_id] = None
                 continue
             _known(what, node.node_id, part.nodes)
@@ -200,7 +201,7 @@ class _Check:
             what = f"ask {ask.application_id}/{ask.allocation_key}"
             _known(what, ask.application_id, part.apps, "its application")
             _check_ask(what, ask)
-            part.keys(ask.application_id).add(ask.allocation_key)
+            part.keys(ask.application_id)[ask.allocation_key] = None
         for it in request.allocations:
             part = self._part(request.rm_id, it.partition_name)
             what = f"allocation {it.application_id}/{it.allocation_key}"
@@ -208,7 +209,7 @@ class _Check:
                 _known(what, it.application_id, part.apps, "its application")
             _known(what, it.node_id, part.nodes, "its node")
             _not_negative(what, it.resource_per_alloc)
-            part.keys(it.application_id).add(it.allocation_key)
+            part.keys(it.application_id)[it.allocation_key] = None
         for gone in ended:
             _release(self._part(request.rm_id, gone.partition_name), gone)
 
@@ -302,9 +303,10 @@ def _release(part: _Part, gone: _Release) -> None:
         return
     named = [part.keys(app)] if app else [part.keys(it) for it in ("", *part.apps)]
     if key:
-        _known(what, key, {it for keys in named for it in keys}, "the key")
+        _known(what, key, dict.fromkeys(chain.from_iterable(named)), "the key")
     for keys in named:
-        keys.difference_update([key] if key else [*keys])
+        for gone_key in [key] if key else [*keys]:
+            keys.pop(gone_key, None)
 
 
 def _check_reconfigure(request: Reconfigure) -> None:

@@ -1,9 +1,7 @@
 """Read sides of a run: one follows from the beginning, one begins late, again and again.
 
-Context sends them what it sends to any follower; it is taken from the effects, so no message more
-is under way and the order stays what the schedule chose. What they know and answer is compared with
-the truth, which is looked at here after every message and never by what the read side has worked
-out.
+What they know and answer is compared with the truth, which is looked at here after every message
+and never by what the read side has worked out.
 """
 
 from collections.abc import Iterator
@@ -17,24 +15,21 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.sides.differing import differing
+from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides, Told
 from yunikorn_actors.lab.sides.read_answers import wrong_answers
 from yunikorn_actors.lab.sides.seen import Seen
 from yunikorn_actors.lab.sides.shown import wrong_details
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
-from yunikorn_actors.machines.machine import Effect, InvariantViolation, Machine, Send
+from yunikorn_actors.machines.machine import InvariantViolation, Machine
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
     Delivery,
     Message,
     follower_address,
-    reply_address,
 )
 from yunikorn_actors.messages.followers import (
-    FollowEnded,
-    FollowRequested,
-    HistoryRequested,
     ManagerDescribed,
     ManagerLeft,
 )
@@ -60,22 +55,21 @@ class ReadAlong(Oracle):
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
         self._often = draw.one_of(_LOOKS)
-        self._context: Context | None = None
+        self._fed = FedReadSides()
         self._publisher: Machine | None = None
         self._is_whole = True
         """Whether the event publisher is the first one: what waits for one that fails is lost."""
         self._seen = Seen()
-        self._sides: dict[str, ReadSide] = {}
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         assert isinstance(simulator, LabSimulator)
         if simulator.has_begun_again:
             # Why asks wait that waited before that, no read side of this core was notified of.
-            self._context = None
+            self._fed.leave()
             return
         if delivery.mailbox == CONTEXT and delivery is simulator.last:
             self._hear(simulator)
-        if self._context is not simulator.machines[CONTEXT]:
+        if self._fed.context is not simulator.machines[CONTEXT]:
             self._begin(simulator)
         elif simulator.is_at_rest and not self._draw.number(self._often):
             self._look(simulator, f"after {type(delivery.message).__name__}")
@@ -89,7 +83,7 @@ class ReadAlong(Oracle):
         self._look_around(world.simulator, "in the end")
 
     def _look_around(self, simulator: LabSimulator, when: str) -> None:
-        if self._context is not None:
+        if self._fed.context is not None:
             self._look(simulator, when)
             self._follow(simulator, _LATE)
             self._look(simulator, f"{when}, where it begins then")
@@ -97,59 +91,41 @@ class ReadAlong(Oracle):
     # -- following
 
     def _begin(self, simulator: LabSimulator) -> None:
-        if simulator.is_under_way(CONTEXT, EVENT_PUBLISHER):
-            # The records that the event publisher has end where the next facts begin.
-            return
-        context = simulator.machines[CONTEXT]
-        assert isinstance(context, Context)
-        self._context, self._publisher = context, simulator.machines.get(EVENT_PUBLISHER)
-        self._seen = Seen()
-        self._seen.begin(context, simulator.now_ns)
-        self._sides.clear()
-        self._follow(simulator, _FIRST)
+        if self._fed.begin(simulator):
+            self._publisher = simulator.machines.get(EVENT_PUBLISHER)
+            self._seen = Seen()
+            assert self._fed.context is not None
+            self._seen.begin(self._fed.context, simulator.now_ns)
+            self._follow(simulator, _FIRST)
 
     def _follow(self, simulator: LabSimulator, address: str) -> None:
-        """Have Context tell how everything stands, and the event publisher what there was."""
-        assert self._context is not None
-        publisher = simulator.machines.get(EVENT_PUBLISHER)
-        if publisher is None or simulator.is_under_way(CONTEXT, EVENT_PUBLISHER):
-            return
-        if address in self._sides:
-            self._context.handle(FollowEnded(follower=address), simulator.now_ns)
-        settings = simulator.settings
-        side = ReadSide(settings=settings, instance="lab", start_ns=simulator.now_ns)
-        self._sides[address] = side
-        simulator.overheard[address] = None
-        asked = FollowRequested(follower=address, reply_to=reply_address(0))
-        history = HistoryRequested(follower=address)
-        stand = self._context.handle(asked, simulator.now_ns)
-        self._tell([*stand, *publisher.handle(history, simulator.now_ns)], simulator.now_ns)
+        self._tell_some_again(self._fed.follow(simulator, address), simulator.now_ns)
 
     def _hear(self, simulator: LabSimulator) -> None:
-        if self._context is simulator.machines[CONTEXT]:
-            self._tell(simulator.effects, simulator.now_ns)
+        context = self._fed.context
+        if context is not None and context is simulator.machines[CONTEXT]:
+            told = self._fed.tell(simulator.effects, simulator.now_ns)
+            self._tell_some_again(told, simulator.now_ns)
             one = len(simulator.taken) == 1 and not _ends_what_it_brings(simulator.taken[0])
-            self._seen.look(self._context, simulator.now_ns, is_one=one)
+            self._seen.look(context, simulator.now_ns, is_one=one)
 
-    def _tell(self, effects: list[Effect], now_ns: int) -> None:
-        for effect in effects:
-            if isinstance(effect, Send) and effect.to in self._sides:
-                side = self._sides[effect.to]
-                side.handle(effect.message, now_ns)
-                if isinstance(effect.message, FactsAppended) and not self._draw.number(_TWICE):
-                    _tell_again(side, effect.message, now_ns)
+    def _tell_some_again(self, told: list[Told], now_ns: int) -> None:
+        for side, message in told:
+            if isinstance(message, FactsAppended) and not self._draw.number(_TWICE):
+                _tell_again(side, message, now_ns)
 
     # -- comparing
 
     def _look(self, simulator: LabSimulator, when: str) -> None:
-        assert self._context is not None
-        for address, side in self._sides.items():
+        context = self._fed.context
+        assert context is not None
+        for address, side in self._fed.sides.items():
             side.catch_up(simulator.now_ns)
             name = "read side" if address == _FIRST else "late read side"
-            faults = [*self._differences(simulator, side, self._context)]
+            faults = [*self._differences(simulator, side, context)]
             if address == _FIRST and not faults:
                 self._seen.catch_up(simulator.now_ns)
-                faults = [*self._seen.differences(side, self._context)]
+                faults = [*self._seen.differences(side, context)]
             if faults:
                 raise InvariantViolation(f"{name} {when}: " + "; ".join(faults))
 

@@ -1,0 +1,60 @@
+"""What stands beside a core is seen as well: a defect in it changes what is seen of worlds."""
+
+import pytest
+
+from yunikorn_actors import si
+from yunikorn_actors.lab.baseline import seen_in
+from yunikorn_actors.lab.sides import encoded
+from yunikorn_actors.machines.context import administration
+from yunikorn_actors.scenario.drivers import INSTANCE
+from yunikorn_actors.service.cluster import recovery_report
+from yunikorn_actors.service.rest import yunikorn_routes
+from yunikorn_actors.what_if import run
+
+FILES, ROUTES, FORESIGHT, WIRE = 2, 4, 17, 7
+"""Worlds in which the one of the dear things is looked at."""
+RESTARTED = 25
+"""A world whose core ends."""
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("world", "place", "name", "spoilt"),
+    [
+        (ROUTES, yunikorn_routes, "exposition", lambda _: iter((b"",))),
+        (ROUTES, yunikorn_routes, "_records", _nothing),
+        (FORESIGHT, run.Run, "_note_end", _nothing),
+        (WIRE, recovery_report.RecoveryReport, "_drop_application", _nothing),
+        (FILES, administration, "record_act", _nothing),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_what_is_wrong_beside_the_core_is_seen(
+    monkeypatch: pytest.MonkeyPatch, world: int, place: object, name: str, spoilt: object
+) -> None:
+    before = seen_in(world)
+    monkeypatch.setattr(place, name, spoilt)
+    assert before != seen_in(world)
+
+
+@pytest.mark.parametrize("form", ["JSON", "protobuf"])
+def test_what_comes_back_otherwise_is_a_violation(
+    monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    def lost(*_: object) -> si.SiMessage:
+        return si.NodeRequest(rm_id="lost")
+
+    if form == "JSON":
+        monkeypatch.setattr(si, "from_json", lost)
+    else:
+        monkeypatch.setattr(encoded.codec(si.RegisterResourceManagerRequest), "decode", lost)
+    assert f"as {form} it comes back otherwise" in seen_in(WIRE)[-1].value
+
+
+def test_a_core_that_begins_again_is_seen() -> None:
+    sights = seen_in(RESTARTED)
+    assert "what the next core reads" in {sight.what for sight in sights}
+    assert f"{INSTANCE}-2-" in " ".join(map(str, sights)), "a second core has given UUIDs"

@@ -1,0 +1,108 @@
+"""All that a core can be asked at rest, and what its operators may do then."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.config.diff import config_changes
+from yunikorn_actors.errors import CoreError, InvalidRequest
+from yunikorn_actors.lab.harness import LabSimulator, World
+from yunikorn_actors.planning.why.reasons import Cause, WaitingQuestion
+from yunikorn_actors.scenario.step_structs import Config, Register
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.what_if.changes import Request
+from yunikorn_actors.what_if.core_state import state_of
+from yunikorn_actors.what_if.simulation import simulate
+
+Answer = tuple[str, Any]
+_ASKS_MAX: Final = 6
+"""So many asks of a partition are explained each."""
+_RANGES: Final = ((0, 5), (1, 10_000), (7, 3), (10_000, 5))
+_QUESTIONS: Final = (
+    WaitingQuestion(by_cause=True, listed=3),
+    WaitingQuestion(text="a", listed=5),
+    WaitingQuestion(text="k1", listed=5),
+    WaitingQuestion(cause=Cause.QUEUE_LIMIT, listed=2),
+    WaitingQuestion(cause=Cause.NO_NODE, listed=2),
+)
+_WHO: Final = "ann"
+_SECONDS: Final = 30.0
+"""So far is looked ahead."""
+_BROKEN: Final = "partitions: [{name: default, queues: [{name: other}]}]"
+
+
+def _tried(ask: Callable[..., Any], *arguments: object, **words: object) -> Any:  # noqa: ANN401
+    """Return the answer, or the words of the refusal."""
+    try:
+        return ask(*arguments, **words)
+    except (CoreError, InvalidRequest) as error:
+        return repr(error)
+
+
+def inquire(world: World) -> Iterator[Answer]:
+    """Ask everything once; nothing is changed by it."""
+    core = world.simulator
+    yield "how much was counted", core.counts()
+    for name, dumped in core.state_dump().items():
+        if name == "partitions":
+            for partition, state in dumped.items():
+                yield from ((f"the dump of {partition}, {it}", state[it]) for it in state)
+        else:
+            yield f"the dump, {name}", dumped
+    yield "what resource managers say of themselves", core.diagnostics()
+    for first, count in _RANGES:
+        yield f"{count} event records from {first} on", _tried(core.events, first, count)
+    for name, it in tuple(world.context.partitions.items()):
+        yield from _of_partition(core, name, it.state)
+
+
+def _of_partition(core: LabSimulator, name: str, state: PartitionState) -> Iterator[Answer]:
+    asks = [(app.id, key) for app in state.applications.values() for key in app.asks]
+    for app, key in (*asks[:_ASKS_MAX], ("nobody", "nothing")):
+        yield f"why {key} of {app} waits", _tried(core.explain, app, key, partition=name)
+    yield f"what waits in {name}", core.waiting_asks(name)
+    yield f"what waits in {name}, added up", _tried(core.waiting, partition=name)
+    yield f"when it starts in {name}", _tried(core.expected, partition=name)
+    for question in _QUESTIONS:
+        yield f"asks of {name} by {question}", core.count_waiting(name, question)
+
+
+def operate(world: World) -> Iterator[Answer]:
+    """Do what an administrator may do, each act twice: the second time it is refused."""
+    core = world.simulator
+    for name, it in tuple(world.context.partitions.items()):
+        for node in (*tuple(it.state.nodes)[:2], "nowhere"):
+            for drained in (True, True, False, False):
+                what = f"{'drain' if drained else 'undrain'} {node} of {name}"
+                yield what, _tried(core.set_drained, name, node, _WHO, drained=drained)
+        yield f"unregister {it.rm_id}", _tried(core.unregister_lost, it.rm_id, _WHO)
+    texts = _configurations(world)
+    for one, other in pairwise(texts):
+        yield "how configurations differ", _tried(_differences, one, other)
+    for text in (*texts[-1:], _BROKEN, *texts[:1]):
+        yield "an administrator's configuration", _tried(core.administer, text, _WHO)
+    core.settle()
+
+
+def _differences(one: str, other: str) -> tuple[Any, ...]:
+    return tuple(config_changes(parse_config(one), parse_config(other)))
+
+
+def _configurations(world: World) -> list[str]:
+    """Return all that resource managers have sent, each once."""
+    steps = (it.step for it in world.done())
+    sent = (
+        step.queues if isinstance(step, Config) else step.config
+        for step in steps
+        if isinstance(step, Config | Register)
+    )
+    return [*dict.fromkeys((world.case.scenario.queues, *(it for it in sent if it)))]
+
+
+def foresee(world: World, requests: Sequence[Request]) -> Iterator[Answer]:
+    """Say what would happen from here, and what if these were made again."""
+    core = world.simulator
+    state = state_of(core)
+    for some in ((), requests) if requests else ((),):
+        yield "what would happen", _tried(simulate, state, *some, until=_SECONDS, origin=core)

@@ -1,0 +1,136 @@
+"""What can be seen of a run from outside.
+
+It is what resource managers and callers hear, and at rest what a core answers and what stands
+beside it makes of the run: routes of a read side, records in files, reports to another core.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
+from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
+from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.sides.answered import answers
+from yunikorn_actors.lab.sides.encoded import Encoded
+from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides
+from yunikorn_actors.lab.sides.inquiries import foresee, inquire, operate
+from yunikorn_actors.lab.sides.reported import Reported
+from yunikorn_actors.lab.sides.restarted import Ended
+from yunikorn_actors.lab.sides.routed import answers as routed
+from yunikorn_actors.machines.events import EventPublisher
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    RM_PROXY,
+    Delivery,
+    follower_address,
+    is_manager,
+    is_reply,
+)
+from yunikorn_actors.messages.codec import canonical
+
+WIDTH: Final = 2
+"""Bytes of each digest."""
+_REQUESTS_AGAIN: Final = 2
+"""So many of the last requests are made once more in what would happen."""
+_FIRST: Final = follower_address(0)
+"""No follower of a core has it."""
+_ASIDES: Final = 4
+"""What is dear is looked at in turn: each in every so many worlds."""
+_ROUTES, _FORESIGHT, _FILES, _WIRE = range(_ASIDES)
+
+
+class Sight(NamedTuple):
+    """One thing that can be seen from outside."""
+
+    what: str
+    value: Any
+
+    def digest(self) -> bytes:
+        text = self.what.encode() + b"\0" + canonical(self.value)
+        return hashlib.blake2b(text, digest_size=WIDTH).digest()
+
+    def __str__(self) -> str:
+        return f"{self.what}: {msgspec.json.encode(self.value).decode()}"
+
+
+class Watched(Oracle):
+    """Notes all that can be seen of a run; its number says what of the dearer things."""
+
+    def __init__(self, number: int, *, begins_again: bool) -> None:
+        """`begins_again`: cores of the run end, and the next one goes on with their journal."""
+        self.sights: list[Sight] = []
+        self._turn = number % _ASIDES
+        self._number = number
+        self._encoded, self._reported, self._ended = Encoded(), Reported(), Ended()
+        self._keeps_files = begins_again or self._turn == _FILES
+        self.checkers: Final[tuple[Checker, ...]] = (
+            *((RecordChecker(),) if begins_again else ()),
+            *((self._ended,) if self._keeps_files else ()),
+            self,
+        )
+        """What the run needs to be seen."""
+        self._fed = FedReadSides()
+        self._requests: list[Any] = []
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        mailbox, message = delivery.mailbox, delivery.message
+        if self._turn == _WIRE:
+            self._encoded.delivered(simulator, delivery)
+            self._reported.delivered(simulator, delivery)
+        if delivery is not simulator.last:
+            return
+        if is_manager(mailbox) or is_reply(mailbox):
+            self.sights.append(Sight(f"{type(message).__name__} to {mailbox}", message))
+        elif mailbox == RM_PROXY and hasattr(message, "request"):
+            self._requests.append(message.request)
+        elif mailbox == CONTEXT:
+            self._feed(simulator)
+
+    def _feed(self, simulator: Simulator) -> None:
+        assert isinstance(simulator, LabSimulator)
+        fed = self._fed
+        if fed.context is simulator.machines[CONTEXT]:
+            fed.tell(simulator.effects, simulator.now_ns)
+        elif fed.begin(simulator):
+            fed.follow(simulator, _FIRST)
+
+    def at_rest(self, world: World) -> None:
+        self._note([("what calls were refused for", world.refused)])
+        self._note(self._beside(world))
+        self._note(inquire(world))
+        if self._turn == _FORESIGHT:
+            self._note(foresee(world, self._requests[-_REQUESTS_AGAIN:]))
+        self._note(operate(world))
+
+    def _beside(self, world: World) -> Iterator[tuple[str, Any]]:
+        core = world.simulator
+        for name, partition in world.context.partitions.items():
+            state = partition.state
+            for part, answer in answers(state, core.now_ns).items():
+                yield f"what is answered of {name}, {part}", answer
+        side = self._fed.sides.get(_FIRST)
+        if side is not None and self._turn == _ROUTES:
+            side.catch_up(core.now_ns)
+            yield from routed(side, core)
+        if self._keeps_files:
+            yield "what the next core reads", self._ended.truth(Draw(self._number))
+        if self._turn == _WIRE:
+            yield "requests and answers as JSON", self._encoded.lines
+            yield "their parts, and what of answers is news", self._reported.made
+            yield "what would be reported to another core", self._reported.recoveries()
+        publisher = core.machines.get(EVENT_PUBLISHER)
+        if isinstance(publisher, EventPublisher):
+            ring = publisher.ring
+            records = tuple(ring.read(ring.lowest_id, ring.capacity))
+            yield "the event records", records
+
+    def drained(self, world: World) -> None:
+        self._note([("how much was counted in the end", world.simulator.counts())])
+
+    def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
+        self.sights.extend(Sight(what, value) for what, value in seen)
