@@ -58,6 +58,29 @@ def test_slow_is_what_takes_long_in_every_call(took_ms: list[int], said: list[st
     assert found == said
 
 
+@pytest.mark.parametrize("others", range(1, 40))
+def test_one_that_becomes_slow_is_named_however_calls_take_turns(others: int) -> None:
+    """While all are quick most calls are not measured."""
+    now_ns, found = [0], []
+
+    def clock() -> int:
+        now_ns[0] += 7  # A look at the clock takes time as well, and drawn numbers come of it.
+        return now_ns[0]
+
+    slow = SlowPolicies(lambda *words: found.append(words[1]), clock)
+
+    def takes(ns: int) -> None:
+        now_ns[0] += ns
+
+    for turn in range(500):
+        for at in range(others):
+            slow.call("root.jobs", "quick", "ask_key", takes, 500 + 13 * turn + at)
+        slow.call("root.jobs", "late", "ask_key", takes, MS if turn > 10 else 300)
+        if found:
+            break
+    assert found == ["late"]
+
+
 def test_operators_hear_of_a_slow_policy_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

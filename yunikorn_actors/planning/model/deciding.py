@@ -162,9 +162,10 @@ class NodesDecider:
     def __init__(self, name: str, policy: Any, deciders: Deciders) -> None:  # noqa: ANN401
         self._name, self._policy, self._deciders = name, policy, deciders
         self._watch = deciders.watch
+        self._score: Any = getattr(policy, "score", None)
 
     def score(self, node: NodeSeen, shape: Resource) -> float:
-        given, fault = self._watch(NODES, self._name, "score", self._policy.score, node, shape)
+        given, fault = self._watch(NODES, self._name, "score", self._score, node, shape)
         # Most give just that, and it needs no call of others to look at it.
         if type(given) is float and not isnan(given):
             return given

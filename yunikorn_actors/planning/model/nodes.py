@@ -134,6 +134,19 @@ class NodeRuns:
         if view.is_open:
             self._place(view, self.entry_of(view))
 
+    def fill(self, views: Iterable[NodeView]) -> None:
+        """Place many at once, where none stands yet."""
+        entries = []
+        for view in views:
+            self._measure(view)
+            if view.is_open:
+                view.entry = self.entry_of(view)
+                entries.append(view.entry)
+        entries.sort()
+        self._runs = [entries[at : at + RUN_LENGTH] for at in range(0, len(entries), RUN_LENGTH)]
+        self._last = [run[-1] for run in self._runs]
+        self._ceilings = [_ceiling(run) for run in self._runs]
+
     def move(self, view: NodeView, new: "Entry | None" = None) -> None:
         """The free amounts changed; often the node keeps its place between its neighbours.
 
@@ -333,11 +346,12 @@ class NodeIndex:
         self._asked_last = (), None
         self._stray.clear()
         self._unsorted.clear()
-        for view in [view for view in self.views.values() if view.entry is not None]:
+        placed = [view for view in self.views.values() if view.entry is not None]
+        for view in placed:
             # Its entry is one of the former order, where nobody looks any more.
             view.entry = None
             self._note_change(view)
-            self.runs.put(view)
+        self.runs.fill(placed)
 
     # -- nodes that come, change and go
 
@@ -468,11 +482,6 @@ class NodeIndex:
         By its amounts: a shape goes with the last ask of it, and the next one of that size would
         have every node scored again.
         """
-        # As `tidy`, but our order is seldom asked for here.
-        for each in self._others.values():
-            each.moved.update(self._stray)
-        self._unsorted.update(self._stray)
-        self._stray.clear()
         wanted, other = self._asked_last
         # Equal asks come in crowds.
         if other is None or wanted != shape.wanted:
@@ -484,6 +493,16 @@ class NodeIndex:
             # The one that was asked for last is the last to go.
             self._others[shape.wanted] = other
             self._asked_last = shape.wanted, other
+        if stray := self._stray:
+            # As `tidy`, but our order is seldom asked for here.
+            self._unsorted.update(stray)
+            if other.moved or len(self._others) > 1:
+                for each in self._others.values():
+                    each.moved.update(stray)
+                stray.clear()
+            else:
+                # Each placement comes this way: nothing is copied for the only one.
+                self._stray, other.moved = other.moved, stray
         return other.caught_up(self)
 
 
@@ -503,19 +522,22 @@ class _OtherOrder:
 
     def caught_up(self, ours: NodeIndex) -> NodeRuns:
         """Move what is behind; a node that left stands before one that came under its name."""
+        twins, behind, runs = self._twins, self.behind, self._runs
         for view in self.moved:
-            twin = self._twins.get(view)
+            twin = twins.get(view)
             # What was in flight to a node that has left comes back to nobody.
-            if twin is not None and view not in self.behind:
+            if twin is not None and not (behind and view in behind):
                 twin.coming = view.coming
                 if twin.entry is not None:
-                    self._runs.move(twin, self._runs.entry_of(twin))
+                    runs.move(twin, runs.entry_of(twin))
         self.moved.clear()
-        if self.behind:
-            for view in self.behind:
+        if behind and not twins:
+            runs.fill([self._twin_of(view) for view in behind if ours.knows(view)])
+        else:
+            for view in behind:
                 self._follow(view, ours)
-            self.behind.clear()
-        return self._runs
+        behind.clear()
+        return runs
 
     def _follow(self, view: NodeView, ours: NodeIndex) -> None:
         twin = self._twins.get(view)
@@ -523,11 +545,15 @@ class _OtherOrder:
             if twin is not None:
                 self._runs.forget(self._twins.pop(view))
             return
+        self._runs.put(self._twin_of(view))
+
+    def _twin_of(self, view: NodeView) -> NodeView:
+        twin = self._twins.get(view)
         if twin is None:
             twin = self._twins[view] = NodeView(view.node)
         twin.keeping, twin.coming = view.keeping, view.coming
         twin.free = view.free
-        self._runs.put(twin)
+        return twin
 
 
 def reported_devices_of(node: Node) -> tuple[str, int]:
