@@ -10,8 +10,11 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
+from yunikorn_actors.messages.scheduling import ProposeAllocations
 from yunikorn_actors.planning.preemption import victim_units
+from yunikorn_actors.planning.stages.preempt import Preemptor
 from yunikorn_actors.recording import recorder
+from yunikorn_actors.state.proposals import Preempt
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 
@@ -55,3 +58,37 @@ def test_a_recording_of_a_former_version_says_where_it_differs(
     report = outcome.report()
     assert report.startswith("recorded by 0.0.9, replayed by ")
     assert "victims" in report
+
+
+NOT_NAMED = Mutant(
+    id="",
+    source="the rule of former versions",
+    wrong="",
+    kind=Kind.GANG,
+    where=Preemptor._try_gang,
+    old="gang: int | None = None",
+    new="gang: int | None = 0",
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["097-all-victims-of-a-gang-at-once", "hard-gang-ends-with-victims-on-the-way"]
+)
+def test_a_recording_whose_decisions_name_no_gang_replays(name: str, tmp_path: Path) -> None:
+    """They stood each for itself then; what else was decided is compared as ever."""
+    path = tmp_path / "old.trace"
+    script = FILE.with_name(f"{name}.yaml")
+    with NOT_NAMED.applied():
+        main(["scenario", "run", "--topology", "proposing", "--trace", str(path), str(script)])
+    with TraceReader(path) as trace:
+        proposals = [
+            it
+            for delivery in trace
+            if isinstance(delivery.message, ProposeAllocations)
+            for it in delivery.message.proposals
+            if isinstance(it, Preempt)
+        ]
+    assert proposals
+    assert not any(it.gang for it in proposals)
+    with TraceReader(path) as trace:
+        assert replay(trace).difference is None

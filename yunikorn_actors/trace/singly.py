@@ -4,7 +4,8 @@ A run means no more than its parts do. So a recording in which each of them was 
 when there were no runs, replays as well; so does one made when a report was sent twice.
 
 The same holds for a recording from before confirmations were separate from other releases. None
-of its messages and facts says so, and none is missed.
+of its messages and facts says so, and none is missed. Nor is missed which decisions were for one
+gang where none of a plan says so: Context takes each as it was recorded.
 """
 
 from collections.abc import Callable
@@ -23,8 +24,14 @@ from yunikorn_actors.messages.rm_events import (
     RMNewAllocations,
     RMUpdateAllocation,
 )
-from yunikorn_actors.messages.scheduling import FactsAppended, Observation, ReportWaiting
+from yunikorn_actors.messages.scheduling import (
+    FactsAppended,
+    Observation,
+    ProposeAllocations,
+    ReportWaiting,
+)
 from yunikorn_actors.state.facts import AllocationReleased, Fact, parts_of
+from yunikorn_actors.state.proposals import Preempt, Proposal
 
 
 def say_the_same(one: Message, other: Message) -> bool:
@@ -42,7 +49,7 @@ def _singly(message: Message) -> Message:
 def _untold(one: Message, other: Message) -> Message:
     """Return the first without what it says where the other, an older one, says nothing.
 
-    That is about confirmations and about the queues of accepted applications.
+    That is about confirmations, the queues of accepted applications, and victims for a gang.
     """
     match one, other:
         case RMApplicationUpdate(), RMApplicationUpdate():
@@ -54,6 +61,9 @@ def _untold(one: Message, other: Message) -> Message:
         case FactsAppended(), FactsAppended():
             if not any(getattr(fact, "given_back", None) for fact in other.facts):
                 return replace(one, facts=tuple(map(_unconfirmed, one.facts)))
+        case ProposeAllocations(), ProposeAllocations():
+            if not any(isinstance(it, Preempt) and it.gang for it in other.proposals):
+                return replace(one, proposals=tuple(map(_each_for_itself, one.proposals)))
     return one
 
 
@@ -69,6 +79,10 @@ def _release(item: Released) -> ReleaseItem:
 
 def _unconfirmed(fact: Fact) -> Fact:
     return replace(fact, given_back=None) if isinstance(fact, AllocationReleased) else fact
+
+
+def _each_for_itself(proposal: Proposal) -> Proposal:
+    return replace(proposal, gang=0) if isinstance(proposal, Preempt) else proposal
 
 
 def _facts(message: FactsAppended) -> Message:
