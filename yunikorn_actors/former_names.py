@@ -32,6 +32,7 @@ FORMER: Final = {
     "si.constants": "values.tags",
     "sim": "drivers.simulator",
     "sim.simulator": "drivers.simulator.simulator",
+    "trace.again": "trace.checkpointed_replay",
     "trace.refusals": "trace.refused",
     "trace.compare": "trace.compare_runs",
     "trace.why": "trace.causes",

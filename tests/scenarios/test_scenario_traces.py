@@ -18,10 +18,10 @@ from yunikorn_actors.messages.rm_events import ApplicationsRequested
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.drivers import INSTANCE, SimulatorDriver
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.show import Look, show
-from yunikorn_actors.trace.wanted import Wanted
 
 BUSY = """\
 name: a small race
@@ -106,7 +106,7 @@ def test_the_message_that_breaks_a_machine_is_in_the_trace(tmp_path: Path) -> No
     assert "context/1 fails on Accepted" in outcome.failures[0]
     shown = StringIO()
     with TraceReader(path) as trace:
-        show(trace, shown, Wanted(), Look())
+        show(trace, shown, FilterOptions(), Look())
     assert "1 messages; the run failed: KeyError(" in shown.getvalue()
 
 

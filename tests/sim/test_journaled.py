@@ -72,7 +72,7 @@ class Followed:
         made = {name: state for (name, _), state in self._truth.states.items()}
         for name, partition in context.partitions.items():
             assert snapshot(partition.state) == snapshot(made[name])
-        told = msgpack.decode(msgpack.encode(self._truth.told()), type=CoreRestored)
+        told = msgpack.decode(msgpack.encode(self._truth.as_message()), type=CoreRestored)
         again = Truth()
         again.begin_with(told)
         assert self._truth.digest() == again.digest()

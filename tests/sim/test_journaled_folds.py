@@ -67,7 +67,7 @@ class Followed:
             return
         self.truth.take(stored_entry(memoryview(encode(entry))))
         self.entries += 1
-        told = msgpack.decode(msgpack.encode(self.truth.told()), type=CoreRestored)
+        told = msgpack.decode(msgpack.encode(self.truth.as_message()), type=CoreRestored)
         if self.entries % self._every == 0:
             # The entries after a snapshot go on from it.
             again = Truth()

@@ -15,14 +15,14 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Cause
 from yunikorn_actors.recording import packed
 from yunikorn_actors.trace import checkpoints as module
-from yunikorn_actors.trace.again import Again
-from yunikorn_actors.trace.at import states_at
 from yunikorn_actors.trace.causes import Answer, why, why_of
+from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay
 from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints
+from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import DifferentError
+from yunikorn_actors.trace.state_at import states_at
 from yunikorn_actors.trace.stimuli import Stimuli
-from yunikorn_actors.trace.wanted import Moment
 
 EVERY = 10
 
@@ -36,7 +36,7 @@ def run_once(path: Path) -> Checkpoints:
     """Run all of it once."""
     checkpoints = Checkpoints(EVERY)
     with TraceReader(path) as trace:
-        for _ in Again(trace, checkpoints).run():
+        for _ in CheckpointedReplay(trace, checkpoints).run():
             pass
         assert len(checkpoints.of(trace.files)) == trace.messages // EVERY > 1, (
             "vacuous: no checkpoints"
@@ -103,7 +103,7 @@ def _wrong_without_what_was_before(path: Path) -> int:
     def stimuli_behind(record: int, keeps: bool) -> list[set[str]]:
         found = []
         with TraceReader(path) as trace:
-            again = Again(trace, checkpoints, lambda it: it.record <= record)
+            again = CheckpointedReplay(trace, checkpoints, lambda it: it.record <= record)
             stimuli = again.course.stimuli if keeps else Stimuli()
             for step in again.run():
                 for it in step.deliveries if not keeps else ():
@@ -148,7 +148,7 @@ def test_the_end_is_the_recorded_one(path: Path, topology: TopologyName) -> None
     simulate(path, topology)
     checkpoints = run_once(path)
     with TraceReader(path) as trace:
-        again = Again(trace, checkpoints, lambda checkpoint: checkpoint.record < 30)
+        again = CheckpointedReplay(trace, checkpoints, lambda checkpoint: checkpoint.record < 30)
         assert 0 < again.rerun.messages < 30
         assert list(again.run())
         assert trace.footer is not None
@@ -221,7 +221,7 @@ def test_a_difference_is_met_again(path: Path) -> None:
     found = []
     for _ in range(2):
         with TraceReader(path) as trace, pytest.raises(DifferentError) as told:
-            list(Again(trace, checkpoints, lambda _: True).run())
+            list(CheckpointedReplay(trace, checkpoints, lambda _: True).run())
         found.append((told.value.cause, told.value.what, told.value.record))
     assert found[0] == found[1]
     assert kept(path, checkpoints)
@@ -244,7 +244,7 @@ def test_there_is_an_end_to_what_is_kept(path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "BYTES_MAX", 1)
     checkpoints = Checkpoints(EVERY)
     with TraceReader(path) as trace:
-        for _ in Again(trace, checkpoints).run():
+        for _ in CheckpointedReplay(trace, checkpoints).run():
             pass
         assert len(checkpoints.of(trace.files)) == 1
     for it in whole(path).waits[::20]:

@@ -13,15 +13,15 @@ from yunikorn_actors.messages.rm_events import RMNodeUpdate
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.draw import draw
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.wanted import Wanted
 
 SCHEDULER = "scheduler:p#1"
 CYCLE = RunCycle(partition="p", epoch=1)
 
 
 def drawn(path: Path, *, width: int = 0, limit: int = 0, **wanted: Any) -> list[str]:
-    return list(draw(path, Wanted(**wanted), width=width, limit=limit))
+    return list(draw(path, FilterOptions(**wanted), width=width, limit=limit))
 
 
 def between(path: Path, *ways: tuple[str, str, Message]) -> Path:
@@ -162,7 +162,7 @@ def test_of_a_damaged_recording_the_good_part_is_drawn(path: Path) -> None:
     changed = records(write(path, CYCLE, CYCLE))
     del changed[2]["step"]
     rewrite(path, changed)
-    lines = draw(path, Wanted())
+    lines = draw(path, FilterOptions())
     assert 3 == len(list(islice(lines, 3)))
     with pytest.raises(TraceError, match="record 3 is not as recorded"):
         next(lines)

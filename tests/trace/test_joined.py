@@ -25,12 +25,12 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Cause
 from yunikorn_actors.trace.draw import draw
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
 from yunikorn_actors.trace.show import Look, show
 from yunikorn_actors.trace.story import story
-from yunikorn_actors.trace.wanted import Wanted
 
 Record = dict[str, Any]
 
@@ -206,9 +206,9 @@ def test_it_is_marked_where_it_is_shown_and_drawn(path: Path) -> None:
     recorded = records(simulated(path))
     out = io.StringIO()
     with TraceReader(path) as trace:
-        show(trace, out, Wanted(type=("RMUpdateAllocation",)), Look())
+        show(trace, out, FilterOptions(type=("RMUpdateAllocation",)), Look())
     assert 22 == sum(" + " in line for line in out.getvalue().splitlines())
-    lines = list(draw(path, Wanted(mailbox=(CONTEXT,))))
+    lines = list(draw(path, FilterOptions(mailbox=(CONTEXT,))))
     arrows = [line for line in lines if "RMUpdateAllocation" in line]
     assert 24 == len(arrows)
     assert 22 == sum("-+" in line for line in arrows)

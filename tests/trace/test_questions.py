@@ -20,9 +20,9 @@ from yunikorn_actors.messages.rm_events import (
     RMRejectedAllocationAsk,
 )
 from yunikorn_actors.messages.scheduling import RunCycle
+from yunikorn_actors.trace.filters import FilterOptions, moment_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.stats import Spread, stats
-from yunikorn_actors.trace.wanted import Wanted, moment_of
 
 Screen = pytest.CaptureFixture[str]
 
@@ -125,7 +125,7 @@ def test_counts_and_times_are_those_of_the_records(path: Path) -> None:
     in_service(path)
     found = deliveries(path)
     with TraceReader(path) as trace:
-        answer = stats(trace, Wanted())
+        answer = stats(trace, FilterOptions())
     counts = Counter((r["mailbox"], r["type"]) for r in found)
     assert counts == {(row.mailbox, row.type): row.count for row in answer.rows if row.type}
     assert len(found) == answer.messages
@@ -153,7 +153,7 @@ def test_the_time_of_a_step_is_told_by_the_next_one(path: Path) -> None:
         record["sent_ns"] = sent_ns
     rewrite(path, changed)
     with TraceReader(path) as trace:
-        answer = stats(trace, Wanted())
+        answer = stats(trace, FilterOptions())
     (whole, cycles, updates) = answer.rows
     assert (cycles.took, updates.took) == (_spread(7, 7, 8), _spread(9, 9, 9))
     assert whole.longest_queue == 2
@@ -198,7 +198,7 @@ def test_a_part_of_a_recording(
     path: Path, begin: str | None, end: str | None, steps: list[int]
 ) -> None:
     write(path, *[RunCycle(partition="p", epoch=1)] * 4)
-    wanted = Wanted(
+    wanted = FilterOptions(
         begin=None if begin is None else moment_of(begin),
         end=None if end is None else moment_of(end),
     )

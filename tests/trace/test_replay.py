@@ -32,9 +32,9 @@ from yunikorn_actors.messages.scheduling import ReportWaiting, RunCycle
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.state import facts as f
+from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Extent, ReplayOutcome, replay
-from yunikorn_actors.trace.wanted import Moment
 
 Record = dict[str, Any]
 

@@ -20,9 +20,9 @@ from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.proposals import Allocate
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import Look, show
-from yunikorn_actors.trace.wanted import Wanted
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 def shown(path: Path, *, look: Look | None = None, **wanted: Any) -> list[str]:
     out = io.StringIO()
     with TraceReader(path) as trace:
-        show(trace, out, Wanted(**wanted), look or Look())
+        show(trace, out, FilterOptions(**wanted), look or Look())
     return out.getvalue().splitlines()
 
 

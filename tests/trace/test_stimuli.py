@@ -14,15 +14,15 @@ from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested, RMUpdateAllocation
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import AskAdded
+from yunikorn_actors.trace.cause_index import CauseIndex
 from yunikorn_actors.trace.causes import named, why
-from yunikorn_actors.trace.heads import Heads
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.items import Item, Part, items_in
 from yunikorn_actors.trace.message_parts import facts_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.story import story
 from yunikorn_actors.trace.view.run_data import NONE, Shown, drawn
-from yunikorn_actors.trace.wanted import Wanted
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def placed_or_added(delivery: Delivery) -> list[Item]:
 
 def test_each_item_has_the_stimulus_of_its_own_request(churn: Path) -> None:
     own = {(item.application_id, item.key): stimulus for stimulus, item in in_the_middle(churn)}
-    heads, stimuli, checked, strangers = Heads(churn), Stimuli(), 0, 0
+    heads, stimuli, checked, strangers = CauseIndex(churn), Stimuli(), 0, 0
     for delivery in deliveries_of(churn):
         stimuli.note(delivery)
         # Behind a request that was alone its own stimulus is true: it set off what follows.
@@ -129,7 +129,7 @@ def test_a_life_names_the_request_that_asked_for_it(churn: Path) -> None:
 def test_what_a_request_led_to_is_shown_whole_and_without_strangers(
     churn: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    deliveries, heads = deliveries_of(churn), Heads(churn)
+    deliveries, heads = deliveries_of(churn), CauseIndex(churn)
     for stimulus, item in in_the_middle(churn)[::31]:
         assert main(["trace", "show", str(churn), "--stimulus", stimulus]) == 0
         text = capsys.readouterr().out
@@ -160,7 +160,7 @@ def test_a_wait_began_with_the_request_that_asked(churn: Path) -> None:
 
 
 def test_on_the_page_facts_came_of_the_request_about_them(churn: Path) -> None:
-    page = drawn(Shown(name="x", path=churn), Wanted())
+    page = drawn(Shown(name="x", path=churn), FilterOptions())
     cause, led = page.run.messages.cause, 0
     for number, delivery in enumerate(page.deliveries):
         before = cause[number]

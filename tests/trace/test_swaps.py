@@ -21,9 +21,9 @@ from yunikorn_actors.messages.rm_events import (
 )
 from yunikorn_actors.state.facts import AllocationReleased
 from yunikorn_actors.trace.draw import draw
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.story import story
-from yunikorn_actors.trace.wanted import Wanted
 
 BEFORE = Path(__file__).parent / "recorded" / "before-confirmations.msgpack"
 
@@ -70,7 +70,7 @@ STEPS = (
 
 @pytest.mark.parametrize("name", ["real", "ph-1", "core-1", "core-3"])
 def test_a_drawing_about_either_side_has_every_step_of_the_swap(swap: Path, name: str) -> None:
-    lines = list(draw(swap, Wanted(about=(name,))))
+    lines = list(draw(swap, FilterOptions(about=(name,))))
     text = "\n".join(lines)
     assert [] == [step for step in STEPS if step not in text]
     assert "AskAdded app-1 ph-2" not in text

@@ -12,8 +12,8 @@ from yunikorn_actors import TraceSettings
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.recording.recorder import FileRecorder
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.show import TAIL, Look, tail
-from yunikorn_actors.trace.wanted import Wanted
 
 
 def delivery(number: int) -> Delivery:
@@ -24,11 +24,11 @@ def delivery(number: int) -> Delivery:
 class Followed:
     """Follows a recording on another thread."""
 
-    def __init__(self, path: Path, wanted: Wanted | None = None) -> None:
+    def __init__(self, path: Path, wanted: FilterOptions | None = None) -> None:
         self.out = io.StringIO()
         self.waits = threading.Semaphore(0)
         self._go_on = threading.Semaphore(0)
-        arguments = (path, self.out, wanted or Wanted(), Look(), self._pause)
+        arguments = (path, self.out, wanted or FilterOptions(), Look(), self._pause)
         self.thread = threading.Thread(target=tail, args=arguments, daemon=True)
         self.thread.start()
 
@@ -66,7 +66,7 @@ def test_what_is_written_comes_out(tmp_path: Path, *, compress: bool, rotate_byt
 def test_only_what_is_wanted_comes_out(tmp_path: Path) -> None:
     path = tmp_path / "run.trace"
     writer = FileRecorder(TraceSettings(path=path), header())
-    followed = Followed(path, Wanted(stimulus=("nobody",)))
+    followed = Followed(path, FilterOptions(stimulus=("nobody",)))
     writer.add(delivery(1))
     writer.close({"states": {}})
     followed.thread.join(20)

@@ -168,7 +168,7 @@ def test_of_a_run_on_threads(
         release(core, "app-1", "a")
         settle(core)
     waits = waited(path, "app-1/b")
-    shown = answered(path, "b").told()
+    shown = answered(path, "b").grouped()
     assert shown.has_times
     first, second, *_, last = shown.waits[0].periods
     assert [it.cause for it in (first, second, last)] == ["CLUSTER_FULL", "NO_NODE", "PLACED"]

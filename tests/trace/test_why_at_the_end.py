@@ -137,7 +137,7 @@ def differences(
 
 def _told(path: Path, asks: Iterable[Named]) -> dict[Named, tuple[str, str]]:
     """As the command tells it, in JSON: the last line of each."""
-    answer = why_of(path, {f"{app}/{key}" for _, app, key in asks}).told()
+    answer = why_of(path, {f"{app}/{key}" for _, app, key in asks}).grouped()
     assert answer.difference is None
     return {_named(row): (row["cause"], row["text"]) for row in wait_rows(answer)}
 

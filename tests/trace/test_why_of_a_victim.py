@@ -62,7 +62,7 @@ def _of(path: Path, key: str) -> Answer:
 
 
 def test_a_victim_says_for_whom_it_went_and_what_stood_against_others(trace: Path) -> None:
-    lines = [" ".join(line.split()) for line in wait_lines(_of(trace, "one-1").told())]
+    lines = [" ".join(line.split()) for line in wait_lines(_of(trace, "one-1").grouped())]
     start = next(number for number, line in enumerate(lines) if "preempted" in line)
     assert (
         "61.000 it is preempted for w-0 of web in root.serving, by the rule of the guarantee; "

@@ -11,9 +11,9 @@ from support import RM
 from tests.what_if.test_simulate import CONFIG, SECOND, asks, busy, node
 from yunikorn_actors import InvalidRequest, JournalError, SchedulerCore, VirtualCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.simulated import state_from_trace
-from yunikorn_actors.trace.wanted import moment_of
 from yunikorn_actors.values.tags import APP_TAG_NAMESPACE_RESOURCE_QUOTA
 from yunikorn_actors.what_if.core_state import Copy, CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Final
 
 from yunikorn_actors.cli.queues import queues_called
-from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import (
     Application,
     ExpectedStart,
@@ -27,6 +26,7 @@ from yunikorn_actors.cli.service_calls import (
     tell_found,
     unknown,
 )
+from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.times import age
 from yunikorn_actors.recording.printable import printable

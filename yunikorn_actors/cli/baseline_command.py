@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import fanning, mistake
+from yunikorn_actors.cli import executor_options, mutant_option
 from yunikorn_actors.lab.baseline import (
     PACKAGED,
     RUNS,
@@ -29,7 +29,7 @@ _TEXT_MAX: Final = 400
 def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
     actions = parser.add_subparsers(dest="verb", required=True, metavar="ACTION")
     compare_ = actions.add_parser("compare", help="play the worlds again, and name the changes")
-    mistake.add_argument(compare_)
+    mutant_option.add_argument(compare_)
     write = actions.add_parser("write", help="record what the core does now")
     for some, default in ((compare_, None), (write, RUNS)):
         some.add_argument(
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int
             "--runs", type=positive, default=default, metavar="N",
             help=f"how many worlds (default: {default or 'all'})",
         )  # fmt: skip
-        fanning.add_arguments(some, positive)
+        executor_options.add_arguments(some, positive)
     compare_.add_argument("--json", action="store_true", help="one JSON object at the end")
     show = actions.add_parser("show", help="print all that is seen of a world")
     show.add_argument("number", type=positive, metavar="N", help="which world, from 1 on")
@@ -77,7 +77,7 @@ _VERBS: Final = {"compare": _compare, "write": _write, "show": _show}
 @contextmanager
 def doer(options: argparse.Namespace) -> Iterator[Doer[Any]]:
     """Yield the function that plays shares: in this process, in several, or on a cluster."""
-    crew = fanning.crew_of(options)
+    crew = executor_options.crew_of(options)
     if crew is None:
         yield map
         return

@@ -18,7 +18,7 @@ from msgspec import Struct
 from yunikorn_actors.cli import config_diff
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.policies import add_policies
-from yunikorn_actors.cli.reach import add_server
+from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain
 from yunikorn_actors.config import (
     ConfigError,
@@ -104,15 +104,15 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from yunikorn_actors.cli import configuring  # noqa: PLC0415 - `check` needs none of it
+    from yunikorn_actors.cli import service_configuration  # noqa: PLC0415 - `check` needs none of it
 
-    return configuring.show(options)
+    return service_configuration.show(options)
 
 
 def _load(options: argparse.Namespace) -> int:
-    from yunikorn_actors.cli import configuring  # noqa: PLC0415 - `check` needs none of it
+    from yunikorn_actors.cli import service_configuration  # noqa: PLC0415 - `check` needs none of it
 
-    return configuring.load(options)
+    return service_configuration.load(options)
 
 
 # --- a verdict ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from yunikorn_actors import si
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
 from yunikorn_actors.cli.policies import add_policies
-from yunikorn_actors.cli.reach import add_server
+from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes

@@ -4,8 +4,8 @@ import argparse
 from typing import Final
 
 from yunikorn_actors.cli.nodes import nodes_called
-from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.service_calls import asking, only_one, places
+from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import Refused
 from yunikorn_actors.recording.printable import printable

@@ -11,17 +11,17 @@ import msgspec
 from yunikorn_actors.state.dump import DUMP_FORMAT, DUMP_REMEDY
 
 DUMP_MAX = 1 << 30
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
 class DumpError(Exception):
     """A dump cannot be read; the text says why."""
 
 
-def told_of(name: str, tell: Callable[[dict[str, Any]], Told]) -> Told:
-    """Return the facts in the dump of this name; `-` is standard input."""
+def answer_from(name: str, ask: Callable[[dict[str, Any]], Answer]) -> Answer:
+    """Return what a function finds in the dump of this name; `-` is standard input."""
     try:
-        return tell(read_dump(name))
+        return ask(read_dump(name))
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         why = f"not a state dump: {error!r} is missing or has a wrong type"
     raise DumpError(f"{name}: {why}; write one with json.dump(core.state_dump(), file)")

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, Final
 
-from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.rows import Event, Events, read
 from yunikorn_actors.cli.service_calls import API, INTERRUPTED, asking, unknown
+from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.cli.times import moment
 from yunikorn_actors.recording.printable import printable

@@ -7,7 +7,7 @@ import sys
 import msgspec
 
 from yunikorn_actors.checks.health_checks import Health, health_of
-from yunikorn_actors.cli.dump_files import DumpError, told_of
+from yunikorn_actors.cli.dump_files import DumpError, answer_from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        health = told_of(options.dump, health_of)
+        health = answer_from(options.dump, health_of)
     except DumpError as error:
         print(error, file=sys.stderr)
         return 2

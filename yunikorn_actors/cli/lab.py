@@ -12,8 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import baseline_command, fanning, mistake, mutants, shrinking, swarm
-from yunikorn_actors.cli.fanning import INTERRUPTED
+from yunikorn_actors.cli import (
+    baseline_command,
+    executor_options,
+    lab_shrink,
+    mutant_option,
+    mutants,
+    swarm,
+)
+from yunikorn_actors.cli.executor_options import INTERRUPTED
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.config import parse_duration
 from yunikorn_actors.drivers.simulator.simulator import Checker
@@ -89,11 +96,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--explain", action="store_true", help="say of what is found how it comes to fail"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each file")
-    fanning.add_arguments(parser, _positive)
+    executor_options.add_arguments(parser, _positive)
 
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
-    mistake.add_argument(parser)
+    mutant_option.add_argument(parser)
     parser.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER")
     add_place_of_policies(parser)
     parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
@@ -136,7 +143,7 @@ def _add_threads(parser: argparse.ArgumentParser) -> None:
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tapes", nargs="+", metavar="TAPE_OR_FILE_OR_FOLDER")
-    mistake.add_argument(parser)
+    mutant_option.add_argument(parser)
     _add_elsewhere(parser)
     parser.add_argument(
         "--runs", type=_positive, default=1, metavar="N", help="play each so often, and compare"
@@ -154,7 +161,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     parser.add_argument("tape", metavar="TAPE_OR_FILE")
-    mistake.add_argument(parser)
+    mutant_option.add_argument(parser)
     _add_elsewhere(parser)
     parser.add_argument(
         "--mermaid", type=Path, metavar="FILE", help="draw it as a sequence diagram of Mermaid"
@@ -164,7 +171,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _add_shrink(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tape", metavar="TAPE_OR_FILE")
-    mistake.add_argument(parser)
+    mutant_option.add_argument(parser)
     _add_elsewhere(parser)
     _add_shrink_seconds(parser)
     parser.add_argument("--save", type=Path, metavar="DIR", help="keep both as files here")
@@ -186,7 +193,7 @@ def _add_elsewhere(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        with mistake.in_force(options):
+        with mutant_option.in_force(options):
             return _ACTIONS[options.action](options)
     except BrokenPipeError:
         raise  # the reader has ended, which is no mistake of anybody
@@ -248,7 +255,7 @@ def _explore(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
     _make_folder(options.save)
     reports: list[Report] = []
-    with fanning.player_of(options) as player:
+    with executor_options.player_of(options) as player:
         status = _play_files(
             options, lambda case: _explore_case(Search(case, wanted, player), reports, options)
         )
@@ -578,7 +585,7 @@ _ACTIONS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "threads": _run_on_threads,
     "replay": _replay,
     "explain": _explain,
-    "shrink": shrinking.run,
+    "shrink": lab_shrink.run,
     "mutants": mutants.run,
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from yunikorn_actors.cli.mistake import known
+from yunikorn_actors.cli.mutant_option import known
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind
 from yunikorn_actors.lab.mutants.mutant_search import RUNS_MAX, SWARM, Hunted, hunt_all

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import Node, Units, units_of
 from yunikorn_actors.cli.service_calls import (
     Columns,
@@ -18,6 +17,7 @@ from yunikorn_actors.cli.service_calls import (
     tell_found,
     unknown,
 )
+from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import is_terminal, tell, width
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.text_table import table

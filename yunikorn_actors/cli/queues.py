@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import Amounts, Queue, Units, read, units_of
 from yunikorn_actors.cli.service_calls import (
     Columns,
@@ -17,6 +16,7 @@ from yunikorn_actors.cli.service_calls import (
     tell_found,
     unknown,
 )
+from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import is_terminal
 from yunikorn_actors.service.rest.client import Client
 

@@ -7,19 +7,19 @@ from pathlib import Path
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
 from yunikorn_actors.cli.policies import add_policies
-from yunikorn_actors.cli.reach import DEFAULT, add_server
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
+from yunikorn_actors.cli.service_options import DEFAULT, add_server
 from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
 from yunikorn_actors.cli.terminal import complain, tell_sentences
 from yunikorn_actors.errors import InvalidRequest, JournalError
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.at import reach_of
+from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import DifferentError
 from yunikorn_actors.trace.simulated import state_from_trace
-from yunikorn_actors.trace.wanted import moment_of
+from yunikorn_actors.trace.state_at import reach_of
 from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import CoreState
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
             return 0 if found.options or found.fits else NO
         answer = simulate(state, *changes, until=options.until, policies=policies)
     except DifferentError as error:
-        complain(f"{options.trace}: {error.told()}")
+        complain(f"{options.trace}: {error.as_warning()}")
         return NO
     except (DumpError, InvalidRequest, JournalError, TraceError, Unreadable, ValueError) as error:
         complain(str(error))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from yunikorn_actors.cli import baseline_command, fanning, mistake
+from yunikorn_actors.cli import baseline_command, executor_options, mutant_option
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.baseline import Compared, compared, read_baseline
@@ -47,7 +47,7 @@ def add_arguments(
     positive: Callable[[str], int],
     seconds: Callable[[str], float],
 ) -> None:
-    mistake.add_argument(parser)
+    mutant_option.add_argument(parser)
     add_place_of_policies(parser)
     parser.add_argument(
         "--seed", type=whole, default=Plan().seed, metavar="N",
@@ -91,7 +91,7 @@ def add_arguments(
         "it where worlds are chosen, by --first, --parts, --without, --policies or --corpus",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object at the end")
-    fanning.add_arguments(parser, positive)
+    executor_options.add_arguments(parser, positive)
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         before = _compared(options, budget)
     except KeyboardInterrupt:
-        return fanning.INTERRUPTED
+        return executor_options.INTERRUPTED
     if before is not None:
         budget = _left(budget, before)
         if not options.json:
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
             report = swarm.run()
             status = 0 if report.ok and not (before and before.changes) else 1
         except KeyboardInterrupt:
-            report, status = swarm.report(), fanning.INTERRUPTED
+            report, status = swarm.report(), executor_options.INTERRUPTED
     if options.json:
         parts = {} if before is None else {"baseline": baseline_command.as_json(before)}
         print(json.dumps(_as_json(report, kept) | parts | {"ok": not status}), flush=True)
@@ -178,7 +178,7 @@ def _planned(plan: Plan, options: argparse.Namespace) -> Iterator[tuple[Planned,
 
 @contextmanager
 def _player(options: argparse.Namespace) -> Iterator[Player]:
-    crew = fanning.crew_of(options)
+    crew = executor_options.crew_of(options)
     if crew is None:
         yield _shown(one_by_one)
         return
@@ -192,7 +192,9 @@ def _shown(player: Player) -> Player:
         return player
 
     def play(plan: Planned, numbers: range) -> Iterator[Played]:
-        return fanning.shown(player(plan, numbers), lambda one: f"{one.run.number} runs so far")
+        return executor_options.shown(
+            player(plan, numbers), lambda one: f"{one.run.number} runs so far"
+        )
 
     return play
 

@@ -14,7 +14,9 @@ from typing import Final, get_args
 from msgspec.structs import replace
 
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
-from yunikorn_actors.cli.exporting import (
+from yunikorn_actors.cli.policies import add_policies
+from yunikorn_actors.cli.terminal import Progress, complain, json_of, tell, tell_sentences, width
+from yunikorn_actors.cli.trace_export import (
     add_export,
     add_query,
     ask,
@@ -22,21 +24,19 @@ from yunikorn_actors.cli.exporting import (
     warn_of_end,
     whole_file,
 )
-from yunikorn_actors.cli.policies import add_policies
-from yunikorn_actors.cli.terminal import Progress, complain, json_of, tell, tell_sentences, width
-from yunikorn_actors.cli.viewing import add_view, view
+from yunikorn_actors.cli.trace_view import add_view, view
 from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.state.facts import Fact
-from yunikorn_actors.trace.at import reach_of, state_changes, states_at
 from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, upwards
 from yunikorn_actors.trace.compare_runs import compare, comparison_lines, comparison_rows
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.fields import change_line, change_row
+from yunikorn_actors.trace.filters import FilterOptions, Moment, moment_of, strangers
 from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refused import grouped
@@ -44,6 +44,7 @@ from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, r
 from yunikorn_actors.trace.scrub.scrub import Scrubbed, ScrubError
 from yunikorn_actors.trace.show import Look, show, shown_rows, tail
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
+from yunikorn_actors.trace.state_at import reach_of, state_changes, states_at
 from yunikorn_actors.trace.stats import stats
 from yunikorn_actors.trace.story import NotFound, story
 from yunikorn_actors.trace.tables import (
@@ -54,7 +55,6 @@ from yunikorn_actors.trace.tables import (
     story_lines,
 )
 from yunikorn_actors.trace.wait_lines import wait_lines, wait_problems, wait_rows
-from yunikorn_actors.trace.wanted import Moment, Wanted, moment_of, strangers
 from yunikorn_actors.trace.what_if import what_if, what_if_lines
 
 NO: Final = 1
@@ -163,7 +163,7 @@ def _add_drawn(parser: argparse.ArgumentParser) -> None:
     _add_clock(parser)
 
 
-def _add_told(parser: argparse.ArgumentParser) -> None:
+def _add_explained(parser: argparse.ArgumentParser) -> None:
     _add_wanted(parser)
     _add_json(parser)
 
@@ -241,8 +241,8 @@ def _step(text: str) -> Cause:
     return step
 
 
-def _wanted(options: argparse.Namespace) -> Wanted:
-    return Wanted(
+def _wanted(options: argparse.Namespace) -> FilterOptions:
+    return FilterOptions(
         mailbox=tuple(options.mailbox),
         stimulus=tuple(options.stimulus),
         type=tuple(options.type),
@@ -275,7 +275,7 @@ def _show(options: argparse.Namespace) -> int:
     return 0 if shown else _look_for(options.file, wanted)
 
 
-def _show_rows(trace: TraceReader, wanted: Wanted, limit: int) -> int:
+def _show_rows(trace: TraceReader, wanted: FilterOptions, limit: int) -> int:
     shown = 0
     for row in shown_rows(trace, wanted, limit):
         shown += 1
@@ -307,7 +307,7 @@ def _draw(options: argparse.Namespace) -> int:
     return 0 if drawn else _look_for(options.file, wanted)
 
 
-def _look_for(path: Path, wanted: Wanted) -> int:
+def _look_for(path: Path, wanted: FilterOptions) -> int:
     """Say which of the names that were asked for nobody has in this recording."""
     if path == STANDARD_INPUT or not (wanted.about or wanted.stimulus or wanted.mailbox):
         return 0
@@ -438,8 +438,8 @@ def _story(options: argparse.Namespace) -> int:
     try:
         with readable_twice(options.file) as path:
             subject, lines = story(path, options.name)
-            told = story_lines(path, subject, lines, clock=options.clock)
-            tell(lines if options.json else None, told)
+            text = story_lines(path, subject, lines, clock=options.clock)
+            tell(lines if options.json else None, text)
     except NotFound as error:
         print(printable(f"{options.file}: {error}"), file=sys.stderr)
         return NO
@@ -475,7 +475,7 @@ def _why(options: argparse.Namespace) -> int:
         waits = why_of(
             options.file, options.keys, tell=progress.tell, policies=options.policies.given
         )
-        answer = waits.told(each=options.each)
+        answer = waits.grouped(each=options.each)
     for names in map(answer.names, options.keys):
         if len(names) > 1:
             text = f"{options.file}: say which, as several have it: {', '.join(names)}"
@@ -503,7 +503,7 @@ def _at(options: argparse.Namespace) -> int:
         with TraceReader(options.file, policies=options.policies.given) as trace:
             states = [state for state in states_at(trace, places) if state is not None]
     except DifferentError as error:
-        print(printable(f"{options.file}: {error.told()}"), file=sys.stderr)
+        print(printable(f"{options.file}: {error.as_warning()}"), file=sys.stderr)
         return NO
     if len(states) < len(places):
         print(printable(f"{options.file}: {reach_of(options.file)}"), file=sys.stderr)
@@ -567,10 +567,10 @@ _COMMANDS: Final[dict[str, _Command]] = {
     "chain": ("print what led to a message, or what came of it", _add_chained, _chain),
     "story": ("print the life of one thing", _add_life, _story),
     "path": ("print where the time of an ask went, from call to callback", _add_life, _path),
-    "refusals": ("print what was refused, grouped by the reason", _add_told, _refusals),
+    "refusals": ("print what was refused, grouped by the reason", _add_explained, _refusals),
     "stats": (
         "print how many messages there were, how long they waited and how long they took",
-        _add_told, _stats,
+        _add_explained, _stats,
     ),
     "export": ("write a recorded run for another program", _add_exported, _export),
     "view": ("write a page that shows a recorded run, or two", _add_viewed, _view),

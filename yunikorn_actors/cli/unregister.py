@@ -2,9 +2,9 @@
 
 import argparse
 
-from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.rows import Partition, read
 from yunikorn_actors.cli.service_calls import API, OWN, asking, unknown
+from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import UnknownName
 from yunikorn_actors.recording.printable import printable

@@ -3,9 +3,9 @@
 import argparse
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
-from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.rows import Verdict, read
 from yunikorn_actors.cli.service_calls import API, MISUNDERSTOOD, NO, asking
+from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.service.rest.client import Client
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from yunikorn_actors.cli.dump_files import DumpError, told_of
-from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.dump_files import DumpError, answer_from
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, asking
+from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import tell_sentences
-from yunikorn_actors.cli.waiting import (
+from yunikorn_actors.cli.why_waiting import (
     Waiting,
     lines_of,
     lines_of_application,
@@ -26,7 +26,7 @@ SHOWN_MAX = 200
 """Longer names are cut where nothing is known of them."""
 
 
-class Told(NamedTuple):
+class Explained(NamedTuple):
     """What a dump tells of an application, or of one ask of it, in one partition."""
 
     lines: tuple[str, ...]
@@ -54,17 +54,17 @@ def _run(options: argparse.Namespace) -> int:
     app, key = options.application, options.key
     try:
         if not app:
-            return tell_waiting(options, told_of(options.dump, _all))
-        told = told_of(options.dump, lambda dump: list(_tell(dump, app, key)))
+            return tell_waiting(options, answer_from(options.dump, _all))
+        explained = answer_from(options.dump, lambda dump: list(_tell(dump, app, key)))
     except DumpError as error:
         print(printable(str(error)), file=sys.stderr)
         return MISUNDERSTOOD
-    asks = [ask for part in told for ask in part.asks]
-    tell_sentences(asks if options.json else None, (it for part in told for it in part.lines))
-    if not told:
+    asks = [ask for part in explained for ask in part.asks]
+    tell_sentences(asks if options.json else None, (it for part in explained for it in part.lines))
+    if not explained:
         what = f"ask {key:.{SHOWN_MAX}} of " * bool(key) + f"application {app:.{SHOWN_MAX}}"
         print(printable(f"{options.dump}: tells nothing of {what}"), file=sys.stderr)
-    return 0 if told else NO
+    return 0 if explained else NO
 
 
 def _all(dump: dict[str, Any]) -> dict[str, Waiting]:
@@ -73,21 +73,23 @@ def _all(dump: dict[str, Any]) -> dict[str, Waiting]:
     }
 
 
-def _tell(dump: dict[str, Any], app: str, key: str) -> Iterator[Told]:
+def _tell(dump: dict[str, Any], app: str, key: str) -> Iterator[Explained]:
     """Of each partition that knows it; the last that has become of an id is what counts."""
     for name, partition in dump["partitions"].items():
         waiting = dump["waiting"].get(name, {})
         living = partition["applications"].get(app)
         ended = [it for it in partition["finished"] if it["application"] == app]
         asks = _of(waiting, "asks", app, key)
-        told = _of_ask(living, asks or _of(waiting, "rejected", app, key), key) if key else None
-        if told is not None:
-            yield told
+        explained = (
+            _of_ask(living, asks or _of(waiting, "rejected", app, key), key) if key else None
+        )
+        if explained is not None:
+            yield explained
         elif living is not None and not key:
             yield _of_application(app, name, living, asks)
         elif living is None and ended:
             state, message = ended[-1]["state"], ended[-1]["message"]
-            yield Told((f"application {app} of {name}: {what_became(state, message)}",))
+            yield Explained((f"application {app} of {name}: {what_became(state, message)}",))
 
 
 def _of(waiting: dict[str, Any], which: str, app: str, key: str) -> tuple[Why, ...]:
@@ -95,17 +97,17 @@ def _of(waiting: dict[str, Any], which: str, app: str, key: str) -> tuple[Why, .
     return tuple(msgspec.convert(it, Why) for it in found if key in {"", it["key"]})
 
 
-def _of_ask(living: dict[str, Any] | None, asks: tuple[Why, ...], key: str) -> Told | None:
+def _of_ask(living: dict[str, Any] | None, asks: tuple[Why, ...], key: str) -> Explained | None:
     if asks:
-        return Told(lines_of(asks), asks)
+        return Explained(lines_of(asks), asks)
     if living is None:
         return None
     if any(it["key"] == key for it in living["asks"]):
-        return Told((f"{key} waits; it is not among the asks that the dump explains",))
+        return Explained((f"{key} waits; it is not among the asks that the dump explains",))
     nodes = Counter(it["node"] for it in living["allocations"] if it["key"] == key)
     if not nodes:
         return None
-    return Told((f"{key} does not wait: {_counted(nodes)}",))
+    return Explained((f"{key} does not wait: {_counted(nodes)}",))
 
 
 def _counted(nodes: Counter[str]) -> str:
@@ -114,7 +116,11 @@ def _counted(nodes: Counter[str]) -> str:
     )
 
 
-def _of_application(app: str, name: str, living: dict[str, Any], asks: tuple[Why, ...]) -> Told:
+def _of_application(
+    app: str, name: str, living: dict[str, Any], asks: tuple[Why, ...]
+) -> Explained:
     waiting, running = len(living["asks"]), len(living["allocations"])
     place = f"{living['state']} in {living['queue']}"
-    return Told(lines_of_application(f"{app} of {name}: {place}", waiting, running, asks), asks)
+    return Explained(
+        lines_of_application(f"{app} of {name}: {place}", waiting, running, asks), asks
+    )

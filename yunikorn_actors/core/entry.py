@@ -567,16 +567,16 @@ class Gateway(ABC):
     def _diagnosis(self, rm_id: str, *, tells_state: bool) -> Any:  # noqa: ANN401 - any JSON
         if not tells_state:
             return {"empty": "Resource Manager did not register callback"}
-        told = self._answer(
+        answer = self._answer(
             RmDump,
             RM_PROXY,
             lambda reply_to: RmDumpRequested(rm_id=rm_id, reply_to=reply_to),
             "dump",
         )
-        if told.error:
-            return {"Error": told.error}
+        if answer.error:
+            return {"Error": answer.error}
         try:
-            return msgspec.json.decode(told.text)
+            return msgspec.json.decode(answer.text)
         except (msgspec.MsgspecError, RecursionError) as error:
             return {"Error": f"get_state_dump returned no JSON: {error}"}
 

@@ -38,8 +38,8 @@ def _end_with_the_other() -> None:
 
 def main(path: str, number: str) -> None:
     # A terminal and a supervisor tell the whole group; the core's process says when it is over.
-    for told in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(told, signal.SIG_IGN)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_other, daemon=True).start()
     os.nice(NICE)
     try:

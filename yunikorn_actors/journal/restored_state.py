@@ -135,15 +135,15 @@ class Truth:
         self.at_ns = 0
         """When the last entry was made that was taken."""
 
-    def begin_with(self, told: CoreRestored) -> None:
-        self.registered = told.registered
-        for known in told.registered.managers:
+    def begin_with(self, restored: CoreRestored) -> None:
+        self.registered = restored.registered
+        for known in restored.registered.managers:
             # Which records there are depends on it.
             rm_id, extra = known.registration.rm_id, known.registration.extra
             self.publisher.handle(EventsConfigured(rm_id=rm_id, extra=extra), 0)
             for name, epoch in known.epochs.items():
-                restore(self._state(name, epoch), told.images[name])
-        self.publisher.handle(told.events, 0)
+                restore(self._state(name, epoch), restored.images[name])
+        self.publisher.handle(restored.events, 0)
 
     def take(self, entry: StoredEntry) -> None:
         """Do again what one handler did, and compare, where its Context noted what it had."""
@@ -230,7 +230,7 @@ class Truth:
         images = {name: self._folds(name, epoch).image() for name, epoch in self.states}
         return {name: image for name, image in images.items() if image}
 
-    def told(self) -> CoreRestored:
+    def as_message(self) -> CoreRestored:
         """Give all of it, for a core to go on with."""
         return CoreRestored(
             registered=self.registered,

@@ -14,12 +14,12 @@ from yunikorn_actors.messages.restart import CoreRestored
 def write_part(folder: Folder, number: int, journal_id: str, read: Reading) -> CoreRestored:
     """Bring the snapshot of a state to the disk, and return what stands in it."""
     with without_collections():
-        told = read.truth.told()
+        state = read.truth.as_message()
         header = header_of(SNAPSHOT, number, journal_id, read.place, read.truth.digest())
     try:
         part = folder.create(PART, number)
         try:
-            write_all(part, header + framed(encode(told)))
+            write_all(part, header + framed(encode(state)))
             os.fsync(part)
         finally:
             os.close(part)
@@ -28,7 +28,7 @@ def write_part(folder: Folder, number: int, journal_id: str, read: Reading) -> C
         with suppress(OSError):
             folder.file(PART, number).unlink()
         raise
-    return told
+    return state
 
 
 def check_part(folder: Folder, number: int) -> None:

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
-from yunikorn_actors.drivers.simulator.checkers import DecisionChecker, could_run_somewhere, told_by
+from yunikorn_actors.drivers.simulator.checkers import (
+    DecisionChecker,
+    could_run_somewhere,
+    facts_in,
+)
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.model.gate_rules import (
@@ -127,7 +131,7 @@ class Gates(Oracle):
             # Planned and carried out in one, on the truth.
             knows_all = message.partition == partition.name and partition.loop is not None
         if knows_all and not self._is_refused and len(partition.schedulers) <= 1:
-            facts, folds = told_by(simulator.effects), self._promises.get(life, {})
+            facts, folds = facts_in(simulator.effects), self._promises.get(life, {})
             plan = _Plan(state, facts.get(partition.name, ()), folds, simulator.now_ns)
             yield from plan.faults()
         yield from self._follow(life, state)

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.liveness import IDLES, Refuses, stuck
-from yunikorn_actors.drivers.simulator.checkers import DecisionChecker, default_checkers, told_by
+from yunikorn_actors.drivers.simulator.checkers import DecisionChecker, default_checkers, facts_in
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.configuration_oracle import Configurations
@@ -111,7 +111,7 @@ class Idle(Oracle):
             return
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
-        for name, facts in told_by(simulator.effects).items():
+        for name, facts in facts_in(simulator.effects).items():
             partition = context.partitions.get(name)
             if partition is not None and partition.state.long_work is None:
                 _fail("after an end", _idle(partition.state, facts))

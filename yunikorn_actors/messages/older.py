@@ -34,17 +34,17 @@ def with_parts(payload: dict[str, Any]) -> dict[str, Any]:
     own. RmProxy did not tell confirmations apart from other releases, and Context handles both
     alike: so all of them are read as releases.
     """
-    told: dict[str, list[dict[str, Any]]] = {}
+    changed: dict[str, list[dict[str, Any]]] = {}
     if "accepted" in payload:
-        told["accepted"] = [{"id": id_} for id_ in payload["accepted"]]
+        changed["accepted"] = [{"id": id_} for id_ in payload["accepted"]]
     if "releases" in payload:
-        told["releases"] = [{"part": "ReleaseItem"} | item for item in payload["releases"]]
+        changed["releases"] = [{"part": "ReleaseItem"} | item for item in payload["releases"]]
     if "released" in payload:
-        told["released"] = [
+        changed["released"] = [
             {"part": "AskedBack" if item["type"] in ASKED_BACK else "AnnouncedRelease"} | item
             for item in payload["released"]
         ]
-    return payload | told
+    return payload | changed
 
 
 def renewed(type_: str, payload: Any) -> Any:  # noqa: ANN401 - whatever a recording holds

@@ -37,7 +37,7 @@ from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.run import Fits
 
 _Result = TypeVar("_Result")
-_Told = TypeVar("_Told")
+_Report = TypeVar("_Report")
 _Core = TypeVar("_Core", bound=Core)
 
 
@@ -177,10 +177,12 @@ class AsyncCore(Generic[_Core]):
         self._core.check_running()
         return await asyncio.wrap_future(self._calls.submit(caller, lambda: function(*arguments)))
 
-    def _on_loop(self, hook: Callable[[_Told], object] | None) -> Callable[[_Told], object] | None:
+    def _on_loop(
+        self, hook: Callable[[_Report], object] | None
+    ) -> Callable[[_Report], object] | None:
         if hook is None:
             return None
-        return lambda told: self._loop.call_soon_threadsafe(hook, told)
+        return lambda report: self._loop.call_soon_threadsafe(hook, report)
 
     # -- on the threads of the calls
 

@@ -439,9 +439,9 @@ class SchedulerCore(Gateway):
             self._actors.start(self.inside, address, holder)
 
     def _follower_raised(self, address: str, error: Exception) -> None:
-        told = f"{address} raised and follows no more: {error!r}"
-        if not logger.error("{}", told, exception=error):
-            alarm(told)
+        text = f"{address} raised and follows no more: {error!r}"
+        if not logger.error("{}", text, exception=error):
+            alarm(text)
         self.unfollow(address)
 
     def _callback_raised(self, address: str, call: Message, error: BaseException) -> None:
@@ -473,8 +473,8 @@ class SchedulerCore(Gateway):
 
     def _context_dump(self) -> dict[str, Any]:
         failure = self.trace_failure
-        told = {"trace_failure": "" if failure is None else str(failure)}
-        return masked_dump(super()._context_dump() | told)
+        text = {"trace_failure": "" if failure is None else str(failure)}
+        return masked_dump(super()._context_dump() | text)
 
     def _look(self) -> Health:
         return health_of(self._context_dump())
@@ -709,9 +709,9 @@ class Inside:
         """A machine failed that can be replaced: keep what led there, should it not help."""
         failure = _failure_of(actor, envelope, error)
         self.survived.append(failure)
-        told = f"{_headline(actor, envelope, error)}; another takes its place"
-        logger.error("{}", told, exception=error)
-        alarm(told)
+        text = f"{_headline(actor, envelope, error)}; another takes its place"
+        logger.error("{}", text, exception=error)
+        alarm(text)
         # What the frames hold is the whole machine; the lines are all that is of use.
         traceback.clear_frames(error.__traceback__)
         self.decline(envelope)

@@ -1,4 +1,4 @@
-"""Why an ask waited, from when to when: worked out by running the recording again.
+"""Why an ask waited, from when to when: worked out by running the recording replay.
 
 What was reported at the time is not enough: the first reason of an ask is reported, and what
 changes later mostly is not. So the planner is asked after each of its steps that leaves no cycle on
@@ -29,7 +29,7 @@ from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts import ApplicationRemoved, AskRemoved, parts_of
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.trace.again import Again, Moment, asks_in
+from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay, Moment, asks_in
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.holders import holders
 from yunikorn_actors.trace.items import Item, Part, manager_of_partition
@@ -123,14 +123,14 @@ def _and_its_end(group: tuple[Period, ...]) -> list[tuple[Period, ...]]:
 class Answer(Struct, frozen=True, kw_only=True):
     waits: tuple[Waits, ...]
     known: tuple[str, ...]
-    """All keys that came up to where the recording was run again."""
+    """All keys that came up to where the recording was run replay."""
     has_times: bool
     """Whether the clock went on at all; if not, only the order tells anything."""
     start_ns: int
     difference: DifferentError | None
     """Where the replay left the recording: what came later is not known."""
 
-    def told(self, *, each: bool = False) -> "Answer":
+    def grouped(self, *, each: bool = False) -> "Answer":
         """Put answers of one kind together, unless each is wanted, and what lasted no time away."""
         alike = _text if each else _kind
         lasting = (it.lasting() if self.has_times else it for it in self.waits)
@@ -160,36 +160,40 @@ def why_of(
     tell: Callable[[int], None] = silent,
     policies: Mapping[str, Policy] | None = None,
 ) -> Answer:
-    """Say it of asks in a recording, run again from before them to where no more can come."""
+    """Say it of asks in a recording, run replay from before them to where no more can come."""
     with TraceReader(path, policies=policies) as trace:
         if path == STANDARD_INPUT:
             return why(trace, named(keys), tell)
         span = Places(path).span_of({key.rpartition("/")[2] or key for key in keys})
-        again = Again(
+        replay = CheckpointedReplay(
             trace, checkpoints, lambda checkpoint: not span or checkpoint.record < span.start
         )
-        return _why(again, named(keys), trace.header.start_ns, tell, span.stop)
+        return _why(replay, named(keys), trace.header.start_ns, tell, span.stop)
 
 
 def why(trace: TraceReader, is_named: IsNamed, tell: Callable[[int], None] = silent) -> Answer:
-    """Say it of all asks that are named; `tell` hears how many messages have been run again."""
-    return _why(Again(trace), is_named, trace.header.start_ns, tell)
+    """Say it of all asks that are named; `tell` hears how many messages have been run replay."""
+    return _why(CheckpointedReplay(trace), is_named, trace.header.start_ns, tell)
 
 
 def _why(
-    again: Again, is_named: IsNamed, start_ns: int, tell: Callable[[int], None], stop: int = 0
+    replay: CheckpointedReplay,
+    is_named: IsNamed,
+    start_ns: int,
+    tell: Callable[[int], None],
+    stop: int = 0,
 ) -> Answer:
     """Say it of all asks that are named; from the record `stop` on there is none, if it is given.
 
     In a simulated run the clock may stand still up to there, and then go on.
     """
-    course = again.course
+    course = replay.course
     inquest = _Inquest(is_named, course.stimuli)
     difference = None
     try:
-        for step in again.run():
+        for step in replay.run():
             inquest.follow(step)
-            tell(again.rerun.messages)
+            tell(replay.rerun.messages)
             if 0 < stop <= step.record and course.has_times and not inquest.waits:
                 break
         inquest.look_at_the_end()
@@ -267,7 +271,7 @@ def _loops(machine: Machine, partition: str) -> Iterator[PlanningLoop]:
             yield found.loop
 
 
-class _Told(NamedTuple):
+class _Reason(NamedTuple):
     cause: str
     text: str
     kind: tuple[str, ...] = ()
@@ -281,7 +285,7 @@ class _Told(NamedTuple):
         return cls(cause, obstacle.text, (cause, obstacle.where, *obstacle.nodes), brief)
 
 
-_CLOSED: Final = _Told(PARTITION_CLOSED, "its partition was closed, with all that was in it")
+_CLOSED: Final = _Reason(PARTITION_CLOSED, "its partition was closed, with all that was in it")
 
 
 class _Ask:
@@ -301,7 +305,7 @@ class _Ask:
         self._is_known = False
         """The planner has it: it waits, or was placed."""
         self._refused_ns: int | None = None
-        self._refusal: _Told | None = None
+        self._refusal: _Reason | None = None
         """The reason Context gave when it took it back or refused it."""
         self._victims: set[str] = set()
         """What ran of it, and was preempted."""
@@ -323,7 +327,7 @@ class _Ask:
         refused = partition.rejections.explain(self._id, self._key, at_ns)
         if refused is None or refused.since_ns == self._refused_ns:
             return
-        self._refused_ns, self._refusal = refused.since_ns, _Told.of(refused.obstacle)
+        self._refused_ns, self._refusal = refused.since_ns, _Reason.of(refused.obstacle)
         if not self._is_known:
             self._end(step, self._refusal)
 
@@ -362,8 +366,8 @@ class _Ask:
             its = account_of_victim(loop.planner, app, it, step.deliveries[-1].at_ns)
             units = [one.unit for one in its.goes if one.key == self._key][:1]
             lines = (its.text, *units, *at_what_cost(its))
-            told = _Told(PREEMPTED, "; ".join(lines), brief="\n".join(lines))
-            self._add(_period(step, _moment(step), told, self._since(step)))
+            reason = _Reason(PREEMPTED, "; ".join(lines), brief="\n".join(lines))
+            self._add(_period(step, _moment(step), reason, self._since(step)))
             if self._began is not None:
                 self._began = _moment(step)
 
@@ -397,13 +401,13 @@ class _Ask:
         held_by = holders(loop.planner.state, self._id, obstacle)
         briefly = explain(loop.planner, self._id, self._key, answer.at_ns, BRIEF)
         assert briefly is not None
-        told = _Told.of(obstacle, briefly.decisive.text)
+        reason = _Reason.of(obstacle, briefly.decisive.text)
         since = self._came_of(step) if former is None else self._since(step)
-        self._add(_period(step, begin, told, since, held_by))
+        self._add(_period(step, begin, reason, since, held_by))
 
-    def _end(self, step: Step, told: _Told) -> None:
+    def _end(self, step: Step, reason: _Reason) -> None:
         self._began = None
-        self._add(_period(step, _moment(step), told, self._since(step)))
+        self._add(_period(step, _moment(step), reason, self._since(step)))
 
     def _came_of(self, step: Step) -> str:
         """Return the request that brought this ask, whatever let it be looked at."""
@@ -422,17 +426,17 @@ class _Ask:
             self._periods[-1] = replace(self._periods[-1], end=period.begin)
         self._periods.append(period)
 
-    def _removal(self, step: Step) -> _Told | None:
+    def _removal(self, step: Step) -> _Reason | None:
         for fact in _facts(step):
             match fact:
                 case AskRemoved(application_id=self._id, key=self._key, type=type_):
-                    return _Told(WITHDRAWN, _WITHDRAWN[type_])
+                    return _Reason(WITHDRAWN, _WITHDRAWN[type_])
                 case ApplicationRemoved(application_id=self._id) if self._began is not None:
-                    return _Told(WITHDRAWN, "its application was removed")
+                    return _Reason(WITHDRAWN, "its application was removed")
         return None
 
 
-_GONE: Final = _Told(WITHDRAWN, "it was taken back")
+_GONE: Final = _Reason(WITHDRAWN, "it was taken back")
 _WITHDRAWN: Final = {
     TerminationType.UNKNOWN_TERMINATION_TYPE: "it was taken back",
     TerminationType.STOPPED_BY_RM: "its resource manager took it back",
@@ -457,24 +461,24 @@ def _moment(step: Step) -> Moment:
 
 
 def _period(
-    step: Step, begin: Moment, told: _Told, since: str, held_by: tuple[str, ...] = ()
+    step: Step, begin: Moment, reason: _Reason, since: str, held_by: tuple[str, ...] = ()
 ) -> Period:
     last = step.deliveries[-1]
     return Period(
         begin=begin,
         end=None,
-        cause=told.cause,
-        text=told.text,
-        brief=told.brief or told.text,
+        cause=reason.cause,
+        text=reason.text,
+        brief=reason.brief or reason.text,
         since=since,
         step=Place(last.mailbox, last.step),
-        kind=told.kind,
+        kind=reason.kind,
         held_by=held_by,
     )
 
 
-def _placed(loop: PlanningLoop, uuids: Iterable[str]) -> _Told:
+def _placed(loop: PlanningLoop, uuids: Iterable[str]) -> _Reason:
     state = loop.planner.state
     owners = ((state.owner_of(uuid), uuid) for uuid in uuids)
     nodes = (app.allocations[uuid].node_id for app, uuid in owners if app is not None)
-    return _Told(Cause.PLACED.value, f"placed on {', '.join(dict.fromkeys(nodes))}")
+    return _Reason(Cause.PLACED.value, f"placed on {', '.join(dict.fromkeys(nodes))}")

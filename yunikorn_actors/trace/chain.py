@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.trace.cause_index import CauseIndex, InFile
 from yunikorn_actors.trace.close_names import did_you_mean
-from yunikorn_actors.trace.heads import Heads, InFile
 from yunikorn_actors.trace.items import Item, Part, item_of, items_in
 from yunikorn_actors.trace.origin_queries import PAIRING
 from yunikorn_actors.trace.origins import Origin, before, origins, within
@@ -43,14 +43,14 @@ def upwards(step: Cause, path: Path, about: str = "") -> list[Link]:
 
     A message without items is followed by causes.
     """
-    heads = Heads(path)
-    recorded = InFile(path, heads)
+    index = CauseIndex(path)
+    recorded = InFile(path, index)
     last = recorded.at(step)
     if last is None:
         raise NotThere(f"there is no step {step.mailbox}/{step.step}")
     item = _item(last, about)
     if item is None:
-        return _by_causes(step, heads, recorded)
+        return _by_causes(step, index, recorded)
     way = origins(recorded, last, item)
     set_off = [None, *(it.set_off_by for it in way[:-1])]
     return [
@@ -83,14 +83,14 @@ def _item(delivery: Delivery, about: str) -> Item | None:
 
 def by_causes(step: Cause, path: Path) -> list[Link]:
     """Return what led to a step by causes alone, from outside down to it."""
-    heads = Heads(path)
-    if heads.record(step) is None:
+    index = CauseIndex(path)
+    if index.record(step) is None:
         raise NotThere(f"there is no step {step.mailbox}/{step.step}")
-    return _by_causes(step, heads, InFile(path, heads))
+    return _by_causes(step, index, InFile(path, index))
 
 
-def _by_causes(step: Cause, heads: Heads, recorded: InFile) -> list[Link]:
-    records = [heads.record(it) for it in heads.up(step)]
+def _by_causes(step: Cause, index: CauseIndex, recorded: InFile) -> list[Link]:
+    records = [index.record(it) for it in index.up(step)]
     found = recorded.read([record for record in records if record is not None])
     return [
         Link(depth=depth, delivery=it, is_wanted=depth == len(found) - 1)
@@ -104,20 +104,22 @@ def downwards(step: Cause, path: Path, about: str = "") -> list[Link]:
     It is followed by the item that is named, or by all that it has. What it set off is there as
     well, unless that may have been set off by others that were handled together with it.
     """
-    heads = Heads(path)
-    recorded = InFile(path, heads)
+    index = CauseIndex(path)
+    recorded = InFile(path, index)
     wanted = recorded.at(step)
     if wanted is None:
         raise NotThere(f"there is no step {step.mailbox}/{step.step}")
     item = _item(wanted, about) if about else None
-    return _Below(heads, recorded, wanted, [item] if item else items_in(wanted.message)).links()
+    return _Below(index, recorded, wanted, [item] if item else items_in(wanted.message)).links()
 
 
 class _Below:
     """Goes through what may have come of a message, in the order of the recording."""
 
-    def __init__(self, heads: Heads, recorded: InFile, wanted: Delivery, items: list[Item]) -> None:
-        self._heads = heads
+    def __init__(
+        self, index: CauseIndex, recorded: InFile, wanted: Delivery, items: list[Item]
+    ) -> None:
+        self._index = index
         self._recorded = recorded
         self._names = _related(recorded, {name for it in items for name in it.names})
         self._first = Link(depth=0, delivery=wanted, is_wanted=True)
@@ -126,9 +128,9 @@ class _Below:
         self._followed: dict[Cause, list[Item]] = {}
         """By which items a message is followed."""
         self._below: dict[Cause, list[Link]] = {}
-        begin = heads.record(_step(wanted)) or 0
+        begin = index.record(_step(wanted)) or 0
         self._seen = {begin}
-        named = map(heads.record, map(_step, recorded.speaking_of(self._names)))
+        named = map(index.record, map(_step, recorded.speaking_of(self._names)))
         self._rest = [it for it in named if it is not None and it > begin]
         heapify(self._rest)
         self._add(self._first, items)
@@ -162,7 +164,7 @@ class _Below:
             self._add(link, [it for it, _ in came])
             return
         above = self._links.get(delivery.cause)
-        if above is not None and not (items and self._heads.is_mixed(_step(delivery))):
+        if above is not None and not (items and self._index.is_mixed(_step(delivery))):
             link = Link(depth=above.depth + 1, delivery=delivery)
             self._below.setdefault(_step(above.delivery), []).append(link)
             self._add(link, items)
@@ -177,11 +179,11 @@ class _Below:
 
     def _add(self, link: Link, items: list[Item]) -> None:
         step = _step(link.delivery)
-        last = self._heads.last_with(step)
+        last = self._index.last_with(step)
         self._links[step] = link
         self._links.setdefault(last, link)
         self._followed[step] = items
-        for record in {*self._heads.led_by(step), *self._heads.led_by(last)}:
+        for record in {*self._index.led_by(step), *self._index.led_by(last)}:
             heappush(self._rest, record)
 
 

@@ -23,11 +23,11 @@ from yunikorn_actors.messages.base import (
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.show import CLOCK_WIDTH, NewFacts, cut, ending, is_whole, utc
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.swaps import along_swaps
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 _OUTSIDE = "outside"
 _GAP = "   "
@@ -38,7 +38,7 @@ _Row = tuple[int, str, str, bool, list[tuple[str, str]]]
 
 
 def draw(
-    path: Path, wanted: Wanted, *, width: int = 0, limit: int = 0, clock: bool = False
+    path: Path, wanted: FilterOptions, *, width: int = 0, limit: int = 0, clock: bool = False
 ) -> Iterator[str]:
     """Yield the lines, none if no message is wanted; width 0 cuts nothing, limit 0 draws all.
 
@@ -73,8 +73,8 @@ def _ends(rows: Iterator[_Row]) -> Iterator[str]:
             yield receiver
 
 
-def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
-    sieve = Sieve(wanted, trace)
+def _rows(trace: TraceReader, wanted: FilterOptions) -> Iterator[_Row]:
+    sieve = DeliveryFilter(wanted, trace)
     new_facts = NewFacts(sieve)
     leaves_out_copies = trace.header.topology == "proposing" and not wanted.mailbox
     for delivery in filter(sieve, trace):
@@ -86,7 +86,7 @@ def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
             yield delivery.at_ns, *ends, delivery.joined, _texts(delivery, wanted, new_facts)
 
 
-def _texts(delivery: Delivery, wanted: Wanted, new_facts: NewFacts) -> list[tuple[str, str]]:
+def _texts(delivery: Delivery, wanted: FilterOptions, new_facts: NewFacts) -> list[tuple[str, str]]:
     message = delivery.message
     kind, words = type_name(message), message_summary(message)
     if not isinstance(message, FactsAppended):

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple, Protocol
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Delivery
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.facts import Fact
-from yunikorn_actors.trace.about import Together
+from yunikorn_actors.trace.item_matching import Together
 from yunikorn_actors.trace.items import Item, ItemsOnce, manager_in
 from yunikorn_actors.trace.message_parts import facts_of
-from yunikorn_actors.trace.spoken import Spoken
+from yunikorn_actors.trace.text_index import TextIndex
 
 Receives = Callable[[str], bool]
 """Whether messages to a mailbox are meant."""
@@ -171,8 +171,8 @@ class InMemory:
         return named
 
     @cached_property
-    def _spoken(self) -> Spoken:
-        return Spoken(self._deliveries)
+    def _spoken(self) -> TextIndex:
+        return TextIndex(self._deliveries)
 
     def written(self, names: Iterable[str]) -> list[Written]:
         numbers = _merged([self._written.get(name, ()) for name in names])

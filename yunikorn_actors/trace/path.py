@@ -16,7 +16,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocation
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.proposals import Allocate, Replace
 from yunikorn_actors.trace.message_parts import facts_of
-from yunikorn_actors.trace.news import keys_in
+from yunikorn_actors.trace.new_facts import keys_in
 from yunikorn_actors.trace.record_index import Places
 from yunikorn_actors.trace.story import NotFound, Subject, named_in
 

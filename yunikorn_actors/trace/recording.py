@@ -7,22 +7,22 @@ from typing import Any, Self
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.policies.registry import Policy
-from yunikorn_actors.trace.at import states_at
 from yunikorn_actors.trace.causes import Waits, why_of
 from yunikorn_actors.trace.chain import Link, downwards, upwards
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.compare_runs import Comparison, compare
+from yunikorn_actors.trace.filters import FilterOptions, moment_of
 from yunikorn_actors.trace.path import Way, path_of
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.refused import RefusalGroup, grouped
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
+from yunikorn_actors.trace.state_at import states_at
 from yunikorn_actors.trace.stats import Stats, stats
-from yunikorn_actors.trace.story import Told, story
+from yunikorn_actors.trace.story import StoryLine, story
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.view.objects import WhyOf
 from yunikorn_actors.trace.view.run_data import Shown
 from yunikorn_actors.trace.view.run_page import page
-from yunikorn_actors.trace.wanted import Wanted, moment_of
 
 
 class Recording:
@@ -59,7 +59,7 @@ class Recording:
                 pass
             return trace.footer
 
-    def story(self, name: str) -> list[Told]:
+    def story(self, name: str) -> list[StoryLine]:
         """Return the life of an application, ask, allocation, node, queue or user."""
         return story(self.file, name)[1]
 
@@ -70,7 +70,7 @@ class Recording:
     def why(self, key: str, application_id: str = "") -> tuple[Waits, ...]:
         """Return why an ask waited, from when to when; one answer for each ask with this key."""
         name = f"{application_id}/{key}" if application_id else key
-        answer = why_of(self.file, (name,), self._checkpoints, policies=self._policies).told()
+        answer = why_of(self.file, (name,), self._checkpoints, policies=self._policies).grouped()
         if answer.difference is not None:
             raise answer.difference
         return answer.waits
@@ -97,7 +97,7 @@ class Recording:
     def stats(self) -> Stats:
         """Return how many messages there were, how long they waited and how long they took."""
         with TraceReader(self.file) as trace:
-            return stats(trace, Wanted())
+            return stats(trace, FilterOptions())
 
     def diff(self, other: Self | str | Path) -> Comparison:
         """Return where this run and another one part, and what was different in the end."""
@@ -109,7 +109,7 @@ class Recording:
         if other is not None:
             files.append(other.file if isinstance(other, Recording) else Path(other))
         shown = [Shown(file.absolute().name, file) for file in files]
-        made = page(shown, Wanted(), WhyOf.FILTERED)
+        made = page(shown, FilterOptions(), WhyOf.FILTERED)
         # As a recording, it is for its owner.
         Path(out).touch(mode=0o600)
         Path(out).write_text(made.text, "utf-8")

@@ -35,9 +35,9 @@ class RefusalGroup(Struct, kw_only=True):
 
 def refusals_in(delivery: Delivery) -> Iterator[Refusal]:
     """Yield what a message refuses; a refusal is listed where it is made, not again on its way."""
-    told = _REFUSING.get(type(delivery.message))
+    refusals = _REFUSING.get(type(delivery.message))
     is_passed_on = isinstance(delivery.message, q.Declined) and delivery.sender == RM_PROXY
-    return iter(()) if told is None or is_passed_on else told(delivery.message)
+    return iter(()) if refusals is None or is_passed_on else refusals(delivery.message)
 
 
 def is_refusal(delivery: Delivery) -> bool:
@@ -70,21 +70,21 @@ def _asks(message: rm.RMRejectedAllocationAsk) -> Iterator[Refusal]:
 
 
 def _each(what: str) -> Callable[[rm.RMApplicationUpdate | rm.RMNodeUpdate], Iterator[Refusal]]:
-    def told(message: rm.RMApplicationUpdate | rm.RMNodeUpdate) -> Iterator[Refusal]:
+    def refusals(message: rm.RMApplicationUpdate | rm.RMNodeUpdate) -> Iterator[Refusal]:
         for it in message.rejected:
             yield Refusal(what=what, reason=it.reason, id=it.id)
 
-    return told
+    return refusals
 
 
 _Whole = rm.RMRegistrationRejected | rm.RMConfigRejected | rm.AdminConfigRefused | q.Declined
 
 
 def _one(what: str) -> Callable[[_Whole], Iterator[Refusal]]:
-    def told(message: _Whole) -> Iterator[Refusal]:
+    def refusals(message: _Whole) -> Iterator[Refusal]:
         yield Refusal(what=what, reason=message.reason, id=getattr(message, "rm_id", ""))
 
-    return told
+    return refusals
 
 
 def _proposal(message: s.ProposalRejected) -> Iterator[Refusal]:

@@ -49,11 +49,11 @@ from yunikorn_actors.messages.codec import UnknownMessage, state_digest
 from yunikorn_actors.messages.scheduling import MachineFailed
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.trace.equivalence import are_equivalent
 from yunikorn_actors.trace.fields import MISSING, Change, changes
+from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import Header, TraceError, TraceReader
 from yunikorn_actors.trace.show import lacking, payload_lines, place
-from yunikorn_actors.trace.singly import say_the_same
-from yunikorn_actors.trace.wanted import Moment
 from yunikorn_actors.version import VERSION
 
 
@@ -227,11 +227,11 @@ class DifferentError(Exception):
         self.fields: tuple[str, ...] = ()
         self.record = 0
 
-    def told(self) -> str:
+    def as_warning(self) -> str:
         """Say it where something else was asked for."""
         return (
             f"the replay is not what was recorded from {place(self.cause)} on ({self.what}), so "
-            "what came later is not told: trace replay says more"
+            "what came later is not as_warning: trace replay says more"
         )
 
 
@@ -533,7 +533,7 @@ def _different(delivery: Delivery, what: str, *replayed: str) -> DifferentError:
 
 def _is_same(sent: _Sent, delivery: Delivery) -> bool:
     same_origin = sent[:2] == (delivery.cause, delivery.stimulus)
-    return same_origin and say_the_same(sent.message, delivery.message)
+    return same_origin and are_equivalent(sent.message, delivery.message)
 
 
 def _fall_in(queue: deque[_Sent], delivery: Delivery) -> None:

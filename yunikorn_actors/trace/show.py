@@ -21,10 +21,10 @@ from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.printable import printable
-from yunikorn_actors.trace.news import News
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
+from yunikorn_actors.trace.new_facts import News
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27
@@ -52,11 +52,11 @@ class Look(Struct, frozen=True, kw_only=True):
     """Whether to print the time of day beside the time since the start."""
 
 
-def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> int:
+def show(trace: TraceReader, out: TextIO, wanted: FilterOptions, look: Look) -> int:
     """Print, and return how many messages were wanted."""
     for line in _heading(trace, look):
         print(printable(line), file=out)
-    sieve = Sieve(wanted, trace)
+    sieve = DeliveryFilter(wanted, trace)
     page = _Page(trace.header.start_ns, sieve, look)
     shown = 0
     for delivery in filter(sieve, trace):
@@ -69,7 +69,9 @@ def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> int:
     return shown
 
 
-def shown_rows(trace: TraceReader, wanted: Wanted, limit: int) -> Iterator[dict[str, object]]:
+def shown_rows(
+    trace: TraceReader, wanted: FilterOptions, limit: int
+) -> Iterator[dict[str, object]]:
     """Yield each message that is wanted as plain values, whole."""
     for delivery in islice(wanted.over(trace), limit or None):
         waited_ns = None if delivery.sent_ns is None else delivery.at_ns - delivery.sent_ns
@@ -114,7 +116,7 @@ def place(cause: Cause) -> str:
 class NewFacts:
     """The texts of facts, each shown once: with the message to the first receiver."""
 
-    def __init__(self, sieve: Sieve) -> None:
+    def __init__(self, sieve: DeliveryFilter) -> None:
         self._sieve = sieve
         self._news = News()
 
@@ -135,7 +137,7 @@ class NewFacts:
 class _Page:
     """The lines of each message."""
 
-    def __init__(self, start_ns: int, sieve: Sieve, look: Look) -> None:
+    def __init__(self, start_ns: int, sieve: DeliveryFilter, look: Look) -> None:
         self._start_ns = start_ns
         self._wanted = sieve.wanted
         self._look = look
@@ -181,8 +183,8 @@ class _Page:
 def _times(delivery: Delivery) -> str:
     waited_ns = None if delivery.sent_ns is None else delivery.at_ns - delivery.sent_ns
     times = {"waited": waited_ns, "the step before took": delivery.previous_took_ns}
-    told = [f"{what} {ns / 1e6:.3f} ms" for what, ns in times.items() if ns is not None]
-    return f" ({', '.join(told)})" if told else ""
+    times_shown = [f"{what} {ns / 1e6:.3f} ms" for what, ns in times.items() if ns is not None]
+    return f" ({', '.join(times_shown)})" if times_shown else ""
 
 
 def utc(at_ns: int, digits: int = CLOCK_DIGITS) -> str:
@@ -234,7 +236,9 @@ TAIL: Final = 10
 """So many lines of what is there already are shown of a run that is followed."""
 
 
-def tail(path: Path, out: TextIO, wanted: Wanted, look: Look, pause: Callable[[], None]) -> None:
+def tail(
+    path: Path, out: TextIO, wanted: FilterOptions, look: Look, pause: Callable[[], None]
+) -> None:
     """Print the last lines, and what is written from now on, up to the end of the run."""
     last: deque[str] = deque(maxlen=TAIL)
     has_caught_up = False
@@ -246,7 +250,7 @@ def tail(path: Path, out: TextIO, wanted: Wanted, look: Look, pause: Callable[[]
         pause()
 
     with TraceReader(path, wait) as trace:
-        sieve = Sieve(wanted, trace)
+        sieve = DeliveryFilter(wanted, trace)
         page = _Page(trace.header.start_ns, sieve, look)
         for delivery in filter(sieve, trace):
             last.extend(page.lines(delivery))

@@ -6,11 +6,11 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.state.snapshot import image_of
-from yunikorn_actors.trace.again import Again
-from yunikorn_actors.trace.at import copied
+from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay
 from yunikorn_actors.trace.checkpoints import Checkpoints
+from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Moment
+from yunikorn_actors.trace.state_at import copied
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 
 LACKS = (
@@ -23,10 +23,10 @@ def state_from_trace(
     trace: TraceReader, moment: Moment, checkpoints: Checkpoints | None = None
 ) -> CoreState | None:
     """Return the state after a message; None if the recording does not come that far."""
-    again = Again(trace, checkpoints)
-    for delivery, _ in again.follow():
+    replay = CheckpointedReplay(trace, checkpoints)
+    for delivery, _ in replay.follow():
         if moment.is_reached(trace, delivery):
-            context = copied(again.rerun).machines[CONTEXT]
+            context = copied(replay.rerun).machines[CONTEXT]
             assert isinstance(context, Context)
             header = trace.header
             return CoreState(

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Wanted
 
 SLOWEST: Final = 10
 
@@ -76,7 +76,7 @@ class _Gathering:
         self.handled = array("q")
 
 
-def stats(trace: TraceReader, wanted: Wanted) -> Stats:
+def stats(trace: TraceReader, wanted: FilterOptions) -> Stats:
     mailboxes: dict[str, _Gathering] = {}
     slow: list[Slow] = []
     first_ns = last_ns = trace.header.start_ns

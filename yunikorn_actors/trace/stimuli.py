@@ -12,14 +12,14 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Cause, Delivery, is_outside
-from yunikorn_actors.trace.handled import Handled, Name, names_in, names_of
+from yunikorn_actors.trace.batch_origins import BatchOrigins, Name, names_in, names_of
 from yunikorn_actors.trace.items import Item, items_in, manager_in
 
 _Brought = tuple[list[int], list[str]]
 """In which steps of Context something was brought or ended, and by which requests."""
 
 
-class Stimuli(Handled):
+class Stimuli(BatchOrigins):
     """Takes the messages of a recording in their order, and tells of the latest."""
 
     def __init__(self, behind: Callable[[Cause], int | None] | None = None) -> None:

@@ -22,18 +22,18 @@ from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
+from yunikorn_actors.trace.batch_origins import BatchOrigins
+from yunikorn_actors.trace.cause_index import CauseIndex
 from yunikorn_actors.trace.close_names import did_you_mean
-from yunikorn_actors.trace.handled import Handled
-from yunikorn_actors.trace.heads import Heads
+from yunikorn_actors.trace.filters import with_missing
 from yunikorn_actors.trace.items import Item, Part, item_of, items_in
 from yunikorn_actors.trace.message_parts import texts_in
-from yunikorn_actors.trace.news import news_of
+from yunikorn_actors.trace.new_facts import new_facts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.record_index import Places
 from yunikorn_actors.trace.refused import refusals_in
 from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.summary import fact_summary, message_summary
-from yunikorn_actors.trace.wanted import with_missing
 
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 _ENDS_OF_WAITING: Final = (f.SwapCompleted, f.AskUnparked)
@@ -44,7 +44,7 @@ _OF_OTHERS: Final = frozenset({f.SwapCompleted, f.PreemptionDecided, *_OF_PLACEH
 """Facts that are about more asks than the one that they are of."""
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class StoryLine(Struct, frozen=True, kw_only=True):
     """One line of a life."""
 
     at_ns: int
@@ -89,24 +89,24 @@ class Subject(Struct, kw_only=True):
         return own.union(self.placeholders, self.placeholders.values())
 
 
-def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
+def story(path: Path, name: str) -> tuple[Subject, list[StoryLine]]:
     """Find out what the name means, and follow it; what it becomes is looked for as well."""
     places = Places(path)
-    heads = Heads(path)
+    heads = CauseIndex(path)
     meant = named_in(path, places, name)
     names: set[str] = set()
-    subject, told = meant, list[Told]()
+    subject, lines = meant, list[StoryLine]()
     while not subject.names <= names:
         names |= subject.names
         subject = replace(
             meant, keys=set(meant.keys), uuids=set(meant.uuids), placeholders={}, parked_for=set()
         )
         spoken = _with_neighbours(places, heads, names)
-        (told,) = stories(spoken, [subject], Stimuli(heads.behind))
-    return subject, told
+        (lines,) = stories(spoken, [subject], Stimuli(heads.behind))
+    return subject, lines
 
 
-def _with_neighbours(places: Places, heads: Heads, names: set[str]) -> list[Delivery]:
+def _with_neighbours(places: Places, heads: CauseIndex, names: set[str]) -> list[Delivery]:
     """Return what speaks of the names, and what was handled together before it."""
     spoken = {Cause(it.mailbox, it.step): it for it in places.speaking_of(names)}
     together = {
@@ -121,8 +121,10 @@ def _with_neighbours(places: Places, heads: Heads, names: set[str]) -> list[Deli
 
 
 def stories(
-    deliveries: Iterable[Delivery], subjects: Iterable[Subject], requests: Handled | None = None
-) -> list[list[Told]]:
+    deliveries: Iterable[Delivery],
+    subjects: Iterable[Subject],
+    requests: BatchOrigins | None = None,
+) -> list[list[StoryLine]]:
     """Read a recording once, and return the life of each.
 
     `requests` names the request behind each line: if nothing else is given, as Stimuli does.
@@ -131,30 +133,30 @@ def stories(
     lives = [_Life(subject) for subject in subjects]
     asks, others, by_name = _Asks(lives), _others(lives), _by_name(lives)
     asked_back: dict[str, _AskedBack] = {}
-    for delivery, fact in news_of(deliveries, with_messages=True):
+    for delivery, fact in new_facts_in(deliveries, with_messages=True):
         if fact is None:
             requests.note(delivery)
-            said = _Said(delivery, requests)
-            for life in _hearing(said, asks, by_name):
-                life.hear(said)
+            message = _Recorded(delivery, requests)
+            for life in _concerned(message, asks, by_name):
+                life.add_message(message)
             continue
         parts = [_About(part) for part in f.parts_of(fact)]
         if isinstance(fact, f.ReleaseRequested) and fact.type is _REPLACED:
-            asked_back[fact.uuid] = _AskedBack(said, fact)
+            asked_back[fact.uuid] = _AskedBack(message, fact)
         elif isinstance(fact, f.AskParked) and fact.placeholder in asked_back:
             for life in asks.of(parts[0].names):
                 life.park(asked_back[fact.placeholder], fact)
                 asks.add(life)
         for part in parts:
-            asks.tell(said, part)
-            _tell(said, part, others, part.nodes)
+            asks.add_fact(message, part)
+            _add_fact(message, part, others, part.nodes)
         # Of an application a run is one line.
         if len(parts) > 1 and len({part.application_id for part in parts}) == 1:
             parts = [_All(fact, parts)]
         for part in parts:
-            _tell(said, part, others, part.owners)
+            _add_fact(message, part, others, part.owners)
     # Facts stand where they are first reported, which may be behind what they have led to.
-    return [sorted(life.told, key=lambda line: line.at_ns) for life in lives]
+    return [sorted(life.lines, key=lambda line: line.at_ns) for life in lives]
 
 
 # -- what a name means
@@ -196,7 +198,7 @@ def named_in(path: Path, places: Places, name: str) -> Subject:
 
 def _names_in(deliveries: Iterable[Delivery]) -> _Names:
     names = _Names()
-    for _, fact in news_of(deliveries):
+    for _, fact in new_facts_in(deliveries):
         for part in f.parts_of(fact):
             names.note(part)
     return names
@@ -248,7 +250,7 @@ class _About:
     def __init__(self, fact: f.Fact) -> None:
         spec = getattr(fact, "spec", None)
         self.fact = fact
-        self._line: Told | None = None
+        self._line: StoryLine | None = None
         self.application_id: str = getattr(
             fact, "application_id", getattr(spec, "application_id", "")
         )
@@ -273,9 +275,9 @@ class _About:
         """Return those by which all asks that it may be about are found."""
         return texts_in(self.fact) if type(self.fact) in _OF_OTHERS else (self.key,)
 
-    def line_in(self, said: "_Said") -> Told:
+    def line_in(self, message: "_Recorded") -> StoryLine:
         """Return the line that all lives have of it."""
-        self._line = self._line or _written(said, self.fact)
+        self._line = self._line or _written(message, self.fact)
         return self._line
 
 
@@ -290,13 +292,13 @@ class _All(_About):
 # -- following it
 
 
-class _Said:
+class _Recorded:
     """A message; what all lives have to know of it is worked out once."""
 
-    def __init__(self, delivery: Delivery, requests: Handled) -> None:
+    def __init__(self, delivery: Delivery, requests: BatchOrigins) -> None:
         self.delivery = delivery
         self.requests = requests
-        self._lines: dict[tuple[str, str], Told] = {}
+        self._lines: dict[tuple[str, str], StoryLine] = {}
         self.asks: AbstractSet[tuple[str, str]] = frozenset()
         """Applications and keys in a request or an answer about asks."""
         if isinstance(delivery.message, _TALK):
@@ -324,11 +326,11 @@ class _Said:
         item = Item(Part.ASK, subject.application_id, key)
         return self.requests.of(self.delivery, item) if key else self.delivery.stimulus
 
-    def line(self, text: str, stimulus: str) -> Told:
+    def line(self, text: str, stimulus: str) -> StoryLine:
         """Tell it of itself; many lives may have the same line."""
         if (text, stimulus) not in self._lines:
             delivery = self.delivery
-            self._lines[text, stimulus] = Told(
+            self._lines[text, stimulus] = StoryLine(
                 at_ns=delivery.at_ns,
                 step=Cause(delivery.mailbox, delivery.step),
                 stimulus=stimulus,
@@ -351,20 +353,20 @@ class _Life:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.told: list[Told] = []
+        self.lines: list[StoryLine] = []
 
-    def hear(self, said: _Said) -> None:
-        self.told.extend(_messages(said, self.subject))
+    def add_message(self, message: _Recorded) -> None:
+        self.lines.extend(_messages(message, self.subject))
 
     def park(self, asked_back: "_AskedBack", fact: f.AskParked) -> None:
         """Learn what a member is parked for; its placeholder was asked back right before."""
-        subject, (said, asked) = self.subject, asked_back
+        subject, (message, asked) = self.subject, asked_back
         is_member = fact.application_id == subject.application_id and fact.key in subject.keys
         if not is_member or asked.key in subject.keys:
             return
         subject.placeholders[fact.placeholder] = asked.key
         subject.parked_for.add(asked.key)
-        self.told.append(_written(said, asked))
+        self.lines.append(_written(message, asked))
 
     def is_concerned(self, about: _About) -> bool:
         """Say whether a fact is about an ask; it takes the names that it gets by the fact."""
@@ -377,7 +379,7 @@ class _Life:
 class _AskedBack(NamedTuple):
     """A placeholder that goes for a member, and the message that says so."""
 
-    said: _Said
+    message: _Recorded
     fact: f.ReleaseRequested
 
 
@@ -403,12 +405,12 @@ class _Asks:
                 found |= self._by_name[name]
         return found.values()
 
-    def tell(self, said: _Said, about: _About) -> None:
-        """Let those hear of a fact that stand in it; what they become by it is known at once."""
+    def add_fact(self, message: _Recorded, about: _About) -> None:
+        """Add it to the lives that it names; what they become by it is known at once."""
         for life in self.of(about.names):
             known = life.subject.known
             if life.is_concerned(about):
-                life.told.append(about.line_in(said))
+                life.lines.append(about.line_in(message))
                 if life.subject.known > known:
                     self.add(life)
 
@@ -421,15 +423,15 @@ def _others(lives: Iterable[_Life]) -> dict[_KindAndName, list[_Life]]:
     return named
 
 
-def _tell(
-    said: _Said,
+def _add_fact(
+    message: _Recorded,
     about: _About,
     others: dict[_KindAndName, list[_Life]],
     names: Iterable[_KindAndName],
 ) -> None:
     for name in names:
         for life in others.get(name, ()):
-            life.told.append(about.line_in(said))
+            life.lines.append(about.line_in(message))
 
 
 def _by_name(lives: Iterable[_Life]) -> dict[str, list[_Life]]:
@@ -439,39 +441,41 @@ def _by_name(lives: Iterable[_Life]) -> dict[str, list[_Life]]:
     return named
 
 
-def _hearing(said: _Said, asks: _Asks, by_name: dict[str, list[_Life]]) -> Iterator[_Life]:
+def _concerned(message: _Recorded, asks: _Asks, by_name: dict[str, list[_Life]]) -> Iterator[_Life]:
     """Yield whose ask was asked for or announced, and what was refused, each once."""
-    found = {id(life): life for life in asks.of(key for _, key in said.asks)}
-    for name in said.refusals:
+    found = {id(life): life for life in asks.of(key for _, key in message.asks)}
+    for name in message.refusals:
         for life in by_name.get(name, ()):
             # The number of a proposal may also be the name of an ask: a name stands in the message.
-            if not life.subject.names.isdisjoint(said.texts):
+            if not life.subject.names.isdisjoint(message.texts):
                 found[id(life)] = life
     yield from found.values()
 
 
-def _written(said: _Said, fact: f.Fact) -> Told:
+def _written(message: _Recorded, fact: f.Fact) -> StoryLine:
     """Tell a fact where and when it was written down, and not where the message came to."""
     item = item_of(next(iter(f.parts_of(fact))))
-    return Told(
-        at_ns=getattr(fact, "at_ns", said.written_ns),
-        step=said.requests.step_of(said.delivery, item),
-        stimulus=said.delivery.stimulus if item is None else said.requests.of(said.delivery, item),
+    return StoryLine(
+        at_ns=getattr(fact, "at_ns", message.written_ns),
+        step=message.requests.step_of(message.delivery, item),
+        stimulus=message.delivery.stimulus
+        if item is None
+        else message.requests.of(message.delivery, item),
         what=type(fact).__name__,
         text=fact_summary(fact),
     )
 
 
-def _messages(said: _Said, subject: Subject) -> Iterator[Told]:
+def _messages(message: _Recorded, subject: Subject) -> Iterator[StoryLine]:
     """Tell what was asked for and announced of an ask, and what was refused of anything."""
     whose = subject.keys | subject.parked_for
-    if any((subject.application_id, key) in said.asks for key in whose):
+    if any((subject.application_id, key) in message.asks for key in whose):
         keys = list(whose)
         if len(keys) > 1:
-            keys = sorted(whose & said.texts.keys(), key=said.texts.__getitem__)
-        yield said.line(with_missing(said.summary, keys), said.led_by(subject))
-    for reason in said.refusals.get(subject.name, ()):
-        yield said.line(f"refused: {reason}", said.led_by(subject))
+            keys = sorted(whose & message.texts.keys(), key=message.texts.__getitem__)
+        yield message.line(with_missing(message.summary, keys), message.led_by(subject))
+    for reason in message.refusals.get(subject.name, ()):
+        yield message.line(f"refused: {reason}", message.led_by(subject))
 
 
 def _of_ask(subject: Subject, about: _About) -> bool:

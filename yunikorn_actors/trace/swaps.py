@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.trace.news import news_of
+from yunikorn_actors.trace.filters import FilterOptions
+from yunikorn_actors.trace.new_facts import new_facts_in
 from yunikorn_actors.trace.record_index import Places
-from yunikorn_actors.trace.wanted import Wanted
 
 
-def along_swaps(path: Path, wanted: Wanted) -> Wanted:
+def along_swaps(path: Path, wanted: FilterOptions) -> FilterOptions:
     """Return the same filter, extended by those that the named asks were swapped with."""
     if not wanted.about:
         return wanted
@@ -26,7 +26,7 @@ def along_swaps(path: Path, wanted: Wanted) -> Wanted:
     places, named = Places(path), set[str]()
     while not named.issuperset(names := {*wanted.about, *keys, *uuids}):
         named = names
-        for _, fact in news_of(places.speaking_of(named)):
+        for _, fact in new_facts_in(places.speaking_of(named)):
             for key, uuid in _swapped_in(fact, named):
                 if key:
                     keys[key] = None

@@ -12,7 +12,7 @@ from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refused import RefusalGroup
 from yunikorn_actors.trace.show import lacking, place, utc
 from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
-from yunikorn_actors.trace.story import Subject, Told
+from yunikorn_actors.trace.story import StoryLine, Subject
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.text_table import table
 
@@ -67,7 +67,7 @@ def _waited(delivery: Delivery) -> str:
 
 
 def story_lines(
-    path: Path, subject: Subject, lines: Iterable[Told], *, clock: bool = False
+    path: Path, subject: Subject, lines: Iterable[StoryLine], *, clock: bool = False
 ) -> Iterator[str]:
     with TraceReader(path) as trace:
         start_ns = trace.header.start_ns

@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from yunikorn_actors.recording.printable import printable
-from yunikorn_actors.trace.again import Moment
 from yunikorn_actors.trace.causes import Answer, Period, Waits
+from yunikorn_actors.trace.checkpointed_replay import Moment
 from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.show import place, utc
 from yunikorn_actors.trace.tables import seconds
@@ -48,7 +48,7 @@ def wait_problems(answer: Answer, keys: Iterable[str]) -> Iterator[str]:
         if not answer.names(key):
             yield f"no ask {key!r:.80} came{did_you_mean(key, answer.known)}"
     if answer.difference is not None:
-        yield answer.difference.told()
+        yield answer.difference.as_warning()
 
 
 def _lines(waits: Waits, answer: Answer, *, clock: bool) -> Iterator[str]:

@@ -176,8 +176,8 @@ _Release = si.AllocationRelease | si.AllocationAskRelease
 
 
 def _releases(request: si.AllocationRequest) -> tuple[_Release, ...]:
-    told = request.releases or si.AllocationReleasesRequest()
-    return (*told.allocations_to_release, *told.allocation_asks_to_release)
+    releases = request.releases or si.AllocationReleasesRequest()
+    return (*releases.allocations_to_release, *releases.allocation_asks_to_release)
 
 
 class _Recorded:

@@ -30,11 +30,11 @@ def state_from_journal(
     if not folder.path.is_dir():
         raise JournalError(f"{folder.path}: there is no such folder: name that of a journal")
     truth = read(folder, row_of(folder)).truth
-    told = truth.told()
+    state = truth.as_message()
     return CoreState(
-        registered=told.registered,
-        images=told.images,
-        at_ns=truth.at_ns or max(_times(told.images), default=0),
+        registered=state.registered,
+        images=state.images,
+        at_ns=truth.at_ns or max(_times(state.images), default=0),
         topology=topology,
         settings=settings or Settings(),
         lacks=LACKS,

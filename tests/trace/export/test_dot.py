@@ -10,8 +10,8 @@ from recordings import records, rewrite, simulate, write
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.export.dot import MESSAGES, dot, quoted
 from yunikorn_actors.trace.export.size_limits import TooMuchError
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 CYCLE = RunCycle(partition="p", epoch=1)
 EDGE = re.compile(r'  "(.*)" -> "(.*?)"( \[style=dashed\])?')
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 def graph(path: Path, **wanted: Any) -> tuple[dict[str, bool], list[tuple[str, ...]]]:
     """The nodes, and whether each is wanted; the edges."""
     with TraceReader(path) as trace:
-        lines = list(dot(trace, Sieve(Wanted(**wanted), trace)))
+        lines = list(dot(trace, DeliveryFilter(FilterOptions(**wanted), trace)))
     assert (lines[0], lines[-1]) == ("digraph trace {", "}")
     nodes = {it[1]: it[3] is None for it in map(NODE.fullmatch, lines) if it}
     edges = [it.groups("") for it in map(EDGE.fullmatch, lines) if it]

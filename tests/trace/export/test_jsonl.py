@@ -11,11 +11,11 @@ from recordings import in_service, records, rewrite, simulate, write
 from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.export.jsonl import jsonl
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import RECORD_MAX, TraceError, TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.show import ending
 from yunikorn_actors.trace.source import COMMAS_MAX, LINE_MAX
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 CYCLES = [RunCycle(partition=name, epoch=1) for name in "pqr"]
 
@@ -29,7 +29,9 @@ def exported(path: Path, **wanted: Any) -> Path:
     out = path.with_suffix(".jsonl")
     with TraceReader(path) as trace:
         out.write_text(
-            "".join(f"{line}\n" for line in jsonl(trace, Sieve(Wanted(**wanted), trace)))
+            "".join(
+                f"{line}\n" for line in jsonl(trace, DeliveryFilter(FilterOptions(**wanted), trace))
+            )
         )
     return out
 

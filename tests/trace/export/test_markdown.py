@@ -13,8 +13,8 @@ from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.export.markdown import markdown, plain
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
 
 def page(path: Path, **wanted: Any) -> list[str]:
     with TraceReader(path) as trace:
-        return list(markdown(trace, Sieve(Wanted(**wanted), trace)))
+        return list(markdown(trace, DeliveryFilter(FilterOptions(**wanted), trace)))
 
 
 def facts(*keys: str) -> FactsAppended:

@@ -13,8 +13,8 @@ from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.export.mermaid import MESSAGES, mermaid, plain
 from yunikorn_actors.trace.export.size_limits import TooMuchError
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 CYCLE = RunCycle(partition="[rm-1]p", epoch=1)
 
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 def diagram(path: Path, **wanted: Any) -> list[str]:
     with TraceReader(path) as trace:
-        return list(mermaid(trace, Sieve(Wanted(**wanted), trace)))
+        return list(mermaid(trace, DeliveryFilter(FilterOptions(**wanted), trace)))
 
 
 def facts(*keys: str) -> FactsAppended:

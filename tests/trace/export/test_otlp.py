@@ -23,9 +23,9 @@ from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.facts import AskRemoved
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.export.otlp import LINKS_MAX, otlp
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.items import items_in
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 CYCLE = RunCycle(partition="p", epoch=1)
 START_NS = 1_767_225_600_000_000_000
@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 def lines(path: Path, **wanted: Any) -> list[str]:
     with TraceReader(path) as trace:
-        return list(otlp(trace, Sieve(Wanted(**wanted), trace)))
+        return list(otlp(trace, DeliveryFilter(FilterOptions(**wanted), trace)))
 
 
 def resource_spans(path: Path, **wanted: Any) -> list[dict[str, Any]]:

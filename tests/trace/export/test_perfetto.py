@@ -11,8 +11,8 @@ from recordings import in_service, records, rewrite, simulate, write
 
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.export.perfetto import perfetto
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 Event = dict[str, Any]
 MS = 1_000_000
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 def events(path: Path, **wanted: Any) -> list[Event]:
     with TraceReader(path) as trace:
-        text = "\n".join(perfetto(trace, Sieve(Wanted(**wanted), trace)))
+        text = "\n".join(perfetto(trace, DeliveryFilter(FilterOptions(**wanted), trace)))
     found: list[Event] = json.loads(text)["traceEvents"]
     return found
 

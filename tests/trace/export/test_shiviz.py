@@ -11,8 +11,8 @@ from recordings import in_service, records, simulate, write
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.export.shiviz import EVENTS, shiviz, word
 from yunikorn_actors.trace.export.size_limits import TooMuchError
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 CYCLE = RunCycle(partition="p", epoch=1)
 
@@ -29,7 +29,9 @@ def path(tmp_path: Path) -> Path:
 
 def log(path: Path, **wanted: Any) -> str:
     with TraceReader(path) as trace:
-        return "".join(f"{line}\n" for line in shiviz(trace, Sieve(Wanted(**wanted), trace)))
+        return "".join(
+            f"{line}\n" for line in shiviz(trace, DeliveryFilter(FilterOptions(**wanted), trace))
+        )
 
 
 def parsed(text: str) -> dict[str, list[Event]]:

@@ -12,8 +12,8 @@ from recordings import in_service, records, rewrite, simulate, write
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.state.facts import revisions_of
 from yunikorn_actors.trace.export.sqlite import QueryError, query, save
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 CYCLE = RunCycle(partition="p", epoch=1)
 Rows = list[tuple[Any, ...]]
@@ -28,7 +28,7 @@ def saved(path: Path, **wanted: Any) -> Path:
     out = path.with_suffix(".db")
     out.unlink(missing_ok=True)
     with TraceReader(path) as trace:
-        save(trace, Sieve(Wanted(**wanted), trace), out)
+        save(trace, DeliveryFilter(FilterOptions(**wanted), trace), out)
     return out
 
 
@@ -54,7 +54,7 @@ def test_the_counts_are_those_of_the_recording(path: Path, run: Any) -> None:
     assert rows(database, "SELECT DISTINCT json_valid(payload) FROM message") == [(1,)]
     about = sum(1 for _ in rows(database, "SELECT 1 FROM mention WHERE id = 'app-1'"))
     with TraceReader(path) as trace:
-        assert about == sum(1 for _ in Wanted(about=("app-1",)).over(trace)) > 0
+        assert about == sum(1 for _ in FilterOptions(about=("app-1",)).over(trace)) > 0
 
 
 def test_every_fact_stands_there_once(path: Path) -> None:

@@ -69,8 +69,8 @@ class FollowerHolder(Outsider):
         if self._waiting is None:
             return self._tell(message)
         if type(message) is EventsRestored:
-            told, self._waiting = (message, *self._waiting), None
-            return [effect for it in told for effect in self._tell(it)]
+            messages, self._waiting = (message, *self._waiting), None
+            return [effect for it in messages for effect in self._tell(it)]
         if type(message) in _STAND and not self._waiting:
             return self._tell(message)
         self._waiting.append(message)

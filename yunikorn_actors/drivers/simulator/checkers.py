@@ -110,7 +110,7 @@ class StateChecker:
         for name, watch in (*self._watches.items(),):
             if states.get(name) is not watch.state:
                 del self._watches[name]
-        told, is_dump = told_by(simulator.effects), _is_dump(delivery)
+        facts, is_dump = facts_in(simulator.effects), _is_dump(delivery)
         for name, state in states.items():
             if name not in self._watches:
                 self._watches[name] = Watch(state)
@@ -118,18 +118,18 @@ class StateChecker:
             if is_dump:
                 _fail(watch.look_at_all(), delivery)
             elif watch.revision != state.revision:
-                _fail(watch.look(told.get(name, ())), delivery)
+                _fail(watch.look(facts.get(name, ())), delivery)
 
 
-def told_by(effects: list[Effect]) -> dict[str, tuple[Fact, ...]]:
+def facts_in(effects: list[Effect]) -> dict[str, tuple[Fact, ...]]:
     """Return what a handler of Context wrote down, by partition."""
-    told: dict[str, tuple[Fact, ...]] = {}
+    facts: dict[str, tuple[Fact, ...]] = {}
     for effect in effects:
         if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
             message = effect.message
             if isinstance(message, FactsAppended):
-                told[message.partition] = (*told.get(message.partition, ()), *message.facts)
-    return told
+                facts[message.partition] = (*facts.get(message.partition, ()), *message.facts)
+    return facts
 
 
 class ViewChecker:
@@ -147,10 +147,10 @@ class ViewChecker:
             audit = self._audit(delivery.mailbox, machine.planner)
             _fail(audit.look(_touched_by(delivery.message)), delivery)
         elif isinstance(machine, Context) and delivery is simulator.last:
-            told, is_dump = told_by(simulator.effects), _is_dump(delivery)
+            facts, is_dump = facts_in(simulator.effects), _is_dump(delivery)
             for name, partition in machine.partitions.items():
                 if partition.planner is not None:
-                    touched = None if is_dump else touched_by(told.get(name, ()))
+                    touched = None if is_dump else touched_by(facts.get(name, ()))
                     _fail(self._audit(name, partition.planner).look(touched), delivery)
         if simulator.is_at_rest:
             if _is_dump(delivery):
@@ -311,9 +311,9 @@ class DecisionChecker:
             self._replicas = states_in(delivery.message)
         for effect in simulator.effects:
             if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
-                told = effect.message
-                if isinstance(told, FactsAppended):
-                    _fail(self._follow(told), delivery)
+                facts = effect.message
+                if isinstance(facts, FactsAppended):
+                    _fail(self._follow(facts), delivery)
 
     def _follow(self, message: FactsAppended) -> list[str]:
         life = (message.partition, message.epoch)

@@ -76,8 +76,10 @@ class RefusalChecker:
         record, message = self._record(name), delivery.message
         if _is_news(message, record, delivery.at_ns):
             record.forget()
-        told = (it.message for it in effects if isinstance(it, Send) and it.to == EVENT_PUBLISHER)
-        mine = [it for it in told if isinstance(it, FactsAppended) and it.partition == name]
+        published = (
+            it.message for it in effects if isinstance(it, Send) and it.to == EVENT_PUBLISHER
+        )
+        mine = [it for it in published if isinstance(it, FactsAppended) and it.partition == name]
         has_planned = isinstance(message, RunCycle) or _is_answer(message)
         if any(_has_news(it) for it in mine):
             # It is not seen what came first: only a plan without any fact is judged.

@@ -133,7 +133,7 @@ class Journaled(Oracle):
         """Have the state go through a snapshot, as bytes."""
         self._until_fold = self._draw.whole(1, _FOLDED_AFTER)
         made = Truth()
-        made.begin_with(stored(self._truth.told()))
+        made.begin_with(stored(self._truth.as_message()))
         if made.digest() != self._truth.digest():
             raise WrongReplay("a snapshot does not make the state that it was written from")
         self._truth = made
@@ -143,7 +143,7 @@ class Journaled(Oracle):
     def _again(self) -> Truth:
         """Make the truth once more: it will be spoilt."""
         made = Truth()
-        made.begin_with(stored(self._truth.told()))
+        made.begin_with(stored(self._truth.as_message()))
         return made
 
     def _unrefused(self, core: Context, now_ns: int) -> Iterator[str]:
@@ -207,7 +207,7 @@ class Journaled(Oracle):
     def _of_timers(self, simulator: Simulator) -> Iterator[str]:
         """Have another core begin, and look at what it arms."""
         again = simulator.first_machines()[CONTEXT]
-        effects = again.handle(stored(self._truth.told()), simulator.now_ns)
+        effects = again.handle(stored(self._truth.as_message()), simulator.now_ns)
         made = {it.name: it.due_ns for it in effects if isinstance(it, SetTimer)}
         lives = [f"/{name}#{epoch}" for name, epoch in self._truth.states]
         for name, due_ns in simulator.armed(CONTEXT).items():

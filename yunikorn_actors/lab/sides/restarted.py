@@ -69,7 +69,7 @@ class Ended(Oracle):
         home = _IN_MEMORY if _IN_MEMORY.is_dir() else None
         with TemporaryDirectory(dir=home) as name:
             if self._restored is None and draw.once_in(_BY_JOURNAL):
-                return stored(self._by_journal(name, draw).told())
+                return stored(self._by_journal(name, draw).as_message())
             folder = Folder(name)
             lock = folder.take()
             try:
@@ -83,7 +83,7 @@ class Ended(Oracle):
                 os.close(lock)
         if faults:
             raise InvariantViolation("journal of a core that ended: " + "; ".join(faults))
-        return stored(made.truth.told())
+        return stored(made.truth.as_message())
 
     def _by_journal(self, name: str, draw: Draw) -> Truth:
         """Have two journals after each other write it: the second goes on with a snapshot."""

@@ -283,8 +283,8 @@ class Context(Joining):
         manager = self._partitions.registry.managers.get(message.rm_id)
         if message.by and manager is not None:
             what = f"Resource manager {message.rm_id} unregistered"
-            told = self._partitions.tell_of_act(what, message.by, job.now_ns, manager.partitions)
-            job.out.extend(told)
+            facts = self._partitions.tell_of_act(what, message.by, job.now_ns, manager.partitions)
+            job.out.extend(facts)
         yield from self._partitions.retire(job, message.rm_id)
         # Last: nothing is left when the caller has its answer.
         if message.reply_to:
@@ -333,11 +333,11 @@ class Context(Joining):
         groups = dict.fromkeys(m.policy_group for m in self._partitions.registry.managers.values())
 
         def tell() -> list[Effect]:
-            told: list[Effect] = []
+            facts: list[Effect] = []
             if message.by:
-                told = self._partitions.tell_of_act("Configuration loaded", message.by, now_ns)
+                facts = self._partitions.tell_of_act("Configuration loaded", message.by, now_ns)
             answer = rm.RMConfigUpdated(reply_to=message.reply_to)
-            return [*told, Send(to=RM_PROXY, message=answer)]
+            return [*facts, Send(to=RM_PROXY, message=answer)]
 
         end = Ending(tell)
         effects = [

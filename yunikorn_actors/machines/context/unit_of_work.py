@@ -114,7 +114,7 @@ class Answers:
         """Of the requests before it."""
         self._last_rank = 0
         """Of what the last batch tells last."""
-        self._told: dict[str, int] = {}
+        self._answered: dict[str, int] = {}
         """The same about each application, as far as that has been asked for."""
         self._uncounted: list[_Batch] = []
         """Answers in the last batch that are not in there yet."""
@@ -135,7 +135,7 @@ class Answers:
         if not self._batches or (min(ranks) < self._last_rank and self._turns_round(answers)):
             self._batches.append(defaultdict(list))
             self._last_rank = 0
-            self._told.clear()
+            self._answered.clear()
             self._uncounted.clear()
         batch = self._batches[-1]
         for kind, found in answers.items():
@@ -145,14 +145,14 @@ class Answers:
 
     def _turns_round(self, answers: _Batch) -> bool:
         """Whether something of it would be sent before an earlier answer about the same."""
-        told = self._told
+        answered = self._answered
         for earlier in self._uncounted:
             for kind, found in earlier.items():
                 for subject in _subjects(found):
-                    told[subject] = max(_RANKS[kind], told.get(subject, 0))
+                    answered[subject] = max(_RANKS[kind], answered.get(subject, 0))
         self._uncounted.clear()
         return any(
-            _RANKS[kind] < told.get(subject, 0)
+            _RANKS[kind] < answered.get(subject, 0)
             for kind, found in answers.items()
             for subject in _subjects(found)
         )
@@ -346,7 +346,7 @@ class Work:
         for turn in self.turns.values():
             turn.now_ns, turn.first_revision = now_ns, turn.state.revision + 1
 
-    def told_so_far(self) -> list[Effect]:
+    def answered_so_far(self) -> list[Effect]:
         """Take out the facts and timers of a slice; the resource manager hears all at the end."""
         effects = self.silent_effects()
         self.wanted.clear()
@@ -471,7 +471,7 @@ class ContextJob:
                 mark = before
             if before != mark:
                 turn.record(f.LongWorkStarted(work=mark, at_ns=turn.now_ns))
-        self.out.extend(self.work.told_so_far())
+        self.out.extend(self.work.answered_so_far())
 
     def end_slice(self) -> list[Effect]:
         effects, self.out = self.out, []

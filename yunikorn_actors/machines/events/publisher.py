@@ -96,10 +96,10 @@ class Ring:
                 kept.append(fact)
                 first_ids.append(next_id)
                 next_id += count
-        told, self.next_id = next_id - self.next_id, next_id
+        count, self.next_id = next_id - self.next_id, next_id
         if next_id >= self._trim_at:
             self._trim()
-        return told
+        return count
 
     def resize(self, capacity: int) -> None:
         """Keep the newest; numbers stay."""
@@ -132,27 +132,27 @@ class Ring:
 class Unpushed:
     """Records that wait for the next push to one resource manager, as the facts they tell of."""
 
-    __slots__ = ("_facts", "_told", "capacity")
+    __slots__ = ("_counted", "_facts", "capacity")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._told = 0
+        self._counted = 0
         """How many records there were, whether or not they had room."""
         self._facts: list[Fact] = []
 
     @property
     def count(self) -> int:
-        return min(self._told, self.capacity)
+        return min(self._counted, self.capacity)
 
     @property
     def overflow(self) -> int:
-        return self._told - self.count
+        return self._counted - self.count
 
     def add(self, facts: Iterable[Fact], count: int) -> None:
         """Take the records of some facts; of the last that are taken some may have no room."""
-        if self._told < self.capacity:
+        if self._counted < self.capacity:
             self._facts.extend(facts)
-        self._told += count
+        self._counted += count
 
     def records(self) -> tuple[EventRecord, ...]:
         return tuple(_built(self._facts, 0, self.count))
@@ -229,8 +229,8 @@ class EventPublisher:
             life = (known.partition, known.epoch)
             self._revisions[life] = max(known.revision, self._revisions.get(life, 0))
         if not self.ring.next_id:
-            told = sum(count_of(fact) for fact in message.facts)
-            self.ring = Ring(self.ring.capacity, message.next_id - told)
+            count = sum(count_of(fact) for fact in message.facts)
+            self.ring = Ring(self.ring.capacity, message.next_id - count)
         self.ring.take(message.facts)
         return []
 

@@ -856,12 +856,12 @@ def _hopeless(words: Words, found: Survey, required: str) -> str:
 
 def _node_remedy(found: Survey, required: str) -> str:
     """List the changes of which one would do."""
-    told = [
+    options = [
         words.format(count=found.without[check])
         for check, words in _REMEDIES.items()
         if check in found.without
     ]
-    return ", or ".join(told if required else [*told, "add a node that has room"])
+    return ", or ".join(options if required else [*options, "add a node that has room"])
 
 
 _REMEDIES: Final[dict[str, str]] = {
@@ -927,11 +927,11 @@ def _counted(words: Words, found: Survey) -> str:
     if found.kept_for and not words.is_brief:
         kept = (f"{node} for {whom}" for node, whom in found.kept_for.items())
         checks[NodeCheck.KEPT] += f" ({_named(kept)})"
-    told = ", ".join(f"{found.first[it]} {checks[it]}" for it in checks if it in found.first)
+    options = ", ".join(f"{found.first[it]} {checks[it]}" for it in checks if it in found.first)
     short = ", ".join(f"{kind} on {count}" for kind, count in found.exhausted.items())
     nodes = "1 node" if found.total == 1 else f"{found.total} nodes"
     tail = f" (short of {short})" if short and not words.is_brief else ""
-    return f"of {nodes}: {told}{tail}"
+    return f"of {nodes}: {options}{tail}"
 
 
 def _candidates(case: Case) -> list[NodeView]:

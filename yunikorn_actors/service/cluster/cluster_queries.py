@@ -83,17 +83,17 @@ class ClusterQuestions:
 
     def _diagnostics(self) -> Any:  # noqa: ANN401 - plain values
         """Tell what each manager says of itself, once: it says the same to every core."""
-        told: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for answer in self._core.on_each("ask", "diagnostics"):
-            told = answer | told
-        return told
+            merged = answer | merged
+        return merged
 
     def _trace(self) -> None:
         """Each core would have its own, and none has."""
 
     def _stacks(self) -> str:
-        told = zip(self._core.partitions, self._core.on_each("ask", "stacks"), strict=True)
-        return "\n".join(f"partition {name}:\n{stacks}" for name, stacks in told)
+        merged = zip(self._core.partitions, self._core.on_each("ask", "stacks"), strict=True)
+        return "\n".join(f"partition {name}:\n{stacks}" for name, stacks in merged)
 
 
 SPECIAL: Final[dict[str, Callable[..., Any]]] = {

@@ -22,7 +22,7 @@ _RANGES: Final = tuple(
     f"{'[0' if tenth == 0 else f'({tenth * 10}%'},{tenth * 10 + 10}%]" for tenth in range(10)
 )
 
-Told = Mapping[str, Any]
+Answer = Mapping[str, Any]
 """What the core has answered: its counts, and its mailboxes."""
 
 
@@ -30,12 +30,12 @@ Families = Iterator[Family | None]
 """With a pause, None, now and then."""
 
 
-def families(side: ReadSide, told: Told) -> Families:
-    yield from _scheduler(side, told)
+def families(side: ReadSide, answer: Answer) -> Families:
+    yield from _scheduler(side, answer)
     yield from _usage_of_nodes(side)
     yield from _queues(side)
     yield from _events(side)
-    yield from _actors(side, told)
+    yield from _actors(side, answer)
 
 
 def _labelled(name: str, counts: Mapping[str, float]) -> list[Sample]:
@@ -45,8 +45,8 @@ def _labelled(name: str, counts: Mapping[str, float]) -> list[Sample]:
 # -- the scheduler
 
 
-def _scheduler(side: ReadSide, told: Told) -> Iterator[Family]:
-    tallies, counts = side.tallies, told["counts"]
+def _scheduler(side: ReadSide, answer: Answer) -> Iterator[Family]:
+    tallies, counts = side.tallies, answer["counts"]
     attempts = {
         "allocated": tallies.allocated.total(),
         "released": tallies.released.total(),
@@ -79,9 +79,9 @@ def _scheduler(side: ReadSide, told: Told) -> Iterator[Family]:
         f"{SCHEDULER}_node",
         "gauge",
         "Nodes by state.",
-        _labelled("state", _node_states(side, told)),
+        _labelled("state", _node_states(side, answer)),
     )
-    metered = told["mailboxes"]["metered"]
+    metered = answer["mailboxes"]["metered"]
     if metered is not None:
         for what in ("scheduling_latency", "scheduling_cycle"):
             yield Family(
@@ -107,14 +107,14 @@ def _ended(side: ReadSide, how: str) -> int:
     return sum(count for (_, end), count in side.tallies.ended.items() if end == how)
 
 
-def _node_states(side: ReadSide, told: Told) -> dict[str, int]:
+def _node_states(side: ReadSide, answer: Answer) -> dict[str, int]:
     nodes = [node for book in side.books.values() for node in book.state.nodes.values()]
     return {
         "active": sum(node.is_schedulable for node in nodes),
         "draining": sum(node.drained for node in nodes),
         "unhealthy": sum(node.awaited or not node.ready for node in nodes),
         "decommissioned": side.tallies.nodes_removed,
-        "failed": len(told["counts"]["failed_nodes"]),
+        "failed": len(answer["counts"]["failed_nodes"]),
     }
 
 
@@ -226,7 +226,7 @@ def _containers(side: ReadSide) -> Iterator[Family]:
 
 def _events(side: ReadSide) -> Iterator[Family]:
     ring = side.events.ring
-    told = {
+    answer = {
         "created": ring.next_id,
         "channeled": ring.next_id,
         "not_channeled": 0,
@@ -235,15 +235,15 @@ def _events(side: ReadSide) -> Iterator[Family]:
         "not_stored": 0,
         "collected": ring.next_id - ring.lowest_id,
     }
-    for name, count in told.items():
+    for name, count in answer.items():
         yield Family(f"yunikorn_event_total_{name}", "gauge", "Event records.", [Sample({}, count)])
 
 
 # -- actors
 
 
-def _actors(side: ReadSide, told: Told) -> Iterator[Family]:
-    found = told["mailboxes"]
+def _actors(side: ReadSide, answer: Answer) -> Iterator[Family]:
+    found = answer["mailboxes"]
     yield Family(
         f"{OWN}_mailbox_length",
         "gauge",
@@ -280,7 +280,7 @@ def _actors(side: ReadSide, told: Told) -> Iterator[Family]:
         "Asks that wait, by what they wait for first.",
         [
             Sample({"partition": partition, "reason": cause}, count)
-            for partition, causes in told["causes"].items()
+            for partition, causes in answer["causes"].items()
             for cause, count in causes.items()
         ],
     )
@@ -298,7 +298,7 @@ def _undelivered(lengths: Mapping[str, int]) -> Mapping[str, int]:
     return {manager_of(it): length for it, length in lengths.items() if is_manager(it)}
 
 
-def _metered(metered: Told | None) -> Iterator[Family]:
+def _metered(metered: Answer | None) -> Iterator[Family]:
     if metered is None:
         return
     actors = metered["actors"]
@@ -338,7 +338,7 @@ def _metered(metered: Told | None) -> Iterator[Family]:
     )
 
 
-def _histogram(labels: Mapping[str, str], plain: Told) -> Iterable[Sample]:
+def _histogram(labels: Mapping[str, str], plain: Answer) -> Iterable[Sample]:
     counts = list(accumulate(plain["counts"]))
     for bound_ns, count in zip(BOUNDS_NS, counts, strict=False):
         yield Sample({**labels, "le": f"{bound_ns / _NS:g}"}, count, "_bucket")

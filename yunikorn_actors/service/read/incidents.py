@@ -42,10 +42,10 @@ class Troubles:
         self._by_line: dict[tuple[str, str, str], Trouble] = {}
 
     def note(self, fact: f.Fact) -> None:
-        told = _TOLD.get(type(fact))
-        if told is not None:
+        lines_of = _LINES.get(type(fact))
+        if lines_of is not None:
             at_ns: int = fact.at_ns  # type: ignore[union-attr] # those of the table have one
-            for line in told(fact):
+            for line in lines_of(fact):
                 self._say(line, at_ns)
 
     def _say(self, line: Line, at_ns: int) -> None:
@@ -105,9 +105,9 @@ def _withdrawn(fact: f.AskRemoved) -> Iterator[Line]:
 
 
 def _asked_back(fact: f.ReleaseRequested) -> Iterator[Line]:
-    told = _ASKED_BACK.get(fact.type)
-    if told is not None:
-        kind, what = told
+    lines_of = _ASKED_BACK.get(fact.type)
+    if lines_of is not None:
+        kind, what = lines_of
         yield kind, fact.application_id, what, fact.key
 
 
@@ -144,7 +144,7 @@ def _held(fact: f.SchedulingHeld) -> Iterator[Line]:
         yield LOST, "partition", f"its resource manager {why}, so nothing is decided", ""
 
 
-_TOLD: Final[dict[type, Callable[[Any], Iterator[Line]]]] = {
+_LINES: Final[dict[type, Callable[[Any], Iterator[Line]]]] = {
     f.ApplicationRejected: _application,
     f.AskRefused: _nodes,
     f.PreemptionFailed: _preemption,

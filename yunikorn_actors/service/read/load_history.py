@@ -43,10 +43,10 @@ class Mailboxes(NamedTuple):
     waited_ns: int = 0
 
     @classmethod
-    def of(cls, told: Any) -> "Mailboxes":  # noqa: ANN401 - the core's answer
-        actors = (told["metered"] or {}).get("actors", {}).values()
+    def of(cls, answer: Any) -> "Mailboxes":  # noqa: ANN401 - the core's answer
+        actors = (answer["metered"] or {}).get("actors", {}).values()
         return cls(
-            sum(told["lengths"].values()),
+            sum(answer["lengths"].values()),
             sum(it["messages"] for it in actors),
             sum(it["waiting_ns"] for it in actors),
         )
@@ -94,11 +94,11 @@ class Courses:
     def take(
         self,
         states: dict[str, PartitionState],
-        told: Any,  # noqa: ANN401 - as above
+        answer: Any,  # noqa: ANN401 - as above
         now_ns: int,
     ) -> Steps[None]:
         """Look at all asks; nothing is kept before the end, so it may be begun anew."""
-        boxes = Mailboxes.of(told)
+        boxes = Mailboxes.of(answer)
         wait_ns = boxes.wait_since(self._former)
         taken: dict[str, Sample] = {}
         for name, state in list(states.items())[:PARTITIONS_MAX]:

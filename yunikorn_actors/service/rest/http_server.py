@@ -253,18 +253,18 @@ class RestServer:
         while True:
             await asyncio.sleep(SAMPLE_S)
             try:
-                told = await asyncio.get_running_loop().run_in_executor(
+                answer = await asyncio.get_running_loop().run_in_executor(
                     None, self._questions.ask, "mailboxes"
                 )
-                await self._slices.done(partial(self._sampled, told))
+                await self._slices.done(partial(self._sampled, answer))
                 for book in list(self._side.books.values()):
                     await self._slices.done(partial(self._expected, book))
             except (*_OVER, Refusal):
                 continue  # A core that is over has nothing to be noted; the next one may have.
 
-    def _sampled(self, told: Any) -> Steps[None]:  # noqa: ANN401 - the core's answer
+    def _sampled(self, answer: Any) -> Steps[None]:  # noqa: ANN401 - the core's answer
         states = {name: book.state for name, book in self._side.books.items()}
-        yield from self._side.courses.take(states, told, self._now_ns())
+        yield from self._side.courses.take(states, answer, self._now_ns())
 
     def _expected(self, book: Book) -> Steps[None]:
         now_ns = self._now_ns()

@@ -113,8 +113,8 @@ class Live:
     async def _make(self, name: str) -> Picture:
         book = self._side.partition(name) if name else next(iter(self._side.books.values()), None)
         shown = None if book is None else (book.name, book.state.revision)
-        told = await asyncio.get_running_loop().run_in_executor(None, self._told, shown)
-        parts: dict[str, Any] = told | {"failure": self._failure() or told["failure"]}
+        answer = await asyncio.get_running_loop().run_in_executor(None, self._core_parts, shown)
+        parts: dict[str, Any] = answer | {"failure": self._failure() or answer["failure"]}
         work = Timed(lambda: self._encoded(parts, name))
         encoded = await self._slices.done(work.begin)
         return Picture(encoded, time.monotonic(), max(EVERY_S, SHARE * work.took_s))
@@ -127,17 +127,17 @@ class Live:
             parts = parts | {"since_ns": self._side.start_ns} | found
         return {part: msgspec.json.encode(value) for part, value in parts.items()}
 
-    def _told(self, shown: tuple[str, int] | None) -> dict[str, Any]:
+    def _core_parts(self, shown: tuple[str, int] | None) -> dict[str, Any]:
         """Ask the core what facts cannot tell: of the partition that is shown, if there is one."""
         try:
             failure = self._questions.ask("is_ready")
-            told = {"failure": failure, "core": _core(self._questions.ask("mailboxes"))}
+            answer = {"failure": failure, "core": _core(self._questions.ask("mailboxes"))}
             if shown is not None and not failure:
-                told |= {"waiting": self._causes(*shown), "words": IN_WORDS}
+                answer |= {"waiting": self._causes(*shown), "words": IN_WORDS}
         except (CoreStopped, CoreFailed, NoReply) as error:
             return {"failure": masked(str(error)).partition(";")[0]}
         else:
-            return told
+            return answer
 
     def _causes(self, partition: str, revision: int) -> dict[str, int]:
         """Ask how many asks wait for what; without any news only now and then.
@@ -173,10 +173,10 @@ class Timed(Generic[T]):
             yield
 
 
-def _core(told: dict[str, Any]) -> dict[str, Any]:
-    metered = told["metered"] or {}
+def _core(answer: dict[str, Any]) -> dict[str, Any]:
+    metered = answer["metered"] or {}
     lengths, boxes = Counter[str](), Counter[str]()
-    for address, length in told["lengths"].items():
+    for address, length in answer["lengths"].items():
         lengths[role_of(address)] += length
         boxes[role_of(address)] += 1
     figures = metered.get("actors", {})
@@ -196,8 +196,8 @@ def _core(told: dict[str, Any]) -> dict[str, Any]:
             for sender, receiver, message, count in flows
         ],
         "dead_letters": metered.get("dead_letters", 0),
-        "callback_errors": sum(told["callback_errors"].values()),
-        "unhandled": sum(told["unhandled"].values()),
+        "callback_errors": sum(answer["callback_errors"].values()),
+        "unhandled": sum(answer["unhandled"].values()),
     }
 
 

@@ -253,14 +253,14 @@ class Checkup:
             return clusters.shown_health(self._found)
         return Answer(partial(self._look, side, asked.answer), reads_state=True)
 
-    def _look(self, side: ReadSide, told: Any) -> Any:  # noqa: ANN401 - values
-        counts = msgspec.convert(told["counts"], CountsFound)
+    def _look(self, side: ReadSide, answer: Any) -> Any:  # noqa: ANN401 - values
+        counts = msgspec.convert(answer["counts"], CountsFound)
         found = clusters.health(
             side,
             counts,
-            told["trace_failure"],
-            told["configuration_fault"],
-            told["read_side_fault"],
+            answer["trace_failure"],
+            answer["configuration_fault"],
+            answer["read_side_fault"],
         )
         self._found, self._until_ns = found, side.now_ns + HEALTH_NS
         return clusters.shown_health(found)

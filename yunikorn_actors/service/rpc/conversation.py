@@ -165,19 +165,19 @@ class Conversation:
             lost = error if isinstance(error, CoreError) else ConnectionLost(str(error))
             self._over(self, lost)
 
-    def _hear(self, told: Told) -> None:
-        if told.registered is not None:
+    def _hear(self, message: Told) -> None:
+        if message.registered is not None:
             self._opened.set_result(None)
         for field, (method, hear) in _HEARERS.items():
-            value = getattr(told, field)
+            value = getattr(message, field)
             if field == "applications" and value is not None:
-                value = placed(value, told.placements)
-            if field == "allocations" and told.graces:
-                value = with_graces(value, told.graces)
+                value = placed(value, message.placements)
+            if field == "allocations" and message.graces:
+                value = with_graces(value, message.graces)
             if value is not None:
                 answer = self._answer_of(method, partial(hear, self._callback, value))
-                if told.number:
-                    self.say(Said(answer=replace(answer, number=told.number)))
+                if message.number:
+                    self.say(Said(answer=replace(answer, number=message.number)))
 
     def _answer_of(self, method: str, hear: Callable[[], Answer]) -> Answer:
         """Make a call; what it raises is the program's own affair, and is reported as such."""
@@ -233,7 +233,7 @@ def with_graces(
 Hear: TypeAlias = Callable[[si.ResourceManagerCallback, Any], Answer]
 
 
-def _told(method: str) -> tuple[str, Hear]:
+def _received(method: str) -> tuple[str, Hear]:
     """Tell it by this method, which answers nothing."""
 
     def hear(callback: si.ResourceManagerCallback, value: SiMessage) -> Answer:
@@ -256,16 +256,16 @@ def _state(callback: si.ResourceManagerCallback, _: StateDumpRequest) -> Answer:
     return Answer(state=callback.get_state_dump())
 
 
-def _events(callback: si.ResourceManagerCallback, told: Records) -> Answer:
-    callback.send_event(told.records)
+def _events(callback: si.ResourceManagerCallback, message: Records) -> Answer:
+    callback.send_event(message.records)
     return Answer()
 
 
 _HEARERS: Final[dict[str, tuple[str, Hear]]] = {
-    "allocations": _told("update_allocation"),
-    "applications": _told("update_application"),
-    "nodes": _told("update_node"),
-    "container_state": _told("update_container_scheduling_state"),
+    "allocations": _received("update_allocation"),
+    "applications": _received("update_application"),
+    "nodes": _received("update_node"),
+    "container_state": _received("update_container_scheduling_state"),
     "predicates": ("predicates", _predicates),
     "preemption_predicates": ("preemption_predicates", _preemption),
     "state": ("get_state_dump", _state),

@@ -58,7 +58,7 @@ _FIELDS: Final = {
 """Where each kind stands in Told."""
 
 
-def told(item: Item) -> bytes:
+def encoded(item: Item) -> bytes:
     numbers = field_numbers(m.Told)
     number = varint(numbers["number"] << 3) + varint(item.place) if item.is_question else b""
     beside = b"".join(embedded(numbers[field], data) for field, data in item.beside)
@@ -114,7 +114,7 @@ class Extension:
                 await self._take(manager, said)
 
         async def say(item: Item) -> None:
-            await call.write(told(item))
+            await call.write(encoded(item))
 
         await converse(self._managers, manager, said.opening.hears, hear, say)
 
@@ -234,8 +234,8 @@ class Extension:
                 is_over = feed.has_ended
                 if records := tuple(iter(feed.take, None)):
                     missed, before = feed.overflow, missed
-                    told = m.Records(records=records, missed=missed - before)
-                    await write(codec(m.Records).encode(told))
+                    batch = m.Records(records=records, missed=missed - before)
+                    await write(codec(m.Records).encode(batch))
                 if is_over:
                     return
                 await news.wait()

@@ -150,8 +150,8 @@ class RpcPart(Part):
     def _tell_of(self, topic: str, fault: str) -> None:
         """Called on any thread."""
         status = health_pb2.HealthCheckResponse
-        told = status.NOT_SERVING if fault else status.SERVING
-        telling = self._health.set(topic, told)
+        state = status.NOT_SERVING if fault else status.SERVING
+        telling = self._health.set(topic, state)
         try:
             asyncio.run_coroutine_threadsafe(telling, self._loop)
         except RuntimeError:

@@ -81,14 +81,14 @@ class Manager:
         if self.over is not None:
             raise anew(self.over)
 
-    def end(self, error: CoreError, told: CoreError | None) -> None:
+    def end(self, error: CoreError, reason: CoreError | None) -> None:
         """End all streams with this error, None if that is as it should be."""
         if self.over is None:
             self.over = error
             self._wait_no_longer()
             self.outlet.close()
             for stream in self.streams:
-                stream.end(told)
+                stream.end(reason)
             self.streams.clear()
 
     def _wait_no_longer(self) -> None:
@@ -234,10 +234,10 @@ class Managers:
             self.core.unregister_resource_manager(rm_id)
             self._forget(rm_id, None)
 
-    def _forget(self, rm_id: str, told: CoreError | None) -> None:
+    def _forget(self, rm_id: str, reason: CoreError | None) -> None:
         manager = self._by_id.pop(rm_id, None)
         if manager is not None:
-            manager.end(UnknownResourceManager(f"{rm_id} is no longer registered"), told)
+            manager.end(UnknownResourceManager(f"{rm_id} is no longer registered"), reason)
 
     def leave(self, manager: Manager, stream: Stream) -> None:
         """A stream has ended, however."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from yunikorn_actors.recording.logs import logger
 
-TOLD_MAX: Final = 100
+LOGGED_MAX: Final = 100
 """Fields that are logged; a field comes with every message, or never."""
 
 
@@ -12,11 +12,11 @@ class Strangers:
     """Fields that came and are not known here: each is logged once."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def tell(self, path: str) -> None:
-        if path not in self._told and len(self._told) < TOLD_MAX:
-            self._told.add(path)
+        if path not in self._logged and len(self._logged) < LOGGED_MAX:
+            self._logged.add(path)
             logger.warning(
                 "{} is set by the other side and not known to this version: it was ignored", path
             )

@@ -62,7 +62,7 @@ class QueueUsage:
 
     def __init__(self) -> None:
         self._replicas = Replicas()
-        self._told: dict[tuple[str, int, str], Resource] = {}
+        self._last: dict[tuple[str, int, str], Resource] = {}
 
     def take(self, message: Message) -> Iterator[Usage]:
         state = self._replicas.take(message)
@@ -71,6 +71,6 @@ class QueueUsage:
         assert isinstance(message, FactsAppended)
         for path, queue in state.queues.items():
             name = (message.partition, message.epoch, path)
-            if self._told.get(name, {}) != queue.allocated:
-                self._told[name] = dict(queue.allocated)
-                yield Usage(message.partition, queue.path, self._told[name])
+            if self._last.get(name, {}) != queue.allocated:
+                self._last[name] = dict(queue.allocated)
+                yield Usage(message.partition, queue.path, self._last[name])

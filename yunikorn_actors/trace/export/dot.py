@@ -12,10 +12,10 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Timeline
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import cut, place
 from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.wanted import Sieve
 
 MESSAGES: Final = Limit("a graph", 500)
 _LABEL_WIDTH: Final = 60
@@ -28,7 +28,7 @@ class _Node(NamedTuple):
     label: str
 
 
-def dot(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
+def dot(trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:
     nodes: dict[Cause, _Node] = {}
     wanted: dict[Cause, None] = {}
     for step in MESSAGES.of(trace, Timeline(trace.header).steps(trace, sieve)):

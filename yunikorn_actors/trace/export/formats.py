@@ -10,10 +10,10 @@ from yunikorn_actors.trace.export.mermaid import mermaid
 from yunikorn_actors.trace.export.otlp import otlp
 from yunikorn_actors.trace.export.perfetto import perfetto
 from yunikorn_actors.trace.export.shiviz import shiviz
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import Sieve
 
-FORMATS: Final[dict[str, Callable[[TraceReader, Sieve], Iterator[str]]]] = {
+FORMATS: Final[dict[str, Callable[[TraceReader, DeliveryFilter], Iterator[str]]]] = {
     "jsonl": jsonl,
     "perfetto": perfetto,
     "markdown": markdown,

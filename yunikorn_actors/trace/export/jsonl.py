@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.wanted import Sieve
 
 
-def jsonl(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
+def jsonl(trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:
     yield _line(trace, trace.raw_header)
     left_out: Counter[str] = Counter()
     for raw, delivery in trace.records():

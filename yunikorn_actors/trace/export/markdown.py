@@ -7,17 +7,17 @@ from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import NewFacts, ending, origin
 from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 _MARKS = re.compile(r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)")
 """What Markdown acts on inside of a cell; between letters an underscore is none of it."""
 _COLUMNS = ("number", "ms", "stimulus", "from", "to", "message", "what it says")
 
 
-def markdown(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
+def markdown(trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:
     wanted, header = sieve.wanted, trace.header
     new_facts = NewFacts(sieve)
     seed = "" if header.seed is None else f", seed {header.seed}"
@@ -37,7 +37,7 @@ def markdown(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
     yield plain(ending(trace))
 
 
-def _message(number: int, milliseconds: float, delivery: Delivery, wanted: Wanted) -> str:
+def _message(number: int, milliseconds: float, delivery: Delivery, wanted: FilterOptions) -> str:
     joined = " +" if delivery.joined else ""
     return _row(
         str(number),

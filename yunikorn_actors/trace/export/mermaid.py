@@ -12,10 +12,10 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Timeline
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import NewFacts
 from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.wanted import Sieve
 
 MESSAGES: Final = Limit("a sequence diagram of Mermaid", 40)
 FACTS_MAX: Final = 4
@@ -26,7 +26,7 @@ _MARKS: Final = re.compile(r"[^A-Za-z0-9 _.,/=+()-]|-(?=[->x)])|\bend\b", re.IGN
 """What has a meaning there, or may have one: only these are surely text."""
 
 
-def mermaid(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
+def mermaid(trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:
     diagram = _Diagram(NewFacts(sieve), sieve)
     steps = MESSAGES.of(trace, Timeline(trace.header).steps(trace, sieve))
     lines = [line for step in steps if step.is_wanted for line in diagram.lines(step.delivery)]
@@ -37,7 +37,7 @@ def mermaid(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
 
 
 class _Diagram:
-    def __init__(self, new_facts: NewFacts, sieve: Sieve) -> None:
+    def __init__(self, new_facts: NewFacts, sieve: DeliveryFilter) -> None:
         self.participants: dict[str, str] = {}
         self._new_facts = new_facts
         self._wanted = sieve.wanted

@@ -18,11 +18,11 @@ import msgspec
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.trace.export.timeline import Step, Timeline
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.items import items_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import origin
 from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.wanted import Sieve
 from yunikorn_actors.version import VERSION
 
 LINE_BYTES: Final = 256 * 1024
@@ -36,7 +36,7 @@ _SPAN_BYTES: Final = 8
 Json = dict[str, Any]
 
 
-def otlp(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
+def otlp(trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:
     spans = _Spans(trace, sieve)
     resource = {"service.name": "yunikorn-actors", "service.instance.id": trace.header.instance}
     head = _json({"attributes": _attributes(resource | spans.note)})
@@ -74,7 +74,7 @@ class _Together(NamedTuple):
 
 
 class _Spans:
-    def __init__(self, trace: TraceReader, sieve: Sieve) -> None:
+    def __init__(self, trace: TraceReader, sieve: DeliveryFilter) -> None:
         self._trace = trace
         self._sieve = sieve
         self._timeline = Timeline(trace.header)
@@ -125,7 +125,7 @@ class _Spans:
             "kind": _CONSUMER,
             "startTimeUnixNano": begin_ns,
             "endTimeUnixNano": begin_ns,
-            "attributes": _attributes(_told(step)),
+            "attributes": _attributes(_details_of(step)),
         }
         if self._stimuli.get(delivery.cause) == delivery.stimulus:
             span["parentSpanId"] = self._span_id(delivery.cause)
@@ -165,7 +165,7 @@ class _Spans:
         return _digest(f"{self._run}{at.mailbox}\0{at.step}", _SPAN_BYTES)
 
 
-def _told(step: Step) -> dict[str, str | int | bool]:
+def _details_of(step: Step) -> dict[str, str | int | bool]:
     delivery = step.delivery
     waited = _waited(delivery)
     return {

@@ -25,10 +25,10 @@ from yunikorn_actors.trace.export.timeline import (
     lane_of,
     rank_of,
 )
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import origin
 from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.wanted import Sieve
 
 HANDLING: Final = "handling"
 WAITING: Final = "waiting"
@@ -40,7 +40,7 @@ _SIMULATED_NS: Final = 1
 Event = dict[str, Any]
 
 
-def perfetto(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
+def perfetto(trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:
     before = '{"displayTimeUnit":"ns","traceEvents":[\n'
     for event in _Picture(trace, sieve).events():
         yield before + msgspec.json.encode({"pid": _PROCESS, **event}).decode()
@@ -57,7 +57,7 @@ class _Open(NamedTuple):
 
 
 class _Picture:
-    def __init__(self, trace: TraceReader, sieve: Sieve) -> None:
+    def __init__(self, trace: TraceReader, sieve: DeliveryFilter) -> None:
         self._trace = trace
         self._sieve = sieve
         self._timeline = Timeline(trace.header)

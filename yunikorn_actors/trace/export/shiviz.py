@@ -17,9 +17,9 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Step, Timeline
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.wanted import Sieve
 
 PARSER: Final = r"(?<host>\S+) (?<clock>\{.*\})\t(?<type>\S+) (?<event>.*)"
 DELIMITER: Final = "=== (?<trace>.+) ==="
@@ -28,7 +28,7 @@ EVENTS: Final = Limit("a log for ShiViz", 2_000)
 Clock = dict[str, int]
 
 
-def shiviz(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
+def shiviz(trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:
     yield PARSER
     yield DELIMITER
     yield f"=== {printable(trace.path.name)} ==="

@@ -17,10 +17,10 @@ from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
-from yunikorn_actors.trace.wanted import Sieve
 
 _SCHEMA: Final = """
 CREATE TABLE message (
@@ -50,7 +50,7 @@ class QueryError(ValueError):
     """The question is not understood, not allowed, or takes too long."""
 
 
-def save(trace: TraceReader, sieve: Sieve, path: Path) -> None:
+def save(trace: TraceReader, sieve: DeliveryFilter, path: Path) -> None:
     """Write the database to a file that is empty, or not there."""
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         try:
@@ -63,7 +63,7 @@ def save(trace: TraceReader, sieve: Sieve, path: Path) -> None:
             raise OSError(f"{path}: {error}") from error
 
 
-def _write(trace: TraceReader, sieve: Sieve, writer: "_Writer") -> None:
+def _write(trace: TraceReader, sieve: DeliveryFilter, writer: "_Writer") -> None:
     try:
         for number, delivery in enumerate(trace, start=1):
             writer.ends(delivery)

@@ -15,9 +15,9 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import Fact, revisions_of
+from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.message_parts import facts_of
 from yunikorn_actors.trace.read import Header, TraceReader
-from yunikorn_actors.trace.wanted import Sieve
 
 CALLERS: Final = "callers"
 """Who waits for an answer has no mailbox; all of them share a lane."""
@@ -51,7 +51,7 @@ class Timeline:
         self._start_ns = header.start_ns
         self._last_ns = 0
 
-    def steps(self, trace: TraceReader, sieve: Sieve) -> Iterator[Step]:
+    def steps(self, trace: TraceReader, sieve: DeliveryFilter) -> Iterator[Step]:
         for number, delivery in enumerate(trace, start=1):
             yield Step(number, self._begin(delivery), delivery, sieve(delivery))
 

@@ -60,7 +60,7 @@ class Scrubbed:
                 recorded.settle()
                 recorded.compare(trace)
             except DifferentError as error:
-                raise ScrubError(error.told()) from error
+                raise ScrubError(error.as_warning()) from error
             if trace.footer is not None:
                 yield _first_named(twin.end(trace.footer))
 

@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.policies.registry import MissingPolicy
+from yunikorn_actors.trace.batch_origins import BatchOrigins
 from yunikorn_actors.trace.causes import Period, Waits, why
-from yunikorn_actors.trace.handled import Handled
 from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
-from yunikorn_actors.trace.spoken import Spoken
-from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
+from yunikorn_actors.trace.story import StoryLine, Subject, stories, subjects_in
+from yunikorn_actors.trace.text_index import TextIndex
 from yunikorn_actors.trace.view.run_data import NONE, Drawn, Shown, Tell, counted
 
 WHY_USUAL: Final = 50
@@ -93,7 +93,7 @@ def objects_of(shown: Shown, picture: Drawn, why_of: WhyOf, tell: Tell = silent)
     with _all_of(path, picture) as deliveries:
         subjects = subjects_in(counted(deliveries, tell, "names in "))
     with _all_of(path, picture) as deliveries:
-        told = stories(counted(deliveries, tell, "stories in "), subjects, Handled())
+        grouped = stories(counted(deliveries, tell, "stories in "), subjects, BatchOrigins())
     spoken = _spoken_of(subjects, picture)
     numbers = {Cause(it.mailbox, it.step): place for place, it in enumerate(picture.deliveries)}
     story = _Story(numbers, picture.start_ns)
@@ -102,7 +102,7 @@ def objects_of(shown: Shown, picture: Drawn, why_of: WhyOf, tell: Tell = silent)
             kind=it.kind, name=it.name, names=_names(it), application=it.application_id,
             uuids=sorted(it.uuids), messages=messages, story=[*map(story.number, life)], why=None,
         )
-        for it, life, messages in zip(subjects, told, spoken, strict=True)
+        for it, life, messages in zip(subjects, grouped, spoken, strict=True)
         if messages != []
     ]  # fmt: skip
     has_times, problem = _add_why(shown, objects, numbers, why_of, tell)
@@ -118,7 +118,7 @@ class _Story:
         self._messages = numbers
         self._start_ns = start_ns
 
-    def number(self, line: Told) -> int:
+    def number(self, line: StoryLine) -> int:
         lines = self.lines
         number = self._numbers.setdefault(id(line), len(lines.text))
         if number == len(lines.text):
@@ -153,7 +153,7 @@ def _spoken_of(subjects: list[Subject], picture: Drawn) -> Iterator[list[int] | 
 
     The page finds them by itself, where all is in the picture and names are plain.
     """
-    spoken = _Sought(picture) if picture.is_whole else Spoken(picture.deliveries)
+    spoken = _Sought(picture) if picture.is_whole else TextIndex(picture.deliveries)
     of_owners: dict[str, set[int]] = {}
     for subject in subjects:
         names, owner = _names(subject), subject.application_id
@@ -228,13 +228,13 @@ def _add_why(
 
     try:
         with TraceReader(shown.path, policies=shown.policies) as trace:
-            answer = why(trace, is_wanted, partial(tell, doing="why asks waited in ")).told()
+            answer = why(trace, is_wanted, partial(tell, doing="why asks waited in ")).grouped()
     except (TraceError, MissingPolicy) as error:
         return True, str(error)
     for waits in answer.waits:
         ask = wanted[f"{waits.application_id}/{waits.key}"]
         ask.why = [*(ask.why or ()), *_waits(waits, numbers, answer.start_ns)]
-    return answer.has_times, "" if answer.difference is None else answer.difference.told()
+    return answer.has_times, "" if answer.difference is None else answer.difference.as_warning()
 
 
 def _waits(waits: Waits, numbers: dict[Cause, int], start_ns: int) -> Iterable[Wait]:

@@ -17,20 +17,20 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.state.in_words import SHOWN_MAX
+from yunikorn_actors.trace.cause_index import CauseIndex, InFile
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
-from yunikorn_actors.trace.heads import Heads, InFile
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.items import Item
-from yunikorn_actors.trace.news import Copies
+from yunikorn_actors.trace.new_facts import Copies
 from yunikorn_actors.trace.origin_queries import InMemory, Recorded
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.show import ending, origin, place, utc
 from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
 from yunikorn_actors.trace.swaps import along_swaps
-from yunikorn_actors.trace.view.fullness import Fullness
 from yunikorn_actors.trace.view.marks import marks_in
 from yunikorn_actors.trace.view.roles import role_of
+from yunikorn_actors.trace.view.utilization import Fullness
 from yunikorn_actors.trace.view.ways import Ways, ways_of
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 NONE: Final = -1
 """In a column: there is none, or it is not known."""
@@ -124,14 +124,14 @@ def counted(deliveries: Iterable[Delivery], tell: Tell, doing: str) -> Iterator[
         yield delivery
 
 
-def drawn(shown: Shown, wanted: Wanted, tell: Tell = silent) -> Drawn:
+def drawn(shown: Shown, wanted: FilterOptions, tell: Tell = silent) -> Drawn:
     wanted = along_swaps(shown.path, wanted)
     with TraceReader(shown.path) as trace:
-        return _Drawing(trace, Sieve(wanted, trace), tell).drawn(shown)
+        return _Drawing(trace, DeliveryFilter(wanted, trace), tell).drawn(shown)
 
 
 class _Drawing:
-    def __init__(self, trace: TraceReader, sieve: Sieve, tell: Tell) -> None:
+    def __init__(self, trace: TraceReader, sieve: DeliveryFilter, tell: Tell) -> None:
         self._trace = trace
         self._tell = tell
         self._sieve = sieve
@@ -222,7 +222,7 @@ class _Drawing:
         if self._is_whole:
             recorded = InMemory(deliveries)
         else:
-            recorded = in_file = InFile(path, Heads(path))
+            recorded = in_file = InFile(path, CauseIndex(path))
             items = [item for it in deliveries for item in in_file.items_of(it.message)]
             in_file.hold({name for it in items if not names or takes(it) for name in it.names})
         self._columns.cause = [self._led_by(recorded, it) for it in deliveries]

@@ -16,11 +16,11 @@ from msgspec import Struct
 from yunikorn_actors.journal import without_collections
 from yunikorn_actors.pages.html_page import Document
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import silent
 from yunikorn_actors.trace.view.aligned import Aligned, aligned
 from yunikorn_actors.trace.view.objects import Objects, WhyOf, objects_of
 from yunikorn_actors.trace.view.run_data import Run, Shown, Tell, drawn
-from yunikorn_actors.trace.wanted import Wanted
 
 ASSETS: Final = files("yunikorn_actors.trace.view") / "assets"
 SCRIPTS: Final = ("run.js", "axis.js", "strip.js", "lanes.js", "panels.js", "page.js")
@@ -45,13 +45,15 @@ class Page(Struct, kw_only=True):
     """How many of each recording are in it."""
 
 
-def page(recordings: Sequence[Shown], wanted: Wanted, why_of: WhyOf, tell: Tell = silent) -> Page:
+def page(
+    recordings: Sequence[Shown], wanted: FilterOptions, why_of: WhyOf, tell: Tell = silent
+) -> Page:
     """Make the page of one recording, or of two above each other."""
     with without_collections():
         return _page(recordings, wanted, why_of, tell)
 
 
-def _page(recordings: Sequence[Shown], wanted: Wanted, why_of: WhyOf, tell: Tell) -> Page:
+def _page(recordings: Sequence[Shown], wanted: FilterOptions, why_of: WhyOf, tell: Tell) -> Page:
     pictures = [drawn(it, wanted, tell) for it in recordings]
     runs = [
         _Pictured(run=it.run, about=objects_of(shown, it, why_of, tell))

@@ -122,7 +122,7 @@ class _Following:
         """Of each message."""
         self._others: list[tuple[Delivery, Item, _OfManager]] = []
         """What was found in messages of the ways of other ones."""
-        self._told: dict[tuple[int, Cause], _Own] = {}
+        self._first: dict[tuple[int, Cause], _Own] = {}
         """The first of those to whom Context has sent the same facts."""
         self._ways = Ways()
 
@@ -185,7 +185,7 @@ class _Following:
         """Return the same message to another receiver, sent in the same step."""
         if not isinstance(delivery.message, FactsAppended):
             return None
-        first = self._told.setdefault((id(delivery.message), delivery.cause), own)
+        first = self._first.setdefault((id(delivery.message), delivery.cause), own)
         return first if first is not own and first.manager is own.manager else None
 
     def _follow(self, delivery: Delivery, items: Sequence[Item], manager: _OfManager) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
-from yunikorn_actors.trace.about import Together
+from yunikorn_actors.trace.item_matching import Together
 from yunikorn_actors.trace.items import Item, ItemsOnce
 from yunikorn_actors.trace.message_parts import texts_in
 from yunikorn_actors.trace.origin_queries import (
@@ -31,7 +31,7 @@ _STEP_MASK: Final = (1 << _STEP_BITS) - 1
 _NOBODY: Final = -1
 
 
-class Heads:
+class CauseIndex:
     """Who caused whom, which were handled together, and where they stand."""
 
     def __init__(self, path: Path) -> None:
@@ -164,7 +164,7 @@ class Heads:
 class InFile:
     """What the origins of items are found by, where the recording stays on the disk."""
 
-    def __init__(self, path: Path, heads: Heads) -> None:
+    def __init__(self, path: Path, heads: CauseIndex) -> None:
         self._heads = heads
         self._places = Places(path)
         self.items_of = ItemsOnce()

@@ -13,9 +13,9 @@ import msgspec
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.export.formats import FORMATS
 from yunikorn_actors.trace.export.sqlite import QueryError, query, save
+from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import ending
-from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 SQLITE: Final = "sqlite"
 """The one format that is a file by nature, and no text."""
@@ -31,13 +31,13 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def export(options: argparse.Namespace, wanted: Wanted) -> int | None:
+def export(options: argparse.Namespace, wanted: FilterOptions) -> int | None:
     """Return how many messages were wanted; None if there is no place for them."""
     if options.format == SQLITE and options.out is None:
         print("a database is no text: name a file for it with -o", file=sys.stderr)
         return None
     with TraceReader(options.file) as trace:
-        sieve = Sieve(wanted, trace)
+        sieve = DeliveryFilter(wanted, trace)
         if options.out is None:
             sys.stdout.writelines(_lines(options.format, trace, sieve))
             warn_of_end(trace)
@@ -52,7 +52,7 @@ def export(options: argparse.Namespace, wanted: Wanted) -> int | None:
     return sieve.taken
 
 
-def _lines(format_: str, trace: TraceReader, sieve: Sieve) -> Iterator[str]:
+def _lines(format_: str, trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:
     return (f"{line}\n" for line in FORMATS[format_](trace, sieve))
 
 
@@ -97,12 +97,12 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def ask(options: argparse.Namespace, wanted: Wanted) -> bool:
+def ask(options: argparse.Namespace, wanted: FilterOptions) -> bool:
     """Print the answer; return whether the question was understood."""
     with TemporaryDirectory(prefix="yunikorn-actors-") as folder:
         path = Path(folder, "trace.sqlite")
         with TraceReader(options.file) as trace:
-            save(trace, Sieve(wanted, trace), path)
+            save(trace, DeliveryFilter(wanted, trace), path)
         if options.save is not None:
             with whole_file(options.save) as kept:
                 kept.write_bytes(path.read_bytes())

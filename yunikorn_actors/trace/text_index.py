@@ -6,10 +6,10 @@ from itertools import chain
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.message_parts import texts_in
-from yunikorn_actors.trace.news import Copies
+from yunikorn_actors.trace.new_facts import Copies
 
 
-class Spoken:
+class TextIndex:
     """Finds messages, by their places in the row, by a text in them."""
 
     def __init__(self, deliveries: Iterable[Delivery]) -> None:

@@ -54,7 +54,7 @@ def moment_of(text: str) -> Moment:
     return Moment(after_ns=after_ns)
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class FilterOptions(Struct, frozen=True, kw_only=True):
     """Messages that pass all given conditions; of several values for one of them, any will do."""
 
     mailbox: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     def over(self, trace: TraceReader) -> Iterator[Delivery]:
         """Yield what is wanted of a recording, in its order."""
-        return filter(Sieve(self, trace), trace)
+        return filter(DeliveryFilter(self, trace), trace)
 
     def takes(self, delivery: Delivery, stimuli: Collection[str] = ()) -> bool:
         """Say it of a message; `stimuli` are those of its items, if they are known."""
@@ -115,10 +115,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return with_missing(text, _mentioned(part, self.about)) if self.about else text
 
 
-class Sieve:
+class DeliveryFilter:
     """Says of each message of a recording, in their order, whether it is wanted."""
 
-    def __init__(self, wanted: Wanted, trace: TraceReader) -> None:
+    def __init__(self, wanted: FilterOptions, trace: TraceReader) -> None:
         self.wanted = wanted
         self.taken = 0
         """How many were."""
@@ -169,7 +169,7 @@ def _is_reached(moment: Moment | None, trace: TraceReader, delivery: Delivery) -
     return moment is not None and moment.is_reached(trace, delivery)
 
 
-def strangers(trace: TraceReader, wanted: Wanted) -> Iterator[str]:
+def strangers(trace: TraceReader, wanted: FilterOptions) -> Iterator[str]:
     """Yield a sentence for each name that was asked for and that occurs nowhere in a recording."""
     known: dict[str, set[str]] = {"id": set(), "stimulus": set(), "mailbox": set()}
     for delivery in trace:

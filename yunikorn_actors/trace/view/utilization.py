@@ -21,7 +21,7 @@ class Level(NamedTuple):
 class Fullness:
     def __init__(self) -> None:
         self._replicas = Replicas()
-        self._told: dict[str, int] = {}
+        self._last: dict[str, int] = {}
 
     def take(self, message: Message) -> Iterator[Level]:
         """Yield what a message has changed."""
@@ -30,8 +30,8 @@ class Fullness:
             return
         for queue in state.queues.values():
             name, permille = f"{state.name} {queue.path}", _permille(queue, state)
-            if self._told.get(name, 0) != permille:
-                self._told[name] = permille
+            if self._last.get(name, 0) != permille:
+                self._last[name] = permille
                 yield Level(name, permille)
 
 

@@ -1,4 +1,4 @@
-"""The state of a recorded core at some moment, by running the recording again up to there."""
+"""The state of a recorded core at some moment, by running the recording replay up to there."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,12 +17,12 @@ from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.state.dump import DUMP_FORMAT
-from yunikorn_actors.trace.again import Again
+from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay
 from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints
 from yunikorn_actors.trace.fields import Change, changes
+from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun
-from yunikorn_actors.trace.wanted import Moment
 
 State = dict[str, Any]
 
@@ -36,15 +36,15 @@ def states_at(
     of themselves is in no recording. Raises DifferentError where the replay is another run.
     """
     found: list[State | None] = [None] * len(moments)
-    again = Again(
+    replay = CheckpointedReplay(
         trace,
         checkpoints,
         lambda checkpoint: not any(_is_passed(it, trace, checkpoint) for it in moments),
     )
-    for delivery, _ in again.follow():
+    for delivery, _ in replay.follow():
         for number, moment in enumerate(moments):
             if found[number] is None and moment.is_reached(trace, delivery):
-                found[number] = _state(copied(again.rerun), delivery.at_ns)
+                found[number] = _state(copied(replay.rerun), delivery.at_ns)
         if None not in found:
             break
     return found

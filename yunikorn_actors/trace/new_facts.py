@@ -44,12 +44,12 @@ class Copies:
 
 
 @overload
-def news_of(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Fact]]: ...
+def new_facts_in(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Fact]]: ...
 @overload
-def news_of(
+def new_facts_in(
     deliveries: Iterable[Delivery], *, with_messages: Literal[True]
 ) -> Iterator[tuple[Delivery, Fact | None]]: ...
-def news_of(
+def new_facts_in(
     deliveries: Iterable[Delivery], *, with_messages: bool = False
 ) -> Iterator[tuple[Delivery, Fact | None]]:
     """Yield each fact with the message that brought it first; before it the message if wanted.

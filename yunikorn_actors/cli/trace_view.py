@@ -4,14 +4,14 @@ import argparse
 from contextlib import ExitStack
 from pathlib import Path
 
-from yunikorn_actors.cli.exporting import whole_file
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.terminal import Progress
+from yunikorn_actors.cli.trace_export import whole_file
+from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.view.objects import WHY_USUAL, WhyOf
 from yunikorn_actors.trace.view.run_data import Shown
 from yunikorn_actors.trace.view.run_page import page
-from yunikorn_actors.trace.wanted import Wanted
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def view(options: argparse.Namespace, wanted: Wanted) -> list[int]:
+def view(options: argparse.Namespace, wanted: FilterOptions) -> list[int]:
     """Write the page, and return how many messages of each recording are in it."""
     files = [options.file] if options.other is None else [options.file, options.other]
     with ExitStack() as opened:
@@ -43,10 +43,10 @@ def view(options: argparse.Namespace, wanted: Wanted) -> list[int]:
     out = options.out or Path(f"{_stem(options.file)}.html")
     with whole_file(out) as path:
         path.write_text(made.text, "utf-8")
-    told = " and ".join(
+    titles = " and ".join(
         f"{count} messages of {path}" for count, path in zip(made.messages, files, strict=True)
     )
-    print(f"{out} shows {told}: open it in a browser")
+    print(f"{out} shows {titles}: open it in a browser")
     return made.messages
 
 

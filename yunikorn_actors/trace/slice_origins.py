@@ -14,7 +14,7 @@ from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, Message
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.trace.about import of_application
+from yunikorn_actors.trace.item_matching import of_application
 from yunikorn_actors.trace.items import Item, Part, manager_in
 from yunikorn_actors.trace.origin_queries import Addition, Recorded
 
@@ -39,7 +39,7 @@ def came_of(recorded: Recorded, delivery: Delivery, item: Item) -> Delivery | No
     return _naming(recorded, delivery, item, last)
 
 
-def _told(recorded: Recorded, names: set[str], last: int) -> Iterator[tuple[int, f.Fact]]:
+def _facts_naming(recorded: Recorded, names: set[str], last: int) -> Iterator[tuple[int, f.Fact]]:
     """Yield the facts that name one of these, each with the step of Context that it is of."""
     for it, fact in recorded.written(names):
         if it.cause.mailbox == CONTEXT and it.cause.step <= last:
@@ -84,7 +84,7 @@ def _additions(recorded: Recorded, item: Item) -> list[Addition]:
     """Go through the additions of the key, up to the placement, beside what brought it."""
     brought = _brought(recorded, item, sys.maxsize)
     additions, found = list[Addition](), -1
-    for step, fact in _told(recorded, {item.key, item.uuid} - {""}, sys.maxsize):
+    for step, fact in _facts_naming(recorded, {item.key, item.uuid} - {""}, sys.maxsize):
         if is_added(fact, item):
             come = sum(it.step <= step for it in brought) - 1
             before = sum(it.step < _begin(recorded, step) for it in brought)
@@ -140,7 +140,7 @@ def _ending(recorded: Recorded, delivery: Delivery, item: Item, last: int) -> De
 def _end(recorded: Recorded, item: Item, last: int) -> tuple[int, str]:
     """Return in which step the end became true, and the node on which it was."""
     at, node_id = last, ""
-    for step, fact in _told(recorded, item.names, last):
+    for step, fact in _facts_naming(recorded, item.names, last):
         key = (getattr(fact, "application_id", ""), getattr(fact, "key", ""))
         is_it = (
             fact.uuid == item.uuid

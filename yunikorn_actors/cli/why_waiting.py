@@ -86,8 +86,8 @@ def _lines_of_found(it: Found[Application], asks: tuple[Why, ...]) -> Iterable[s
 def lines_of_application(
     head: str, waiting: int, running: int, asks: tuple[Why, ...]
 ) -> tuple[str, ...]:
-    untold = waiting - sum(why.waits for why in asks)
-    more = [f"asks that are not explained here: {untold}"] if untold > 0 else []
+    unexplained = waiting - sum(why.waits for why in asks)
+    more = [f"asks that are not explained here: {unexplained}"] if unexplained > 0 else []
     counts = f"asks that wait: {waiting}, allocations: {running}"
     return (f"application {head}; {counts}", *lines_of(asks), *more)
 

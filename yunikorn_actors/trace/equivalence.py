@@ -34,7 +34,7 @@ from yunikorn_actors.state.facts import AllocationReleased, Fact, parts_of
 from yunikorn_actors.state.proposals import Preempt, Proposal
 
 
-def say_the_same(one: Message, other: Message) -> bool:
+def are_equivalent(one: Message, other: Message) -> bool:
     if one == other:
         return True
     one, other = _singly(one), _singly(other)

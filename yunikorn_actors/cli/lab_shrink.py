@@ -5,7 +5,7 @@ import json
 import time
 from typing import Any
 
-from yunikorn_actors.cli.fanning import INTERRUPTED
+from yunikorn_actors.cli.executor_options import INTERRUPTED
 from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.oracles import all_oracles
 from yunikorn_actors.lab.run_schedule import play

@@ -22,7 +22,7 @@ class Request(NamedTuple):
     stimulus: str
 
 
-class Handled:
+class BatchOrigins:
     """Takes the messages of a recording in their order, and tells of the latest."""
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ def asks_in(deliveries: Iterable[Delivery]) -> Iterator[AskItem]:
                     yield from node.allocations
 
 
-class Again:
+class CheckpointedReplay:
     """Goes on from the newest checkpoint before what is asked about, and leaves others behind."""
 
     def __init__(
