@@ -5,6 +5,7 @@ another format.
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -205,6 +206,7 @@ def _job_of_pod(row: dict[str, str], at: int, mapping: Mapping) -> Job:
 # -- SWF: the Standard Workload Format of the Parallel Workloads Archive, version 2.2
 
 _FIELDS: Final = 18
+_WHOLE: Final = re.compile(r"(?:-?[0-9]{1,15}(?:\.[0-9]+)?(?:\s+|$))+", re.ASCII).fullmatch
 _KIB: Final = 1_024
 
 
@@ -240,7 +242,10 @@ def _numbers(text: str) -> list[float]:
     words = text.split()
     if len(words) < _FIELDS:
         raise ValueError(f"{len(words)} fields, and there should be {_FIELDS}")
-    return [number(word) for word in words[:_FIELDS]]
+    if not _WHOLE(text):
+        return [number(word) for word in words[:_FIELDS]]
+    # Nearly every line: as `number` reads each, in a quarter of the time.
+    return [*map(float, words[:_FIELDS])]
 
 
 def _is_job(text: str) -> bool:

@@ -59,7 +59,7 @@ def oldest(channels: Channels) -> Channel:
     """Return the channel whose first message was sent before all others."""
     if len(channels) == 1:
         return next(iter(channels))
-    return min(channels, key=lambda channel: channels[channel][0][0])
+    return min((queue[0][0], channel) for channel, queue in channels.items())[1]
 
 
 def chooser_of(seed: int) -> Chooser:

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import Effect, Machine, Send
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, GATEWAY, Delivery, is_callback
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    GATEWAY,
+    Delivery,
+    Message,
+    is_callback,
+)
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 
 CYCLES_MAX = 1_000
@@ -43,7 +50,7 @@ class RestWatch:
         self._messages_max = MESSAGES_MAX
         self._is_raised = False
         """Both bounds are as high as the work that there was when the first was reached."""
-        self._recent: deque[tuple[str, str]] = deque(maxlen=2 * _ROUND_MAX)
+        self._recent: deque[tuple[str, type[Message]]] = deque(maxlen=2 * _ROUND_MAX)
 
     def note(self, delivery: Delivery, effects: Sequence[Effect], context: Machine | None) -> None:
         """Count a message that was handled; raise NoRest if too many came without a reason."""
@@ -54,15 +61,12 @@ class RestWatch:
             self._cycles_max, self._messages_max = CYCLES_MAX, MESSAGES_MAX
             self._is_raised = False
             return
-        # A resource manager that answers brings news to a planner, but two that only answer each
-        # other go round as well.
-        if is_callback(delivery.sender):
-            self._cycles = 0
         self._messages += 1
-        self._recent.append((delivery.mailbox, type(delivery.message).__name__))
-        if delivery.mailbox == CONTEXT and any(map(_has_facts, effects)):
+        kind = type(delivery.message)
+        self._recent.append((delivery.mailbox, kind))
+        if self._cycles and _brings_news(delivery, effects):
             self._cycles = 0
-        if isinstance(delivery.message, RunCycle):
+        if kind is RunCycle:
             self._cycles += 1
         if self._cycles > self._cycles_max or self._messages > self._messages_max:
             self._judge(context)
@@ -105,13 +109,23 @@ def _work_of(context: Machine | None) -> tuple[int, int]:
     return asks, repeats
 
 
-def _named(message: tuple[str, str]) -> str:
+def _named(message: tuple[str, type[Message]]) -> str:
     mailbox, kind = message
-    return f"{kind} to {mailbox}"
+    return f"{kind.__name__} to {mailbox}"
 
 
 def _moment(now_ns: int) -> str:
     return f"virtual time {now_ns / 1e9:.3f} s"
+
+
+def _brings_news(delivery: Delivery, effects: Sequence[Effect]) -> bool:
+    """Whether a planner may find more than before: a fact, or what a resource manager answers.
+
+    Two managers that only answer each other go round as well, so their messages are still counted.
+    """
+    if is_callback(delivery.sender):
+        return True
+    return delivery.mailbox == CONTEXT and any(map(_has_facts, effects))
 
 
 def _has_facts(effect: Effect) -> bool:
