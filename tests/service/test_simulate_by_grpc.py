@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 from probes import wait_until
+from support import RM
 
+from tests.what_if.test_change_checks import REFUSED
+from tests.what_if.test_simulate import CONFIG as ITS_CONFIG
+from tests.what_if.test_simulate import asks, node
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.errors import Refused
 from yunikorn_actors.machines.settings import SECOND, Settings
@@ -16,6 +20,7 @@ from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.service import service
 from yunikorn_actors.service.listener import Part
 from yunikorn_actors.service.remote import RemoteCore
+from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.service.rest.in_process import RestPart
 from yunikorn_actors.service.rpc.grpc_server import RpcPart
 from yunikorn_actors.service.service import Serving
@@ -184,6 +189,38 @@ def test_a_service_without_a_read_side() -> None:
         pytest.raises(Refused, match="this service has no read side, which answers it: serve REST"),
     ):
         core.simulate_steps()
+
+
+@pytest.mark.slow
+def test_what_would_change_nothing_is_refused_by_grpc_and_rest() -> None:
+    """In the words of a core in virtual time, with the place and the remedy."""
+    with serving_both("proposing") as it, RemoteCore(it.parts["grpc"].address) as core:
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=ITS_CONFIG)
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+        core.update_node(node("n1", 4_000))
+        core.update_node(node("n2", 4_000))
+        ugi = si.UserGroupInformation(user="ann", groups=("staff",))
+        app = si.AddApplicationRequest(application_id="app", queue_name="root.a", ugi=ugi)
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+        core.update_allocation(asks("1", "2"))
+        apps = "[rm-1]default"
+        wait_until(lambda: _running(core.state_dump()["partitions"][apps]) == 2)
+        client = Client(it.parts["rest"].address)
+        for step, words in REFUSED.items():
+            place = f"steps 1:1: step 1: {step.partition(':')[0]}: "
+            with pytest.raises(Refused) as found:
+                core.simulate_steps(f"- {step}")
+            assert place in str(found.value)
+            assert words in str(found.value)
+            body = json.dumps({"steps": [f"- {step}"]}).encode()
+            with pytest.raises(Refused) as asked:
+                client.post("ws", "v1", "x", "simulate", body=body)
+            assert place in str(asked.value)
+            assert words in str(asked.value)
+
+
+def _running(part: Any) -> int:
+    return sum(len(app["allocations"]) for app in part["applications"].values())
 
 
 @pytest.mark.slow

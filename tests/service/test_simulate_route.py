@@ -191,6 +191,9 @@ def test_the_command_asks_a_service(served: Served, capsys: pytest.CaptureFixtur
     assert "app-1/late from the beginning to the end" in capsys.readouterr().out
     assert main(["simulate", "--server", served.part.address, "--least", "-c", ASK]) == 0
     assert "node: add a node with vcore 4" in capsys.readouterr().out
+    # As with --dump: a question that is refused has no answer, not even no.
+    assert main(["simulate", "--server", served.part.address, "-c", "drain_node: nope"]) == 2
+    assert "steps 1:1: step 1: drain_node: node nope: it is" in capsys.readouterr().err
 
 
 def test_a_full_state_dump_of_a_service_is_a_state(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ REFUSED = {
     "drain_node: nope": "node nope: it is not there: bring it by a change before, or name another; "
     "there is n1, n2",
     "undrain_node: nope": "node nope: it is not there",
+    "undrain_node: n1": "node n1: it is not drained: leave this change out, or name another node",
     "remove_node: n11": "node n11: it is not there",
     "update_node: {id: nope, capacity: {vcore: 1}}": "node nope: it is not there",
     "update_node: {id: n1}": "node n1: nothing of it is changed: write its new capacity",
@@ -81,6 +82,7 @@ CONTRADICTORY = {
     "- drain_node: n3\n- create_node: {id: n3, capacity: {vcore: 1}}": (1, "node n3"),
     f"- remove_node: n1\n{ADVANCE}\n- drain_node: n1": (3, "node n1"),
     f"- {ASK.replace('app: app', 'app: b')}}}\n- add_app: {{id: b, queue: root.a}}": (1, "'b'"),
+    "- drain_node: n1\n- drain_node: n1": (2, "node n1: it is drained already: leave this"),
     f"- remove_app: app\n- {ASK}}}": (2, "its application 'app' is not there"),
     f"- release: {{app: app, key: '1'}}\n{ADVANCE}\n- release: {{app: app, key: '1'}}": (3, "'1'"),
 }
@@ -112,6 +114,8 @@ def test_what_an_earlier_change_brings_is_there(core: VirtualCore) -> None:
 - create_node: {{id: n3, capacity: {{vcore: 4000}}}}
 - {ASK.replace("app: app", "app: b")}}}
 {ADVANCE}
+- drain_node: n3
+- undrain_node: n3
 - drain_node: n3
 - release: {{app: b, key: k}}
 - remove_app: b

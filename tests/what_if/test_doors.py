@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from probes import wait_until
 from support import RM
 
+from tests.what_if.test_change_checks import REFUSED
 from tests.what_if.test_simulate import CONFIG, asks, node
 from yunikorn_actors import (
     AsyncScheduler,
@@ -18,7 +20,8 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.front.arguments import simulating
-from yunikorn_actors.what_if import Answer, Reconfigure
+from yunikorn_actors.scenario.change_steps import parse_changes
+from yunikorn_actors.what_if import Answer, Change, Reconfigure
 
 QUOTA = Reconfigure(queue="root.a", max={"vcore": 8_000})
 
@@ -93,3 +96,60 @@ def test_the_front_door() -> None:
 def test_a_core_in_another_process_names_the_remedy(kind: Callable[[], object]) -> None:
     with pytest.raises(InvalidRequest, match="simulate --server ADDR"):
         simulating(object(), kind)  # type: ignore[arg-type]
+
+
+def both_nodes() -> si.NodeRequest:
+    infos = [node(name, 4_000).nodes[0] for name in ("n1", "n2")]
+    return si.NodeRequest(rm_id=RM, nodes=tuple(infos))
+
+
+def test_what_would_change_nothing_is_refused_at_each_door() -> None:
+    """Each names the place and the remedy, as a core in virtual time does."""
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+    first = (both_nodes(), app(), asks("1", "2"))
+
+    with SchedulerCore(driver="direct") as core:
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+        core.update_node(first[0])
+        core.update_application(first[1])
+        core.update_allocation(first[2])
+        refuse(lambda changes: core.simulate(*changes))
+
+    with Scheduler(queues=CONFIG, rm_id=RM) as scheduler:
+        scheduler.core.update_node(first[0])
+        scheduler.core.update_application(first[1])
+        scheduler.core.update_allocation(first[2])
+        wait_until(lambda: has_begun(scheduler.core.state_dump()))
+        refuse(lambda changes: scheduler.simulate(*changes))
+
+    async def ask() -> None:
+        async with AsyncSchedulerCore() as core:
+            await core.register_resource_manager(request, si.ResourceManagerCallback())
+            await core.update_node(first[0])
+            await core.update_application(first[1])
+            await core.update_allocation(first[2])
+            while not has_begun(await core.state_dump()):
+                pass
+            for step, words in REFUSED.items():
+                with pytest.raises(InvalidRequest) as found:
+                    await core.simulate(*parse_changes(f"- {step}", "f"))
+                check_refusal(found.value, step, words)
+
+    asyncio.run(ask())
+
+
+def has_begun(dump: dict[str, Any]) -> bool:
+    apps = dump["partitions"]["[rm-1]default"]["applications"]
+    return "app" in apps and len(apps["app"]["asks"]) + len(apps["app"]["allocations"]) >= 2
+
+
+def refuse(simulate: Callable[[list[Change]], object]) -> None:
+    for step, words in REFUSED.items():
+        with pytest.raises(InvalidRequest) as found:
+            simulate(parse_changes(f"- {step}", "f"))
+        check_refusal(found.value, step, words)
+
+
+def check_refusal(error: Exception, step: str, words: str) -> None:
+    assert str(error).startswith(f"f:1: step 1: {step.partition(':')[0]}: "), error
+    assert words in str(error)

@@ -15,6 +15,8 @@ from yunikorn_actors.what_if import Reconfigure
 from yunikorn_actors.what_if.changes import carry_out
 from yunikorn_actors.what_if.core_state import state_of
 from yunikorn_actors.what_if.least_change import LeastChange, Option, Wanted, least_changes
+from yunikorn_actors.what_if.simulation import simulate
+from yunikorn_actors.what_if.text import fit_lines
 
 Cluster = runpy.run_path(str(Path(__file__).parents[2] / "docs/situations.py"))["Cluster"]
 both = pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -139,3 +141,21 @@ def test_as_few_drained_nodes_as_do_take_work_again(topology: TopologyName) -> N
         made.drain(node_id)
     wanted = made.ask("job", "task", 2_000, max_allocations=2)
     assert texts(core, wanted)["open"] == "let node-1 and node-3 take work again"
+
+
+def test_a_search_ends_in_time_and_names_what_it_has_not_searched() -> None:
+    """Each look at the time takes a second of it; the run that is to come counts as well."""
+    state = state_of(busy("proposing")._simulator)
+    wanted = Wanted((asks("3"),))
+    whole = least_changes(state, wanted)
+    assert whole.unsearched == ()
+    seconds = iter(range(20, -1_000, -1))
+    found = least_changes(state, wanted, left_s=lambda: next(seconds))
+    assert found.unsearched
+    assert found.trials < whole.trials
+    # What was found can be done, and helps; it may be more than the least.
+    assert found.options
+    for option in found.options:
+        answer = simulate(state, *option.changes, *wanted.changes, until=option.after_s)
+        assert [it.key for it in answer.course.placed] == ["3"]
+    assert any(line.startswith("not searched to the end") for line in fit_lines(found))

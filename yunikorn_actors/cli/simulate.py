@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import time
 from pathlib import Path
+from typing import Final
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
@@ -11,7 +13,7 @@ from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
 from yunikorn_actors.cli.service_options import DEFAULT, add_server
 from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
 from yunikorn_actors.cli.terminal import complain, tell_sentences
-from yunikorn_actors.errors import InvalidRequest, JournalError
+from yunikorn_actors.errors import InvalidRequest, JournalError, Refused
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.service.rest.client import Client
@@ -28,6 +30,9 @@ from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
 from yunikorn_actors.what_if.simulation import simulate
 from yunikorn_actors.what_if.text import fit_lines, lines_of
+
+SEARCH_S: Final = 60.0
+"""So long a search for the least changes may take."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +80,11 @@ def run(options: argparse.Namespace) -> int:
             complain(f"{options.trace}: {reach_of(options.trace)}")
             return NO
         if options.least:
-            found = least_changes(state, Wanted(tuple(changes)), policies=policies)
+            end_s = time.monotonic() + SEARCH_S
+            found = least_changes(
+                state, Wanted(tuple(changes)), left_s=lambda: end_s - time.monotonic(),
+                policies=policies,
+            )  # fmt: skip
             tell_sentences([found] if options.json else None, fit_lines(found))
             return 0 if found.options or found.fits else NO
         answer = simulate(state, *changes, until=options.until, policies=policies)
@@ -118,7 +127,12 @@ def _at_service(options: argparse.Namespace, client: Client) -> int:
     except (Unreadable, InvalidRequest) as error:
         complain(str(error))
         return MISUNDERSTOOD
-    found = client.post(*OWN, "simulate", body=json.dumps(changes).encode())
+    try:
+        found = client.post(*OWN, "simulate", body=json.dumps(changes).encode())
+    except Refused as error:
+        # As where it is read here: a question that is refused has no answer, not even no.
+        complain(str(error))
+        return MISUNDERSTOOD
     tell_sentences([found["answer"]] if options.json else None, found["lines"])
     return 0 if found["fits"] else NO
 

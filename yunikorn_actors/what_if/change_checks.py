@@ -33,6 +33,8 @@ _LISTED_MAX: Final = 3
 _COMPARED_MAX: Final = 1_000
 _A: Final = si.ActionFromRM
 _NEW: Final = (_A.CREATE, _A.CREATE_DRAIN)
+_DRAINED: Final = {_A.DRAIN_NODE: True, _A.DRAIN_TO_SCHEDULABLE: False}
+"""Whether a node is drained after such an action."""
 
 
 def checked(
@@ -85,7 +87,9 @@ class _Part:
     """The names of a partition that a change may use."""
 
     def __init__(self, image: Mapping[str, Any] | None = None) -> None:
-        self.nodes = dict.fromkeys(it["node_id"] for it in image["nodes"]) if image else {}
+        nodes = image["nodes"] if image else []
+        self.nodes: dict[str, bool] = {it["node_id"]: it["drained"] for it in nodes}
+        """Whether each is drained."""
         apps = image["applications"] if image else []
         self.apps: dict[str, Mapping[str, Any]] = {it["spec"]["application_id"]: it for it in apps}
         """A change may have brought them: then they have nothing yet."""
@@ -166,11 +170,16 @@ class _Check:
                     raise _fault(what, "it has no capacity", "write its capacity")
                 for it in node.existing_allocations:
                     part.keys(it.application_id)[it.allocation_key] = None
-                part.nodes[node.node_id] = None
+                part.nodes.setdefault(node.node_id, node.action is _A.CREATE_DRAIN)
                 continue
             _known(what, node.node_id, part.nodes)
             if node.action is _A.DECOMISSION:
                 del part.nodes[node.node_id]
+            if (drained := _DRAINED.get(node.action)) is not None:
+                if part.nodes[node.node_id] is drained:
+                    problem = "it is drained already" if drained else "it is not drained"
+                    raise _fault(what, problem, "leave this change out, or name another node")
+                part.nodes[node.node_id] = drained
             is_empty = room is None and node.occupied_resource is None
             if node.action is _A.UPDATE and is_empty and not node.attributes:
                 raise _fault(what, "nothing of it is changed", "write its new capacity")

@@ -12,9 +12,8 @@ from yunikorn_actors import si
 from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.machines.context import Context
-from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.restart import KnownManager
+from yunikorn_actors.what_if.core_state import context_of
 
 DEFAULT_PARTITION: Final = "default"
 Request = (
@@ -60,7 +59,7 @@ class Change:
 
 def carry_out(simulator: Simulator, request: Request | Reconfigure) -> None:
     """Make the request; what it leads to is still to be handled."""
-    request = named(request, _context(simulator).registered.managers)
+    request = named(request, context_of(simulator).registered.managers)
     if isinstance(request, Reconfigure):
         _reconfigure(simulator, request)
     else:
@@ -90,20 +89,14 @@ _CALLS: Final[dict[type, Callable[[Simulator, Any], None]]] = {
 }
 
 
-def _context(simulator: Simulator) -> Context:
-    context = simulator.machines[CONTEXT]
-    assert isinstance(context, Context)
-    return context
-
-
 # -- the configuration in force, changed
 
 
 def _reconfigure(simulator: Simulator, change: Reconfigure) -> None:
-    managers = _context(simulator).registered.managers
+    managers = context_of(simulator).registered.managers
     known = next(it for it in managers if it.registration.rm_id == change.rm_id)
     group = known.registration.policy_group
-    config = changed(_context(simulator).config_of(group), change)
+    config = changed(context_of(simulator).config_of(group), change)
     request = si.UpdateConfigurationRequest(
         rm_id=change.rm_id,
         policy_group=group,

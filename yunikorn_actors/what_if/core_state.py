@@ -4,7 +4,7 @@ A state is what another core would be restored from, and no more: what a planner
 that follows from it. So it can come from a core, a follower, a journal, a recording or a dump.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -28,6 +28,8 @@ from yunikorn_actors.messages.scheduling import FactsMissed
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.si import RegisterResourceManagerRequest, ResourceManagerCallback
+from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.snapshot import image_of
 
 BEGUN_ANEW = (
@@ -64,10 +66,30 @@ class CoreState(Struct, frozen=True, kw_only=True):
         return self.registered.brought.get(group) or self.registered.admin or parse_config("")
 
 
-def state_of(simulator: Simulator) -> CoreState:
-    """Copy the state of a simulated core that is at rest."""
+Work = tuple[str, Application, Allocation]
+"""With the name of its partition."""
+
+
+def work_of(simulator: Simulator) -> Iterator[Work]:
+    """Yield what runs, in an order that every source of a state has.
+
+    It decides what ends first at one moment.
+    """
+    for name, partition in sorted(context_of(simulator).partitions.items()):
+        for app in tuple(partition.state.applications.values()):
+            for _, allocation in sorted(app.allocations.items()):
+                yield name, app, allocation
+
+
+def context_of(simulator: Simulator) -> Context:
     context = simulator.machines[CONTEXT]
     assert isinstance(context, Context)
+    return context
+
+
+def state_of(simulator: Simulator) -> CoreState:
+    """Copy the state of a simulated core that is at rest."""
+    context = context_of(simulator)
     topology = simulator.topology
     return CoreState(
         registered=context.registered,
@@ -103,10 +125,13 @@ class Copy(Simulator):
             self._resolvers.bring_admin(state.registered.admin)
         self._post(CONTEXT, _restored(state), "copy")
         self.settle()
+        self.asked_back = [it for it in work_of(self) if it[2].releasing is not None]
+        """Found once: to look at all that runs, in a copy of the process, copies all of it."""
 
     def go_on_with(self, known: KnownManager, callback: ResourceManagerCallback) -> None:
         """Register a resource manager as the one that it was."""
-        brought = self._context.registered.brought
+        context = context_of(self)
+        brought = context.registered.brought
         registration = known.registration
         request = RegisterResourceManagerRequest(
             rm_id=registration.rm_id,
@@ -117,14 +142,8 @@ class Copy(Simulator):
         )
         self.register_with(request, callback, brought.get(registration.policy_group))
         for name in known.epochs:
-            for app in self._context.partitions[name].state.applications.values():
+            for app in context.partitions[name].state.applications.values():
                 self._resolvers.remember(registration.rm_id, app.spec.user, app.spec.groups)
-
-    @property
-    def _context(self) -> Context:
-        context = self.machines[CONTEXT]
-        assert isinstance(context, Context)
-        return context
 
     def _send(self, sender: str, to: str, message: Message) -> None:
         if to != EVENT_PUBLISHER:
@@ -140,6 +159,8 @@ def machines_of(simulator: Simulator) -> bytes:
 
 class Twin(Simulator):
     """A simulated core once more, at rest, with all that its planners remember."""
+
+    asked_back = None
 
     def __init__(self, original: Simulator, machines_packed: bytes) -> None:
         """`machines_packed` is what `machines_of` returned; several twins may begin with it."""

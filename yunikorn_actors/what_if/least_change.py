@@ -5,10 +5,11 @@ well? Bounds are lifted, those that need not be are put back, and the others are
 as the answer stays yes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
-from math import comb
+from math import comb, inf
 from typing import Any, Final
 
 from yunikorn_actors import si
@@ -70,6 +71,11 @@ class LeastChange:
     options: tuple[Option, ...]
     trials: int
     """How many simulations that took."""
+    unsearched: tuple[str, ...] = ()
+    """Kinds of changes that were not searched to the end, as that would have taken too long.
+
+    What stands in `options` of these helps, but less may do.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +135,31 @@ def least_changes(
     state: CoreState,
     wanted: Wanted,
     beside: Beside | None = None,
+    left_s: Callable[[], float] | None = None,
     **simulated: Any,  # noqa: ANN401
 ) -> LeastChange:
     """Find the least changes; `simulated` are further arguments of `simulate`.
 
-    With `beside` each trial runs in a process of its own, so `ready` serves all of them.
+    With `beside` each trial runs in a process of its own, so `ready` serves all of them. `left_s`
+    says how many seconds there are still for it. Each kind of change gets half of what is left,
+    and the answer names those that were not searched to the end.
     """
-    return _Search(state, wanted, beside, simulated).found()
+    return _Search(state, wanted, beside, left_s or (lambda: inf), simulated).found()
 
 
 class _Search:
     def __init__(
-        self, state: CoreState, wanted: Wanted, beside: Beside | None, simulated: dict[str, Any]
+        self,
+        state: CoreState,
+        wanted: Wanted,
+        beside: Beside | None,
+        left_s: Callable[[], float],
+        simulated: dict[str, Any],
     ) -> None:
         self._state, self._wanted, self._simulated = state, wanted, simulated
-        self._beside = beside
+        self._beside, self._left_s = beside, left_s
+        self._kept_s = 0.0
+        """Seconds that are left to what is searched afterwards."""
         policies = Policies(simulated.get("policies"))
         # A trial may break rules of a configuration, which what is found does not: so only once.
         self._ordered, _ = checked(in_order(wanted.changes), state, policies)
@@ -158,12 +174,21 @@ class _Search:
                     "change: name one that does"
                 )
         self._trials = 0
+        self._is_cut = False
+        """A trial was wanted, and there was no time for it."""
 
     def found(self) -> LeastChange:
-        course = self._tried(())
+        course = self._tried((), until_s=self._wanted.within_s)
         if self._starts(course):
             return LeastChange(True, (), (), (), self._trials)
-        options = [*self._raises(), *self._undrained(), *self._releases(), *self._waits()]
+        options: list[Option] = []
+        unsearched: list[str] = []
+        for name, search in _SEARCHES.items():
+            self._is_cut = False
+            # What is searched last, how long to wait, is one trial, and may be a long one.
+            self._kept_s = 0.0 if search is _Search._waits else max(0.0, self._left_s()) / 2
+            options += search(self)
+            unsearched += [name] * self._is_cut
         names = set(self._asks)
         return LeastChange(
             fits=False,
@@ -171,32 +196,54 @@ class _Search:
             refused=tuple(it.reason for it in course.refused),
             options=tuple(options),
             trials=self._trials,
+            unsearched=tuple(unsearched),
         )
 
     # -- the question
 
-    def _tried(self, extra: Sequence[Request | Reconfigure], *, for_ever: bool = False) -> Course:
+    def _is_over(self) -> bool:
+        return self._left_s() < self._kept_s
+
+    def _tried(
+        self,
+        extra: Sequence[Request | Reconfigure],
+        *,
+        until_s: float | None,
+        **bounds: Any,  # noqa: ANN401
+    ) -> Course:
         self._trials += 1
-        until = None if for_ever else self._wanted.within_s
 
         def done(_: int) -> Course:
             answer = simulate(
-                self._state, *extra, *self._ordered, until=until, compare=False, digest=False,
-                is_checked=False, **self._simulated,
+                self._state, *extra, *self._ordered, until=until_s, compare=False, digest=False,
+                is_checked=False, **bounds, **self._simulated,
             )  # fmt: skip
             return answer.course
 
         return done(0) if self._beside is None else self._beside(done)(0)
 
+    def _started(
+        self, extra: Sequence[Request | Reconfigure], until_s: float | None
+    ) -> Course | None:
+        """Return the run up to where all of it has started; None if it does not, or not in time."""
+        if self._is_over() or self._trials >= TRIALS_MAX:
+            self._is_cut = True
+            return None
+        awaited = {name: count for name, (count, _) in self._asks.items()}
+        try:
+            course = self._tried(extra, until_s=until_s, awaited=awaited, is_over=self._is_over)
+        except TimeoutError:
+            self._is_cut = True
+            return None
+        self._is_cut |= course.is_cut
+        return course if self._starts(course) else None
+
     def _helps(self, extra: Sequence[Request | Reconfigure]) -> bool:
-        return self._trials < TRIALS_MAX and self._starts(self._tried(extra))
+        return self._started(extra, self._wanted.within_s) is not None
 
     def _starts(self, course: Course) -> bool:
-        placed: dict[AskName, int] = {}
-        for it in course.placed:
-            name = (it.application, it.key)
-            placed[name] = placed.get(name, 0) + 1
-        return all(placed.get(name, 0) >= count for name, (count, _) in self._asks.items())
+        placed = Counter((it.application, it.key) for it in course.placed)
+        return all(placed[name] >= count for name, (count, _) in self._asks.items())
 
     # -- raises, and a node
 
@@ -210,7 +257,9 @@ class _Search:
         large = dict.fromkeys(kinds, _LIFTED >> 1)
         ways = [*self._first((raised, {}), (lifted, {})), *self._first(({}, small), ({}, large))]
         for one in ways or self._first((raised, small), (lifted, large)):
-            yield self._least(*one)
+            option = self._least(*one)
+            if option is not None:
+                yield option
 
     def _first(
         self, *ways: tuple[dict[_Bound, int], Resource]
@@ -221,7 +270,7 @@ class _Search:
     def _whole(self, kind: str) -> int:
         return sum(count * size.get(kind, 0) for count, size in self._asks.values())
 
-    def _least(self, lifted: dict[_Bound, int], size: dict[str, int]) -> Option:
+    def _least(self, lifted: dict[_Bound, int], size: dict[str, int]) -> Option | None:
         """Put back what need not be lifted, then bring down the rest one by one."""
         for bound in tuple(lifted):
             without = {it: amount for it, amount in lifted.items() if it is not bound}
@@ -230,7 +279,7 @@ class _Search:
         for bound in lifted:
             need = bound.present + self._need(bound.kind)
             lifted[bound] = self._lowest(
-                bound.kind, bound.present + 1, need, _LIFTED,
+                bound.kind, bound.present + 1, need, lifted[bound],
                 lambda it, name=bound: _requests({**lifted, name: it}, size),  # type: ignore[misc]
             )  # fmt: skip
         for kind, known in tuple(size.items()):
@@ -238,6 +287,9 @@ class _Search:
                 kind, 0, self._whole(kind), known,
                 lambda it, name=kind: _requests(lifted, {**size, name: it}),  # type: ignore[misc]
             )  # fmt: skip
+        if max((*lifted.values(), *size.values()), default=0) >= _LIFTED >> 1:
+            # There was no time to bring it down, and nobody would write such an amount.
+            return None
         words = [it.text(amount) for it, amount in lifted.items()]
         size = {kind: amount for kind, amount in size.items() if amount}
         texts = [f"raise {' and '.join(words)}"] if words else []
@@ -338,10 +390,18 @@ class _Search:
         return self._helps([it.request for it in acts])
 
     def _waits(self) -> Iterator[Option]:
-        course = self._tried((), for_ever=True)
-        if self._starts(course):
+        course = self._started((), None)
+        if course is not None:
             last = max(it.at_s for it in course.placed if (it.application, it.key) in self._asks)
             yield Option("wait", f"wait for {last:g} s", (), last)
+
+
+_SEARCHES: Final[dict[str, Callable[[_Search], Iterator[Option]]]] = {
+    "raises and nodes": _Search._raises,
+    "drained nodes": _Search._undrained,
+    "releases": _Search._releases,
+    "waiting": _Search._waits,
+}
 
 
 # -- what is there

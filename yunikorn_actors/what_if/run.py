@@ -6,7 +6,7 @@ decides. It drives any simulated core, so what was simulated can be done by the 
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from yunikorn_actors import si
@@ -18,7 +18,6 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import HOUR, SECOND
-from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
@@ -31,14 +30,16 @@ from yunikorn_actors.state.beneficiary import Beneficiary
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.ids import partition_name, short_partition_name
-from yunikorn_actors.what_if.answer import Course, Ended, NotTaken, Placed, Wait, Waiting
+from yunikorn_actors.what_if.answer import AskName, Course, Ended, NotTaken, Placed, Wait, Waiting
 from yunikorn_actors.what_if.changes import Change, carry_out
+from yunikorn_actors.what_if.core_state import Work, context_of, work_of
 
 QUIET_NS: Final = HOUR
 """Without an end that is named, a run ends when nothing has happened for so long."""
 WATCHED_MAX: Final = 100
 """So many asks are explained at each moment; all others at the end."""
 MESSAGES_MAX: Final = 50_000_000
+"""So many messages a run handles; then it is cut short."""
 
 Fits = Callable[[str, str], str | None]
 """Takes the key of an ask and a node, returns why not."""
@@ -89,14 +90,26 @@ class Run:
         *,
         fits: Fits | None = None,
         watched: Sequence[tuple[str, str]] = (),
-        messages_max: int = MESSAGES_MAX,
+        awaited: Mapping[AskName, int] | None = None,
+        is_over: Callable[[], bool] | None = None,
+        asked_back: Sequence[Work] | None = None,
     ) -> None:
-        """`watched` are asks that are explained at each moment, by application and key."""
+        """`watched` are asks that are explained at each moment.
+
+        With `awaited` the run ends as soon as so many repeats of these have started, and explains
+        nothing. It is cut short at the first moment at which `is_over` is true. `asked_back` is of
+        `work_of` what was asked back, if that is known: in one moment nothing else ends.
+        """
         self._simulator = simulator
         self._changes = list(reversed(changes))
         self._fits = fits
         self._watched = list(watched)[:WATCHED_MAX]
-        self._messages_max = messages_max
+        self._awaited = None if awaited is None else +Counter(awaited)
+        """How many repeats have not started yet."""
+        self._is_over = is_over
+        self._asked_back = asked_back
+        self._looked: tuple[int, int] | None = None
+        """How many messages were handled, and when, as what waits was last looked at."""
         self._begin_ns = self._latest_ns = simulator.now_ns
         self._ends: list[tuple[int, int, str, Allocation, int | None]] = []
         """When work ends, a number, its partition, what, and why if the core asked it back."""
@@ -118,28 +131,30 @@ class Run:
         self._begin(is_moment=until_ns == self._begin_ns)
         first = self._simulator.delivered
         is_cut = False
-        while not is_cut:
+        while not (is_cut or self._has_all_started):
             self._look()
             next_ns = self._next_ns(until_ns)
             if next_ns is None:
                 break
             self._pass_to(next_ns)
-            is_cut = self._simulator.delivered - first > self._messages_max
-        if until_ns is not None and not is_cut:
+            is_cut = self._simulator.delivered - first > MESSAGES_MAX or (
+                self._is_over is not None and self._is_over()
+            )
+        if until_ns is not None and not (is_cut or self._has_all_started):
             self._pass_to(until_ns)
         return self._course(is_cut=is_cut, digest=digest)
+
+    @property
+    def _has_all_started(self) -> bool:
+        return self._awaited is not None and not self._awaited
 
     def _begin(self, *, is_moment: bool) -> None:
         # All requests of one moment are taken before the core decides, however many they are.
         for registration in self._simulator._registered.values():
             registration.backlog.close()
-        # In an order that every source of a state has: it decides what ends first at one moment.
-        for name, state in sorted(self._states()):
-            for app in tuple(state.applications.values()):
-                for _, allocation in sorted(app.allocations.items()):
-                    # In one moment nothing ends, so no answer rests on when it would.
-                    if allocation.releasing is not None or not is_moment:
-                        self._take_on(name, app, allocation)
+        at_work = self._asked_back if is_moment else None
+        for name, app, allocation in work_of(self._simulator) if at_work is None else at_work:
+            self._take_on(name, app, allocation)
         self._make_changes()
         self._settle()
 
@@ -289,6 +304,9 @@ class Run:
             if runtime_ns != NEVER_NS:
                 ends_ns = self._simulator.now_ns + runtime_ns
                 self._end_later(ends_ns, name, allocation)
+        ask = (new.application_id, new.allocation_key)
+        if self._awaited and ask in self._awaited:
+            self._awaited -= Counter([ask])
         size = new.resource_per_alloc
         self._placed.append(
             Placed(
@@ -354,9 +372,7 @@ class Run:
 
     @property
     def _context(self) -> Context:
-        context = self._simulator.machines[CONTEXT]
-        assert isinstance(context, Context)
-        return context
+        return context_of(self._simulator)
 
     def _states(self) -> Iterator[tuple[str, PartitionState]]:
         return ((name, it.state) for name, it in self._context.partitions.items())
@@ -385,6 +401,10 @@ class Run:
 
     def _look(self) -> None:
         """Note what is waited for, where that has changed."""
+        now = self._simulator.delivered, self._simulator.now_ns
+        if self._awaited is not None or now == self._looked:
+            return
+        self._looked = now
         causes: Counter[str] = Counter()
         explained: list[Why] = []
         for name, loop in self._loops():
@@ -413,7 +433,9 @@ class Run:
 
     def _course(self, *, is_cut: bool, digest: bool) -> Course:
         self._look()
-        for name, loop in self._loops():
+        for name, loop in self._loops() if self._awaited is None else ():
+            if self._is_all_watched(name):
+                continue
             for why in loop.explain(_question(name), self._simulator.now_ns).waiting:
                 ask = (why.application_id, why.key)
                 self._waits.setdefault(ask, _wait_of(why, self._seconds))
@@ -428,6 +450,16 @@ class Run:
             digest=digest_of(self._simulator) if digest else "",
         )
 
+    def _is_all_watched(self, name: str) -> bool:
+        """Whether each ask that is open was explained already: each looks at every node."""
+        open_ = (
+            (app.id, key)
+            for app in self._state(name).applications.values()
+            for key, ask in app.asks.items()
+            if ask.is_open
+        )
+        return all(it in self._waits for it in open_)
+
 
 def digest_of(simulator: Simulator) -> str:
     """Return a digest of the truth, but for how many facts have led there.
@@ -435,9 +467,8 @@ def digest_of(simulator: Simulator) -> str:
     What was found of what waits (`told`, `shortage`, `crowd`) is left out: it is a report of what
     the planner has looked at so far, by which nothing is decided.
     """
-    context = simulator.machines[CONTEXT]
-    assert isinstance(context, Context)
-    states = {name: snapshot(it.state) for name, it in sorted(context.partitions.items())}
+    partitions = context_of(simulator).partitions
+    states = {name: snapshot(it.state) for name, it in sorted(partitions.items())}
     for state in states.values():
         state["revision"] = 0
         for app in state["applications"].values():

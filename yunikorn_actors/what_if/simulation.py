@@ -12,15 +12,18 @@ from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.state.snapshot import Image
-from yunikorn_actors.what_if.answer import Answer, Course, differences_of
+from yunikorn_actors.what_if.answer import Answer, AskName, Course, differences_of
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
-from yunikorn_actors.what_if.run import MESSAGES_MAX, Fits, Manager, Run
+from yunikorn_actors.what_if.run import Fits, Manager, Run
 
 LONGEST_S: Final = 1e9
 Beside = Callable[[Callable[[int], Course]], Callable[[int], Course]]
-"""Has a copy of this process do the work, and returns what asks it: until when is known later."""
+"""Has a copy of this process do the work, and returns what asks it: until when is known later.
+
+What asks it raises TimeoutError where the copy did not end in time.
+"""
 
 
 def simulate(
@@ -31,12 +34,13 @@ def simulate(
     fits: Fits | None = None,
     groups: Mapping[str, tuple[str, ...]] | None = None,
     policies: Mapping[str, Policy] | None = None,
-    messages_max: int = MESSAGES_MAX,
     origin: Simulator | None = None,
     digest: bool = True,
     is_checked: bool = True,
     beside: Beside | None = None,
     ready: Copy | None = None,
+    awaited: Mapping[AskName, int] | None = None,
+    is_over: Callable[[], bool] | None = None,
 ) -> Answer:
     """Say what would happen if these changes were made in this state.
 
@@ -45,10 +49,11 @@ def simulate(
     - `fits`: answers predicates, with the key of an ask and a node; without it each is a yes.
     - `groups`, `policies`: what `VirtualCore` takes under these names.
     - `origin`: the simulated core whose state it is; then its machines are copied as they are.
-    - `messages_max`: so many messages one run handles at most; then it is cut short there.
     - `digest`: say the digest of the state at the end, for which all of it is looked at.
     - `beside`: makes ready once, and runs it without the changes in another process.
     - `ready`: a core in this state, for one run; without it one is made.
+    - `awaited`: stop as soon as so many repeats of these asks have started, and explain nothing.
+    - `is_over`: cut the run short at the first moment at which this is true.
     - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
     """
     if until is not None and not is_seconds(until, LONGEST_S):
@@ -60,7 +65,7 @@ def simulate(
     begun = _beginning(state, origin, groups, policies)
     if beside is not None or ready is not None:
         begun = partial(_itself, ready or begun())
-    ran = partial(_ran, state, begun, fits, messages_max)
+    ran = partial(_ran, state, begun, fits, awaited, is_over)
 
     def done(last_ns: int) -> Course:
         return ran([]).go(last_ns, digest=digest)
@@ -91,13 +96,17 @@ def _ran(
     state: CoreState,
     begun: Callable[[], Copy | Twin],
     fits: Fits | None,
-    messages_max: int,
+    awaited: Mapping[AskName, int] | None,
+    is_over: Callable[[], bool] | None,
     changes: list[Change],
 ) -> Run:
     """Begin once more, with resource managers that make these changes."""
     copy = begun()
     watched = _asked(changes) or _waiting(state)
-    run = Run(copy, changes, fits=fits, watched=watched, messages_max=messages_max)
+    run = Run(
+        copy, changes, fits=fits, watched=watched, awaited=awaited, is_over=is_over,
+        asked_back=copy.asked_back,
+    )  # fmt: skip
     for known in state.registered.managers:
         if not any(_is_away(state.images[name]) for name in known.epochs):
             rm = known.registration

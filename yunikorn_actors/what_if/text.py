@@ -174,5 +174,8 @@ def fit_lines(found: LeastChange) -> Iterator[str]:
         yield f"not taken: {reason}"
     for option in found.options:
         yield f"{option.kind}: {option.text}"
-    if not found.options:
+    if found.unsearched:
+        kinds = " and ".join(found.unsearched)
+        yield f"not searched to the end, for want of time: {kinds}; less may do, or something else"
+    elif not found.options:
         yield "no single change of these lets it start: a raise, a node, a release, waiting"

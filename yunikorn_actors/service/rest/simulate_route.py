@@ -6,6 +6,7 @@ meanwhile, and the core hears nothing of it.
 """
 
 import gc
+import math
 import os
 import signal
 import time
@@ -36,6 +37,8 @@ from yunikorn_actors.what_if.text import fit_lines, lines_of
 SIMULATE: Final = f"{OWN}/simulate"
 SECONDS_MAX: Final = 60
 """So long a simulation may compute."""
+SEARCH_S: Final = 40
+"""So long a search for the least changes tries; what it has found by then is its answer."""
 RESULT_MAX: Final = 16 * 1024 * 1024
 AT_ONCE_MAX: Final = 2
 _YIELDS: Final = 10
@@ -77,7 +80,7 @@ class Simulations:
             raise Refusal(
                 _UNAVAILABLE, "too many simulations at one time", "ask again later", retry_s=5
             )
-        process, reads = _forked(lambda: msgspec.json.encode(_found(side, question)))
+        process, reads = _forked(lambda: msgspec.json.encode(_found(side, question)), SECONDS_MAX)
         self._running[process] = reads, time.monotonic()
         return Answer(partial(self._result, process))
 
@@ -139,7 +142,7 @@ def _named(change: Change) -> int:
     return len(getattr(request, "asks", ())) + len(getattr(request, "nodes", ()))
 
 
-def _forked(work: Callable[[], bytes]) -> tuple[int, int]:
+def _forked(work: Callable[[], bytes], within_s: int) -> tuple[int, int]:
     """Have a copy of this process do the work; return it, and where its result can be read."""
     reads, writes = os.pipe()
     with warnings.catch_warnings():
@@ -150,7 +153,7 @@ def _forked(work: Callable[[], bytes]) -> tuple[int, int]:
         status = 1
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(SECONDS_MAX)
+            signal.alarm(within_s)
             gc.disable()
             # The core goes first where processors are scarce.
             os.nice(_YIELDS)
@@ -167,8 +170,8 @@ def _forked(work: Callable[[], bytes]) -> tuple[int, int]:
     return process, reads
 
 
-def _beside(work: Callable[[int], Course]) -> Callable[[int], Course]:
-    """Fork once more, where all is ready, for the run without the changes."""
+def _beside(work: Callable[[int], Course], within_s: int | None = None) -> Callable[[int], Course]:
+    """Fork once more, where all is ready, for the run without the changes, or for a trial."""
     waits, tells = os.pipe()
 
     def done() -> bytes:
@@ -176,7 +179,7 @@ def _beside(work: Callable[[int], Course]) -> Callable[[int], Course]:
         with os.fdopen(waits, "rb") as pipe:
             return msgspec.msgpack.encode(work(int(pipe.read())))
 
-    process, reads = _forked(done)
+    process, reads = _forked(done, SECONDS_MAX if within_s is None else within_s)
     os.close(waits)
 
     def asked(last_ns: int) -> Course:
@@ -184,7 +187,9 @@ def _beside(work: Callable[[int], Course]) -> Callable[[int], Course]:
             pipe.write(b"%d" % last_ns)
         with os.fdopen(reads, "rb") as pipe:
             found = pipe.read()
-        os.waitpid(process, 0)
+        _, status = os.waitpid(process, 0)
+        if status:
+            raise TimeoutError
         if found.startswith(_REFUSED):
             raise InvalidRequest(found[len(_REFUSED) :].decode())
         return msgspec.msgpack.decode(found, type=Course)
@@ -193,6 +198,7 @@ def _beside(work: Callable[[int], Course]) -> Callable[[int], Course]:
 
 
 def _found(side: ReadSide, question: Question) -> dict[str, Any]:
+    begun = time.monotonic()
     changes = _changes_of(question)
     # Each of several schedulers has a replica of its own: for them nothing can be taken over.
     beside = _beside if side.schedulers == 1 else None
@@ -204,7 +210,14 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
         state = _state_of(side, image_of)
         wanted = Wanted(tuple(changes), within_s=question.within)
         ready = None if beside is None else Copy(_state_of(side, living))
-        least = least_changes(state, wanted, beside, ready=ready)
+
+        def left_s() -> float:
+            return begun + SEARCH_S - time.monotonic()
+
+        def tried(work: Callable[[int], Course]) -> Callable[[int], Course]:
+            return _beside(work, 1 + max(0, math.ceil(left_s())))
+
+        least = least_changes(state, wanted, None if beside is None else tried, left_s, ready=ready)
         fits = least.fits or bool(least.options)
         return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
     answer = simulate(
