@@ -512,3 +512,32 @@ def test_a_group_that_counts_no_more_orders_the_asks_anew(topology: Any) -> None
     it.nodes(n=2)
     it.settle()
     assert it.running() == ["small"]
+
+
+class Largest:
+    """Its key has a sense only while something waits."""
+
+    reads = ("size",)
+
+    def application_key(self, app: Any) -> int:
+        return -int(app.size["vcore"])
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_no_key_is_asked_of_what_has_nothing_that_waits(topology: Any) -> None:
+    """Neither for a question, nor for a place among those that a maximum keeps from running."""
+    of_jobs = "properties: {application.sort.policy"
+    config = GROUPS.replace(of_jobs, f"maxapplications: 1\n            {of_jobs}")
+    it = Lab(topology=topology, config=config % "staff", policies=Policies({"mine": Largest}))
+    it.nodes(n=1)
+    for name in ("runs", "blocked", "waits"):
+        it.submit(name, groups=("staff",))
+        it.ask(name, app=name)
+        it.settle()
+    assert it.running() == ["runs"]
+    it.withdraw("blocked", app="blocked")
+    it.configure(config % "others")
+    it.settle()
+    assert it.simulator.explain("waits", "waits").position == 1
+    failed = [it.message for it in it.simulator.events().records if "has failed" in it.message]
+    assert failed == []

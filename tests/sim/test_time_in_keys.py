@@ -14,6 +14,8 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.lab.policy_check.check import check_policy
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.policies import Hold
+from yunikorn_actors.what_if.core_state import state_of
+from yunikorn_actors.what_if.simulation import simulate
 
 MINUTE_NS = 60 * SECOND
 
@@ -171,3 +173,35 @@ def test_a_recording_makes_the_same_keys(
 
 
 MINE = {"aging": Aging}
+
+
+class Foretold(Ranked):
+    """Once, between two steps of the time, a copy with a planner of its own says what will come."""
+
+    foretold: dict[int, int]
+    at: int
+
+    def _tell(self, ended: list[str], new: list[str]) -> None:
+        super()._tell(ended, new)
+        if self.now == self.at:
+            self.core.settle()
+            answer = simulate(state_of(self.core), compare=False, origin=self.core)
+            self.foretold = {
+                self.jobs[it.application].number: self.now + round(it.at_s)
+                for it in answer.course.placed
+            }
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("policy", [Aging, Wfp3])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_copy_that_begins_between_two_steps_decides_as_the_truth(
+    policy: Any, topology: TopologyName, seed: int
+) -> None:
+    jobs = [it._replace(declared=it.run) for it in drawn(seed, 15)]
+    named = "mine, application.sort.priority: disabled"
+    batch = Foretold(named, jobs, topology, gangs=False, policies={"mine": policy})
+    batch.at = next(at for at in range(jobs[-1].submit + 1, 999) if at % 5 in {2, 3})
+    starts = batch.run()
+    assert len(batch.foretold) > 2, "vacuous: hardly anything waits"
+    assert batch.foretold == {it: at for it, at in starts.items() if at > batch.at}

@@ -58,10 +58,11 @@ class Asks:
 
     def withdraw(self, view: AskView) -> None:
         """Nothing of the ask as it is takes part, or waits."""
-        if view.open:
-            self.shut(view, view.open)
+        # First this: its application may be given another place by what still waits of it.
         if view.waiting:
             self.wait(view, -view.waiting)
+        if view.open:
+            self.shut(view, view.open)
 
     def forget_if_done(self, ask: AskView) -> None:
         """Fewer repeats of it wait; forget it if none is left."""

@@ -50,7 +50,7 @@ from yunikorn_actors.values.resource import Resource
 
 NODES: Final = ""
 """Where the nodes are sorted: of no queue."""
-_FAILED: Final = (1,)
+_LAST: Final = (1,)
 """Behind all keys of a policy, which begin with 0."""
 OwnScore = Callable[[NodeSeen, Resource], float]
 OwnDevices = Callable[[NodeSeen, Resource, Parts], Devices | None]
@@ -66,6 +66,8 @@ class Shown(Protocol):
 class ShownApplication(Shown, Protocol):
     ranked: "tuple[Decider, Key] | None"
     """Its key, and who gave it."""
+    waits: dict[Any, int]
+    """What waits of it, by kind."""
 
 
 class KeyedOrder(Struct, frozen=True, order=True):
@@ -242,7 +244,9 @@ class Decider:
     def _application_rank(self, app: ShownApplication) -> Key:
         """Ask once where the key reads nothing that changes."""
         if self.reads:
-            return self._checked("application_key", app.seen)
+            # Of what waits alone: a key may divide by its size. It has no turn until something
+            # waits again, and is keyed again then.
+            return self._checked("application_key", app.seen) if app.waits else _LAST
         if app.ranked is None or app.ranked[0] is not self:
             app.ranked = self, self._checked("application_key", app.seen)
         return app.ranked[1]
@@ -268,7 +272,7 @@ class Decider:
                 self._kinds[method] = common
         if fault:
             self._deciders.fail(self._path, self._name, fault)
-            return _FAILED
+            return _LAST
         return (0, key)
 
     def victim_rank(self, app: Application, victims: Sequence[Allocation], now_ns: int) -> Key:
