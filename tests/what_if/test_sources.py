@@ -199,6 +199,35 @@ def test_the_full_state_dump_of_the_go_core() -> None:
     assert "queue root.ml has no room for it, vcore 1 short" in wait.text
 
 
+def test_what_the_go_core_has_preempted_is_on_its_way_out() -> None:
+    """So its room comes free, as it does there when the resource manager confirms."""
+    dump = json.loads(GO.read_text())
+    node = next(it for part in dump["nodes"] for it in part["nodesInfo"] if it["allocations"])
+    victim = node["allocations"][0]
+    victim["preempted"] = True
+    state = state_from_dump(dump)
+    (image,) = [it for it in state.images.values() if it["unconfirmed"]]
+    assert list(image["unconfirmed"].values()) == [victim["applicationId"]]
+    found = [
+        (it["spec"]["key"], it["node_id"], it["releasing"])
+        for app in image["applications"]
+        for it in app["allocations"].values()
+        if it["releasing"] is not None
+    ]
+    why = si.TerminationType.PREEMPTED_BY_SCHEDULER
+    assert found == [(victim["allocationKey"], node["nodeID"], why)]
+    answer = simulate(state, until=0)
+    assert "1 releases under way are confirmed at once" in answer.assumptions
+
+
+def test_what_goes_on_in_another_state_than_in_the_dump_is_named() -> None:
+    dump = json.loads(GO.read_text())
+    dump["applications"][0]["applicationState"] = "Failing"
+    name = dump["applications"][0]["applicationID"]
+    lacks = f"how far {name} came while Failing: they go on as if they were not"
+    assert lacks in state_from_dump(dump).lacks
+
+
 def test_versions_of_before_write_the_names_at_the_top_as_go_has_them() -> None:
     dump = json.loads(GO.read_text())
     former = {name[:1].upper() + name[1:]: it for name, it in dump.items()}

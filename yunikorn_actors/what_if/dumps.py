@@ -37,17 +37,20 @@ from yunikorn_actors.what_if.core_state import CoreState, state_of
 
 Rows = list[dict[str, Any]]
 _NOTHING_RUNS: Final = "that an application of which nothing runs now has begun: it begins anew"
+_PREEMPTION: Final = (
+    "preemption policies: what runs may be preempted, and what waits preempts nothing of others"
+)
 _OF_OURS: Final = (
     _NOTHING_RUNS,
     "tags of asks, such as run times and required nodes",
-    "preemption policies: what runs may be preempted, and what waits may preempt",
+    _PREEMPTION,
     "sizes, styles and timeouts of gangs, and whether they were admitted",
     "sizes of members whose swap is under way: each is as large as its placeholder",
 )
 _OF_YUNIKORN: Final = (
     _NOTHING_RUNS,
     "how often an ask repeats: each counts once",
-    "preemption policies: what runs may be preempted, and what waits may preempt",
+    _PREEMPTION,
     "styles and timeouts of gangs, and whether they were admitted: they are Soft",
     "reservations, back-offs and what was found of asks: all of it is found anew",
     "fractions of a second: what waits is ordered by its time, then by its place in the dump",
@@ -174,7 +177,13 @@ class _Ours:
             dict.fromkeys(_rm_of(name) for name in self._partitions if name.startswith("["))
         )
         self.at_ns = max(self._times(), default=EPOCH_NS)
-        self.lacks = (*_OF_OURS, "the moment at which it was made: it is that of its last event")
+        parts = self._partitions.values()
+        states = {id_: app["state"] for it in parts for id_, app in it["applications"].items()}
+        self.lacks = (
+            *_OF_OURS,
+            "the moment at which it was made: it is that of its last event",
+            *_left_states(states),
+        )
 
     def _times(self) -> Iterator[int]:
         for part in self._partitions.values():
@@ -286,8 +295,7 @@ class _Ours:
                     allocations[it["uuid"]]["devices"] = it.get("devices", ())
                 if it["releasing"] and it["uuid"] in allocations:
                     why = si.TerminationType[it["releasing"]]
-                    allocations[it["uuid"]] |= {"releasing": why, "asked_back_ns": self.at_ns}
-                    image["unconfirmed"][it["uuid"]] = id_
+                    _ask_back(image, made[id_], it["uuid"], why, self.at_ns)
             for it in app.get("swaps", ()):
                 uuid, ask = it["placeholder"], asks.get(it["key"])
                 if ask is None or uuid not in allocations:
@@ -380,6 +388,30 @@ def _foreign(partition: str, key: str, node: str, amounts: Any) -> si.Allocation
     )
 
 
+def _ask_back(image: Image, app: Image, uuid: str, why: si.TerminationType, at_ns: int) -> None:
+    """Let the core have asked for an allocation, which is not confirmed yet."""
+    app["allocations"][uuid] |= {"releasing": why, "asked_back_ns": at_ns}
+    image["unconfirmed"][uuid] = app["spec"]["application_id"]
+
+
+_PREEMPTED: Final = si.TerminationType.PREEMPTED_BY_SCHEDULER
+_LEFT: Final = ("Failing", "Resuming")
+"""States whose way out no dump says: what is asked back, and when."""
+
+
+def _left_states(states: Mapping[str, str]) -> Iterator[str]:
+    """Name applications that begin in another state than they are in."""
+    for state in _LEFT:
+        names = [id_ for id_, it in states.items() if it == state]
+        if names:
+            more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+            listed = ", ".join(names[:_NAMED_MAX])
+            yield f"how far {listed}{more} came while {state}: they go on as if they were not"
+
+
+_NAMED_MAX: Final = 3
+
+
 # -- the full state dump of YuniKorn's REST
 
 
@@ -395,8 +427,9 @@ class _YuniKorns:
         self.managers = list(dict.fromkeys(it["clusterId"] for it in partitions))[:1]
         others = sorted({it["clusterId"] for it in partitions} - {*self.managers})
         left_out = (f"the configuration of {it}: it is left out" for it in others)
-        self.lacks = (*_OF_YUNIKORN, *left_out)
         self._names = {it["name"] for it in partitions if it["clusterId"] in self.managers}
+        states = {it["applicationID"]: it["applicationState"] for it in self._applications()}
+        self.lacks = (*_OF_YUNIKORN, *left_out, *_left_states(states))
 
     def config(self, _: str) -> SchedulerConfig:
         found = _lowered(self._dump["config"])
@@ -476,7 +509,19 @@ class _YuniKorns:
             )
 
     def leave(self, partition: str, image: Image) -> None:
-        """Do nothing: these dumps do not say what was asked back."""
+        """Let be on its way out what was preempted: nothing else that was asked back is said."""
+        made = {it["spec"]["application_id"]: it for it in image["applications"]}
+        for name, node in self._nodes():
+            for it in (
+                node.get("allocations", ()) if name == short_partition_name(partition) else ()
+            ):
+                app = made.get(it["applicationId"])
+                if app is None or not it.get("preempted"):
+                    continue
+                for uuid, allocation in app["allocations"].items():
+                    is_it = allocation["spec"]["key"] == it["allocationKey"]
+                    if is_it and allocation["node_id"] == node["nodeID"]:
+                        _ask_back(image, app, uuid, _PREEMPTED, self.at_ns)
 
     def foreign(self, _: str) -> Iterator[si.Allocation]:
         for name, node in self._nodes():
