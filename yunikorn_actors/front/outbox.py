@@ -176,6 +176,12 @@ class Outbox:
         with self._sending:
             pass
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits here and nothing is being sent; waits for what is."""
+        with self._sending, self._changed:
+            return not self._items and not self._is_left
+
     def unsent_endings(self) -> list[Ending]:
         """Called, as `resume` is, under the lock of the records."""
         return [it for it in self._items if _is_ending(it)]

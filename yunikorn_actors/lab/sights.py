@@ -17,6 +17,7 @@ from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.sides.answered import answers
 from yunikorn_actors.lab.sides.encoded import Encoded
 from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides
+from yunikorn_actors.lab.sides.front_door import walk
 from yunikorn_actors.lab.sides.inquiries import foresee, inquire, operate
 from yunikorn_actors.lab.sides.reported import Reported
 from yunikorn_actors.lab.sides.restarted import Ended
@@ -37,11 +38,15 @@ WIDTH: Final = 2
 """Bytes of each digest."""
 _REQUESTS_AGAIN: Final = 2
 """So many of the last requests are made once more in what would happen."""
+_OF_PROGRAMS: Final = 5
+"""The seed of what they do."""
 _FIRST: Final = follower_address(0)
 """No follower of a core has it."""
 _ASIDES: Final = 4
 """What is dear is looked at in turn: each in every so many worlds."""
 _ROUTES, _FORESIGHT, _FILES, _WIRE = range(_ASIDES)
+_FRONT: Final = (_FILES, _WIRE)
+"""Beside the world a program is at the front door then."""
 
 
 class Sight(NamedTuple):
@@ -130,6 +135,9 @@ class Watched(Oracle):
             yield "the event records", records
 
     def drained(self, world: World) -> None:
+        if self._turn in _FRONT:
+            seen = walk(Draw(_OF_PROGRAMS, self._number))
+            self._note((f"at the front door, {what}", value) for what, value in seen)
         self._note([("how much was counted in the end", world.simulator.counts())])
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:

@@ -1,0 +1,38 @@
+"""A walk at the front door is the same each time, and shows what the front does otherwise."""
+
+import pytest
+
+from yunikorn_actors.front.asks import Asks
+from yunikorn_actors.front.nodes import Nodes
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.sides.front_door import Heard, walk
+from yunikorn_actors.lab.sights import Sight
+
+RUN = 7
+
+
+def walked(run: int = RUN) -> list[bytes]:
+    return [Sight(*it).digest() for it in walk(Draw(5, run))]
+
+
+def test_it_is_the_same_each_time() -> None:
+    assert walked() == walked()
+
+
+def test_much_is_tried_and_seen() -> None:
+    heard: list[Heard] = [it for run in range(1, 9) for it in walk(Draw(5, run))]
+    text = " ".join(str(it) for it in heard)
+    for words in (
+        "held>", "lost,", "'waits'", "cancelled", "InvalidRequest", "UnknownName", "ConfigError",
+        "ApplicationChanged", "NodeChanged", "Placed(", "WantedBack(", "LeaseOver(",
+    ):  # fmt: skip
+        assert words in text
+
+
+@pytest.mark.parametrize(("of", "name"), [(Nodes, "leases_on"), (Asks, "withdraw")])
+def test_what_a_front_does_otherwise_is_seen(
+    monkeypatch: pytest.MonkeyPatch, of: type, name: str
+) -> None:
+    before = [walked(run) for run in range(1, 9)]
+    monkeypatch.setattr(of, name, lambda *_, **__: [])
+    assert before != [walked(run) for run in range(1, 9)]
