@@ -40,6 +40,8 @@ from yunikorn_actors.values.tags import GPU
 
 SETS_MAX = 4096
 """So many sets are tried: all of them with up to twelve applications."""
+WHOLE_MAX = SETS_MAX.bit_length() - 1
+"""Of so many applications all sets may be looked at."""
 _PARTS_PER_MILLION = 1_000_000
 
 Cost = tuple[bool, int, tuple[Key, ...], int, int, bool, int, tuple[Order, ...]]
@@ -102,6 +104,20 @@ def cost_of(gangs: Sequence[Gang]) -> Cost:
         sum(len(gang.victim.allocations) for gang in gangs),
         tuple(sorted(orders)),
     )
+
+
+def cheaper_sets(gangs: Sequence[Gang], than: Cost, enough: Resource) -> list[tuple[Gang, ...]]:
+    """Return all sets that cost less and are large enough, what costs least first."""
+    found = [
+        some
+        for size in range(min(len(gangs), than[1]) + 1)
+        for some in combinations(gangs, size)
+        if cost_of(some) < than
+        and all(
+            sum(it.victim.resource.get(kind, 0) for it in some) >= n for kind, n in enough.items()
+        )
+    ]
+    return sorted(found, key=cost_of)
 
 
 class Choice:

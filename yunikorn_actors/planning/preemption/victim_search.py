@@ -8,7 +8,7 @@ next one looks: room beyond it serves the next ask, which then needs no victims.
 all nodes stay on a heap; only the one on top is worked out again, and a changed node is added anew.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -63,9 +63,18 @@ class Search:
     """
 
     def __init__(
-        self, scene: Scene, leaf: Queue, spec: AskSpec, shape: Shape, rank: Rank | None = None
+        self,
+        scene: Scene,
+        leaf: Queue,
+        spec: AskSpec,
+        shape: Shape,
+        rank: Rank | None = None,
+        *,
+        whole: Container[str] | None = None,
     ) -> None:
+        """Of whole applications only those with these ids go, if any are named."""
         self._rank = rank
+        self._whole = whole
         self._shape = shape
         self._scene = scene
         self._state: PartitionState = scene.state
@@ -76,6 +85,8 @@ class Search:
         self._chosen: list[Victim] = []
         """Whole applications that go for asks of this search; each does with the first that needs
         it, and counts no more."""
+        self._chosen_on: set[str] = set()
+        """The nodes on which they run."""
         self._absorbed: set[str] = set()
         """Of these nothing goes by itself."""
         self._planned: frozenset[str] = frozenset()
@@ -127,7 +138,11 @@ class Search:
         The asks are counted only where there are such applications.
         """
         units = Units(self._scene.taken)
-        whole = list(whole_applications(self._state, self._claimant, units))
+        whole = [
+            victim
+            for victim in whole_applications(self._state, self._claimant, units)
+            if self._whole is None or victim.allocations[0].spec.application_id in self._whole
+        ]
         self._rank_all(whole)
         if not whole and not self._is_bound_and_small():
             return False
@@ -144,6 +159,7 @@ class Search:
         ]:
             return False
         self._chosen, self._planned = chosen, planned
+        self._chosen_on = {it.node_id for victim in chosen for it in victim.allocations}
         self._absorbed = {it.allocations[0].spec.application_id for it in chosen}
         self._heap = None
         return bool(chosen or planned)
@@ -235,11 +251,14 @@ class Search:
     def _offer(self, node_id: str) -> None:
         """File a node by the best that it could be: it is worked out when that is the best of all.
 
-        Where there is room it may need no victim, elsewhere it needs one at least.
+        Where there is room it may need no victim, elsewhere it needs one at least. What goes in any
+        case costs nothing: such a node comes first, as single work that goes before it may use up
+        what its queue gives.
         """
         assert self._heap is not None
         room = self._scene.room_on(self._state.nodes[node_id])
         needs_one = room is not None and not fits(self._claimant.wanted, room)
+        needs_one = needs_one and node_id not in self._chosen_on
         heappush(self._heap, ((False, False, int(needs_one), (), node_id), node_id))
 
     def _look_at_all(self) -> None:

@@ -6,7 +6,7 @@ looks at an ask that can run on one node alone whenever that node changes, and a
 time has come. The number of attempts in one plan is bounded, and only real attempts count (R-081).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import permutations
 
@@ -19,24 +19,36 @@ from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
 from yunikorn_actors.planning.preemption.device_room import freed, with_parts
-from yunikorn_actors.planning.preemption.gang_choice import Cost, cost_of, gang_of, size_of
+from yunikorn_actors.planning.preemption.gang_choice import (
+    WHOLE_MAX,
+    Cost,
+    Gang,
+    cheaper_sets,
+    cost_of,
+    gang_of,
+    size_of,
+)
 from yunikorn_actors.planning.preemption.outlook import Flight, Scene
 from yunikorn_actors.planning.preemption.preemptor_ask import (
+    Claimant,
+    candidates_on,
     earmarks_of,
     has_claim_for_all,
     is_limited_by_promises,
     victims_of,
+    whole_applications,
 )
 from yunikorn_actors.planning.preemption.quota import Enforcement
 from yunikorn_actors.planning.preemption.required_node import victims_on
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS, Agenda, may_preempt
 from yunikorn_actors.planning.preemption.victim_search import Search, Solution, is_barred
+from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
-from yunikorn_actors.values.resource import Resource, charge
+from yunikorn_actors.values.resource import Resource, charge, discharge
 
 GANGS_MAX = 8
 """So many gangs claim room in one plan: each looks at all that may go anew."""
@@ -47,16 +59,22 @@ ATTEMPTS_MAX = 256
 SIZES_MAX = 3
 """All orders of so many sizes of placeholders are tried, of more the first, the largest first and
 the smallest first."""
+RETRIES_MAX = 12
+"""So many sets that cost less are tried for placeholders of several sizes."""
 Found = list[tuple[AskView, Solution]]
 """Room for each repeat of the placeholders of a gang."""
+_GangCost = tuple[bool, Cost, int]
+"""Of all that goes for a gang, less is better: opted-out single work, gangs, single work."""
 
 
 class Searches:
     """The searches of one plan, one for all asks of a leaf that are alike."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, whole: Container[str] | None = None) -> None:
+        """Of whole applications only those with these ids go, if any are named."""
         self.gangs: dict[int, None] = {}
         """Those that had their turn in this plan, by the serial of their application."""
+        self._whole = whole
         self.begin_anew(scene)
 
     def begin_anew(self, scene: Scene) -> None:
@@ -69,7 +87,9 @@ class Searches:
         key = (leaf, shape, spec.priority)
         if key not in self._searches:
             rank = partial(self._rank, leaf) if leaf.decider.ranks_victims else None
-            self._searches[key] = Search(self.scene, leaf.queue, spec, shape, rank)
+            self._searches[key] = Search(
+                self.scene, leaf.queue, spec, shape, rank, whole=self._whole
+            )
         return self._searches[key]
 
     def _rank(self, leaf: QueueView, victims: Sequence[Allocation]) -> Key:
@@ -553,24 +573,68 @@ class Preemptor:
         return sorted(asks, key=lambda ask: ask.order)
 
     def _find_best(self, app: AppView, now_ns: int) -> tuple[Found | None, int]:
-        """Search in several orders of the sizes, unless the first hurts no gang.
+        """Return room for all placeholders; without it: when to look again.
 
         What makes room for one size is chosen for all that are alike, and what it leaves over
-        serves the next size: so another order may hurt fewer. Without room: when to look again.
+        serves the next size. So where several sizes hurt gangs, sets that cost less are tried, too.
         """
+        best, least, again_ns = self._find_in_orders(app, now_ns)
+        if least is None or not least[1][1]:
+            return best, again_ns
+        attempts = self._attempts
+        for some in self._cheaper_sets(app, least[1], now_ns):
+            ids = {gang.victim.allocations[0].spec.application_id for gang in some}
+            found, cost, _ = self._find_in_orders(app, now_ns, ids)
+            if cost is not None and cost < least:
+                best = found
+                break
+        # They were further tries of what was counted.
+        self._attempts = attempts
+        return best, again_ns
+
+    def _cheaper_sets(self, app: AppView, than: Cost, now_ns: int) -> list[tuple[Gang, ...]]:
+        """Return the sets of whole applications that could do for several sizes and cost less."""
+        asks, scene = self._placeholders_of(app), self._scene(now_ns)
+        if len({ask.shape for ask in asks}) == 1 or app.leaf.decider.ranks_victims:
+            return []
+        state, spec = scene.state, asks[0].ask.spec
+        claimant, units = (
+            Claimant(state, scene.usage, scene.manners, app.leaf.queue, spec),
+            Units(scene.taken),
+        )
+        whole = [*whole_applications(state, claimant, units)]
+        if len(whole) > WHOLE_MAX:
+            return []
+        enough: Resource = {}
+        for ask in asks:
+            repeats = self._repeats_left(ask)
+            charge(enough, {kind: size * repeats for kind, size in ask.resource.items()})
+        for node in state.nodes.values():
+            room = scene.room_on(node)
+            if room is not None:
+                discharge(enough, room)
+                for victim in candidates_on(state, node, claimant, units):
+                    discharge(enough, victim.resource)
+        gangs = [gang_of(state, victim, now_ns) for victim in whole]
+        return cheaper_sets(gangs, than, enough)[:RETRIES_MAX]
+
+    def _find_in_orders(
+        self, app: AppView, now_ns: int, whole: Container[str] | None = None
+    ) -> tuple[Found | None, _GangCost | None, int]:
+        """Search in several orders of the sizes, unless the first hurts no gang."""
         best, least, again_ns = None, None, NEVER_NS
         for asks in self._orders_of(app):
             scene = self._scene(now_ns)
-            found = self._find_all(asks, Searches(scene))
+            found = self._find_all(asks, Searches(scene, whole))
             again_ns = min(again_ns, scene.manners.again_ns)
             if found is None:
                 continue
-            cost, hurts = self._cost_of(found, now_ns)
+            cost = self._cost_of(found, now_ns)
             if least is None or cost < least:
                 best, least = found, cost
-            if not hurts:
+            if not cost[1][1]:
                 break
-        return best, again_ns
+        return best, least, again_ns
 
     def _orders_of(self, app: AppView) -> Iterator[list[AskView]]:
         alike: dict[Shape, list[AskView]] = {}
@@ -584,14 +648,12 @@ class Preemptor:
         for order in orders:
             yield [ask for group in order for ask in group]
 
-    def _cost_of(self, found: Found, now_ns: int) -> tuple[tuple[bool, Cost, int], bool]:
-        """Compare what goes: less is better. Say as well whether any whole application does."""
+    def _cost_of(self, found: Found, now_ns: int) -> _GangCost:
         state = self._model.state
         victims = victims_of(state, [it for _, solution in found for it in solution.victims])
         singles = [victim for victim in victims if not victim.is_whole]
         gangs = [gang_of(state, victim, now_ns) for victim in victims if victim.is_whole]
-        opted_out = any(victim.order[0] for victim in singles)
-        return (opted_out, cost_of(gangs), len(singles)), bool(gangs)
+        return (any(victim.order[0] for victim in singles), cost_of(gangs), len(singles))
 
     def _find_all(self, asks: list[AskView], searches: Searches) -> Found | None:
         """Return room for each repeat, or None if one has none: then all is as before."""
