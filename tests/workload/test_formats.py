@@ -75,6 +75,28 @@ def test_swf_counts_what_is_no_number(tmp_path: Path, value: str) -> None:
         read(tmp_path, line(), line(id=2, run=value), is_strict=True)
 
 
+def test_swf_counts_a_job_that_was_interrupted_once(tmp_path: Path) -> None:
+    """Its parts come behind the line of the whole; a part whose job is not there stands for it."""
+    part = line(run=20).replace(" 1 3 4 ", " {} 3 4 ")
+    parts = [part.format(status) for status in (2, 2, 3)]
+    alone = part.format(4).replace("1", "2", 1)
+    log = read(tmp_path, line(run=60), *parts, alone)
+    assert [("1", 60.0), ("2", 20.0)] == [(it.id, it.run_s) for it in log.jobs()]
+    assert {"part of a job that is counted whole": 3} == log.findings.left_out
+
+
+def test_processors_stand_behind_a_long_comment(tmp_path: Path) -> None:
+    comment = ["; Note: nothing of interest"] * 2_000
+    assert "64" == read(tmp_path, *comment, "; MaxProcs: 64", line()).survey.header["MaxProcs"]
+
+
+def test_a_workload_of_batsim_whose_jobs_come_first(tmp_path: Path) -> None:
+    job = {"id": "a", "subtime": 0, "res": 1, "profile": "long"}
+    profiles = {"long": {"type": "delay", "delay": 5}}
+    document = {"jobs": [job] * 6_000, "nb_res": 4, "profiles": profiles}
+    assert 6_000 == len(read(tmp_path, json.dumps(document)))
+
+
 def test_a_log_without_header_or_end_of_line(tmp_path: Path) -> None:
     assert ["1"] == [it.id for it in read(tmp_path, line()).jobs()]
 

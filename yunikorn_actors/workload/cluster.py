@@ -52,7 +52,7 @@ def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node
     """
     if given is None:
         processors = "" if workload is None else workload.survey.header.get("MaxProcs", "")
-        if not processors.isdigit():
+        if not processors.isdecimal():
             raise WorkloadError("the log does not say on what it ran: name the nodes (--nodes)")
         given = processors
     pool = _POOL.fullmatch(given)

@@ -29,7 +29,8 @@ from yunikorn_actors.workload.jobs import (
 )
 from yunikorn_actors.workload.log_formats import Reader, reader_of
 
-HEAD_CHARACTERS: Final = 16_384
+HEAD_CHARACTERS: Final = 1 << 18
+"""Comments of a log may be long before they say how many processors there are."""
 SAMPLE: Final = "sample:"
 """What begins with it is a file that comes with the package."""
 _GZIP: Final = b"\x1f\x8b"

@@ -101,7 +101,9 @@ class Batsim:
     name = "batsim"
 
     def matches(self, head: str) -> bool:
-        return head.lstrip().startswith("{") and ('"nb_res"' in head or '"profiles"' in head)
+        # With sorted keys a long list of jobs stands before both of the others.
+        keys = ("nb_res", "profiles", "subtime")
+        return head.lstrip().startswith("{") and any(f'"{it}"' in head for it in keys)
 
     def header(self, head: str) -> dict[str, str]:
         _, found, rest = head.partition('"nb_res"')
@@ -149,8 +151,11 @@ def _seconds(
         if "seq" in profile:
             parts = (_seconds(it, profiles, known, (*within, name)) for it in profile["seq"])
             known[name] = number(profile.get("repeat", 1)) * sum(parts)
+        elif time := profile.keys() & {"delay", "runtime"}:
+            known[name] = number(profile[min(time)])
         else:
-            known[name] = number(profile["delay"] if "delay" in profile else profile["runtime"])
+            kind = profile.get("type")
+            raise ValueError(f"the profile {name!r:.40} of type {kind!r:.40} says no time")
     return known[name]
 
 
@@ -206,6 +211,10 @@ def _job_of_pod(row: dict[str, str], at: int, mapping: Mapping) -> Job:
 # -- SWF: the Standard Workload Format of the Parallel Workloads Archive, version 2.2
 
 _FIELDS: Final = 18
+_STATUS: Final = 10
+_PARTIAL: Final = frozenset({"2", "3", "4"})
+"""A part that was continued, the last one of a job that succeeded, and that of one that failed."""
+PART: Final = "part of a job that is counted whole"
 _WHOLE: Final = re.compile(r"(?:-?[0-9]{1,15}(?:\.[0-9]+)?(?:\s+|$))+", re.ASCII).fullmatch
 _KIB: Final = 1_024
 
@@ -235,7 +244,20 @@ class Swf:
 
     def jobs(self, lines: Numbered, mapping: Mapping, findings: Findings) -> Iterator[Job]:
         data = ((at, it) for at, line in lines if (it := line.strip()) and it[0] != ";")
-        return _readable(data, lambda text, _: _job_of_swf(text, mapping), findings)
+        whole = _without_parts(data, findings)
+        return _readable(whole, lambda text, _: _job_of_swf(text, mapping), findings)
+
+
+def _without_parts(data: Numbered, findings: Findings) -> Numbered:
+    """Leave out the parts of a job that was interrupted: the line before them is all of it."""
+    id_ = ""
+    for at, text in data:
+        words = text.split(maxsplit=_STATUS + 1)
+        if words[0] == id_ and len(words) > _STATUS and words[_STATUS] in _PARTIAL:
+            findings.leave_out(PART)
+        else:
+            id_ = words[0]
+            yield at, text
 
 
 def _numbers(text: str) -> list[float]:
