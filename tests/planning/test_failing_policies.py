@@ -39,6 +39,10 @@ class Unshowable:
         raise RuntimeError("no text for it")
 
 
+class Panic(BaseException):
+    """As extension modules raise it."""
+
+
 class UnshowableError(Exception):
     def __repr__(self) -> str:
         raise RuntimeError("no text for it")
@@ -70,6 +74,7 @@ WRONG: dict[str, Callable[[], Callable[[], object]]] = {
     "it recurses": lambda: raising(RecursionError()),
     "it exits": lambda: raising(SystemExit(3)),
     "it closes": lambda: raising(GeneratorExit()),
+    "it panics": lambda: raising(Panic()),
     "it raises what has no text": lambda: raising(UnshowableError()),
     "nan": lambda: lambda: float("nan"),
     "nan within": lambda: lambda: (1, float("nan")),
@@ -162,6 +167,9 @@ def test_what_compares_is_a_key(good: str, method: str) -> None:
         Hold(7),
         Hold("x", until_ns="soon"),
         Hold("x", ends_pass=1),
+        # A message can hold neither.
+        Hold("wait \ud800"),
+        Hold("x", until_ns=2**70),
     ],  # type: ignore[arg-type]
 )
 def test_a_hold_that_is_none_lets_everybody(hold: Hold, topology: Any) -> None:
@@ -328,3 +336,17 @@ def test_what_a_policy_is_given_is_not_what_the_core_has() -> None:
     (ask,) = it.state.applications[APP].asks.values()
     assert ask.spec.resource == {"vcore": 2}
     assert it.running() == ["one"]
+
+
+class Unreadable:
+    def application_key(self, _: Any) -> int:
+        return 0
+
+    @property
+    def may_start(self) -> Any:
+        raise RuntimeError("not now")
+
+
+def test_attributes_that_raise_are_refused_at_once() -> None:
+    with pytest.raises(InvalidPolicy, match="reading its methods raised RuntimeError"):
+        Policies({"mine": Unreadable})

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Final
 
 from yunikorn_actors.lab.nondeterminism_guard import is_debugged, place_of
+from yunikorn_actors.policies.guard import FromOutside
 
 STUCK_S: Final = 10.0
 """After so long without an event a program counts as stuck."""
@@ -26,7 +27,7 @@ _known: Final[dict[str, None]] = {}
 """Where programs were stuck for all that time: there the next one is after one look."""
 
 
-class Stuck(BaseException):
+class Stuck(FromOutside):
     """Raised into the program; its own handlers of exceptions should not catch it."""
 
 

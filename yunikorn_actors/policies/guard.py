@@ -8,7 +8,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, Final, Protocol, TypeVar
 
-from yunikorn_actors.policies.inputs import Hold
+from yunikorn_actors.policies.inputs import NEVER_NS, Hold
 from yunikorn_actors.values.devices import Devices
 
 _T = TypeVar("_T")
@@ -18,15 +18,22 @@ class Unfit(Exception):  # noqa: N818 - it says what the value is
     """A policy returned what is no key, score, hold or devices."""
 
 
-FAULTS: Final = (Exception, SystemExit, GeneratorExit)
-"""What must stop nobody: `sys.exit` and a generator that is closed inside of a policy, too."""
+class FromOutside(BaseException):
+    """Raised into a call from outside, to end it: no fault of the policy."""
+
+
+OUTSIDE: Final = (KeyboardInterrupt, FromOutside)
+"""What goes through. All else stops nobody, also what is no Exception: `sys.exit`, a panic of an
+extension module, the cancelling of a task."""
 
 
 def tried(what: str, call: Callable[..., _T], *given: object) -> tuple[_T | None, str]:
     """Return what the call returns; else what went wrong, in words."""
     try:
         return call(*given), ""
-    except FAULTS as error:
+    except BaseException as error:
+        if isinstance(error, OUTSIDE):
+            raise
         return None, fault_of(what, error)
 
 
@@ -52,7 +59,9 @@ def shown(value: object, most: int = 300) -> str:
     """Write it down for a reader; it may be anything, even what cannot be written."""
     try:
         return repr(value)[:most]
-    except Exception:  # noqa: BLE001 - see above
+    except BaseException as error:
+        if isinstance(error, OUTSIDE):
+            raise
         return f"a {type(value).__name__} that cannot be shown"
 
 
@@ -133,6 +142,11 @@ def hold_of(value: object) -> Hold | None:
             f"the answer is {shown(value, 100)}: its reason is a text, until_ns an int, and "
             "ends_pass True or False"
         )
+    # Both stand in messages, which recordings and other processes read.
+    if abs(value.until_ns) > NEVER_NS:
+        raise Unfit(f"until_ns is {shown(value.until_ns, 40)}: give one up to NEVER_NS")
+    if not value.reason.isascii():
+        value.reason.encode()
     return value
 
 

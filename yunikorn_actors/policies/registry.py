@@ -205,6 +205,11 @@ def reads_of(policy: object) -> frozenset[str]:
     return frozenset(words)
 
 
+def methods_of(policy: object) -> dict[str, Any]:
+    """Return what it decides by, by name; a property of it may raise here."""
+    return {it: getattr(policy, it) for it in places.METHODS if hasattr(policy, it)}
+
+
 def step_of(policy: object) -> int:
     """Return after how many nanoseconds keys that go by the time are others; 0 if none does."""
     if "waited_ns" not in reads_of(policy):
@@ -224,6 +229,9 @@ def _check(name: str, policy: Policy) -> None:
     made, fault = tried("making it", policy)
     if fault:
         raise InvalidPolicy(f"policy {name!r} cannot be made: {fault}")
+    _, fault = tried("reading its methods", methods_of, made)
+    if fault:
+        raise InvalidPolicy(f"policy {name!r}: {fault}: let its attributes raise nothing")
     kinds = (*_OF_LEAF, places.QueueOrder, places.NodeScore)
     if not any(isinstance(made, kind) for kind in kinds):
         raise InvalidPolicy(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from yunikorn_actors.policies.guard import FAULTS, fault_of
+from yunikorn_actors.policies.guard import OUTSIDE, fault_of
 
 _T = TypeVar("_T")
 
@@ -49,12 +49,16 @@ class SlowPolicies:
             self._passing -= 1
             try:
                 return call(*given), ""
-            except FAULTS as error:
+            except BaseException as error:
+                if isinstance(error, OUTSIDE):
+                    raise
                 return None, fault_of(method, error)
         began_ns = self._clock()
         try:
             answer = call(*given), ""
-        except FAULTS as error:
+        except BaseException as error:
+            if isinstance(error, OUTSIDE):
+                raise
             answer = None, fault_of(method, error)
         took_ns = self._clock() - began_ns
         if took_ns >= _LEAST_NS or self._in_a_row:

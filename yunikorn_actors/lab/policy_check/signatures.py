@@ -10,7 +10,7 @@ from msgspec import Struct
 from yunikorn_actors.lab.policy_check.findings import Findings
 from yunikorn_actors.policies.guard import shown, tried
 from yunikorn_actors.policies.places import METHODS
-from yunikorn_actors.policies.registry import step_of, unwritable
+from yunikorn_actors.policies.registry import methods_of, step_of, unwritable
 
 _DECIDES: Final = tuple(name for name in METHODS if name not in {"devices", "observe"})
 _NEAR: Final = 0.8
@@ -26,6 +26,10 @@ def made_of(policy: object, findings: Findings) -> Any | None:  # noqa: ANN401 -
         findings.add("type", f"it cannot be made without arguments: {fault}")
         return None
     findings.of_class(type(made))
+    _, fault = tried("reading its methods", methods_of, made)
+    if fault:
+        findings.add("type", f"its attributes raise: {fault}")
+        return None
     before = len(findings.all())
     for name in METHODS:
         if hasattr(made, name):

@@ -26,6 +26,8 @@ from yunikorn_actors.lab.nondeterminism_guard import Escape, Guard, watching_pur
 from yunikorn_actors.lab.policy_check.findings import Findings
 from yunikorn_actors.policies import places
 from yunikorn_actors.policies.guard import (
+    OUTSIDE,
+    FromOutside,
     Kind,
     Unfit,
     common_kind,
@@ -73,7 +75,7 @@ _INSTEAD: Final = {"application_key": 0, "ask_key": 0, "queue_key": 0, "score": 
 """What is answered where the policy gives no answer; None by the others."""
 
 
-class _TooLong(BaseException):
+class _TooLong(FromOutside):
     """A call has not ended in time."""
 
 
@@ -289,7 +291,9 @@ class Watch:
             return None, False
         except Escape:
             answer, is_given = None, False
-        except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - it is the finding
+        except BaseException as error:
+            if isinstance(error, OUTSIDE):
+                raise
             if not isinstance(error, _ElsewhereError):
                 self._raised(method, error)
             answer, is_given = None, False
@@ -310,8 +314,10 @@ class Watch:
         try:
             with _in_time():
                 return original(*given)
-        except (Exception, SystemExit, _TooLong) as error:  # noqa: BLE001 - then the answers differ
-            return error
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return error  # Then the answers differ.
         finally:
             self.times_ns[method].append(thread_time_ns() - begun)
 

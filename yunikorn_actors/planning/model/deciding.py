@@ -28,7 +28,6 @@ from yunikorn_actors.policies.guard import (
 )
 from yunikorn_actors.policies.inputs import Hold, Job
 from yunikorn_actors.policies.places import (
-    METHODS,
     ApplicationOrder,
     AsksOrder,
     DeviceChoice,
@@ -41,7 +40,7 @@ from yunikorn_actors.policies.places import (
     QueueOrder,
     VictimOrder,
 )
-from yunikorn_actors.policies.registry import Policies, reads_of, step_of
+from yunikorn_actors.policies.registry import Policies, methods_of, reads_of, step_of
 from yunikorn_actors.state.allocations import Allocation, Ask, AskOrder
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.queues import Queue
@@ -123,8 +122,9 @@ class Deciders:
     def _made(self, path: str, name: str) -> Any:  # noqa: ANN401 - it has the methods it has
         policy, fault = tried("making it", lambda: self._policies.make(name))
         _, unread = tried("reads", step_of, policy)
-        if fault or unread:
-            self.fail(path, name, fault or unread)
+        _, unknown = tried("reading its methods", methods_of, policy)
+        if fault or unread or unknown:
+            self.fail(path, name, fault or unread or unknown)
             return None
         return policy
 
@@ -219,7 +219,7 @@ class Decider:
 
     def _read(self, policy: Any) -> None:  # noqa: ANN401 - it has the methods it has
         """It decides whatever it has a method for."""
-        self._methods = {it: getattr(policy, it) for it in METHODS if hasattr(policy, it)}
+        self._methods = methods_of(policy)
         if isinstance(policy, ApplicationOrder):
             self.rank = self._application_rank
             self.reads = reads_of(policy)
