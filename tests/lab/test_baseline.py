@@ -60,7 +60,7 @@ def test_all_kinds_of_things_are_seen() -> None:
     for kind in (
         WORLD, "CallUpdateAllocation to rm:", "Accepted to reply:", "queues", "applications", "why",
         "the event records", "what is answered of", "/ws/v1/metrics of", "what would happen",
-        "the dump of", "what the next core reads", "requests and answers as JSON", "drain n1 of",
+        "the dump of", "what the next core reads", "requests and answers as JSON", "drained=True for n1 of",
         "what would be reported to another core", "an administrator's configuration", "the end",
     ):  # fmt: skip
         assert kind in whats

@@ -74,7 +74,7 @@ JOURNAL = (
     mutant(
         "the records of a snapshot are lost",
         truth.Truth.begin_with,
-        "self.publisher.handle(told.events, 0)",
+        "self.publisher.handle(restored.events, 0)",
         "pass",
     ),
 )

@@ -12,7 +12,7 @@ from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.request_forms import in_later_form, joined
-from yunikorn_actors.lab.swarm.world_parts import Wanted
+from yunikorn_actors.lab.swarm.world_parts import RESTART, Wanted
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 
@@ -89,8 +89,8 @@ def test_what_is_wrong_in_a_request_is_refused_in_many_ways() -> None:
     wanted = Wanted(only=("broken-requests", "gangs", "devices", "releases", "removals"))
     for number in range(1, 31):
         run = drawn(1, number, wanted)
-        watched = Watched()
-        outcome = explore(run.case, run.schedule(), (*run.checkers(), watched))
+        watched = Watched(number, begins_again=RESTART in run.parts)
+        outcome = explore(run.case, run.schedule(), watched.checkers)
         assert outcome.ok, outcome.violation
         for sight in watched.sights:
             if sight.what == "what calls were refused for":

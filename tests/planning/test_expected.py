@@ -90,10 +90,19 @@ def _loops(simulator: Simulator) -> Iterator[tuple[PartitionState, PlanningLoop]
     [range(3), pytest.param(range(3, 300), marks=(pytest.mark.slow, pytest.mark.timeout(900)))],
     ids=["few", "many"],
 )
-def test_the_place_is_that_of_the_planner(numbers: range, topology: TopologyName) -> None:
+@pytest.mark.parametrize(
+    "instead",
+    # The key of the last reads what an application has.
+    [("", ""), ("application.sort.policy: fair", "application.sort.policy: dominant-share")],
+    ids=["built-in", "own"],
+)
+def test_the_place_is_that_of_the_planner(
+    numbers: range, instead: tuple[str, str], topology: TopologyName
+) -> None:
     places = Places()
     for number in numbers:
-        scenario = parse_scenario(written(drawn_script(number)), "drawn.yaml")
+        text = written(drawn_script(number)).replace(*instead)
+        scenario = parse_scenario(text, "drawn.yaml")
         run_scenario(scenario, RunOptions(topology=topology, checkers=lambda: (places,)))
         assert (number, []) == (number, places.different[:3])
     assert places.compared > 50

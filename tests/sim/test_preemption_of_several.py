@@ -21,7 +21,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.drivers.simulator.checkers import default_checkers, told_by
+from yunikorn_actors.drivers.simulator.checkers import default_checkers, facts_in
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
@@ -192,7 +192,7 @@ class Watcher:
             return
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
-        for name, facts in told_by(simulator.effects).items():
+        for name, facts in facts_in(simulator.effects).items():
             if name in context.partitions:
                 state = context.partitions[name].state
                 self._judge(name, state, facts, simulator.now_ns)

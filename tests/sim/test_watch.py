@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from yunikorn_actors.checks.incremental import Watch
 from yunikorn_actors.checks.state_invariants import CHECKS, misconfigured, violations
 from yunikorn_actors.checks.touched import touched_by
-from yunikorn_actors.drivers.simulator.checkers import told_by
+from yunikorn_actors.drivers.simulator.checkers import facts_in
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
@@ -57,7 +57,7 @@ class Both:
         assert isinstance(context, Context)
         if delivery.mailbox != CONTEXT or delivery is not simulator.last:
             return
-        told = told_by(simulator.effects)
+        told = facts_in(simulator.effects)
         for name, partition in context.partitions.items():
             watch = self.watches.get(name)
             if watch is None or watch.state is not partition.state:

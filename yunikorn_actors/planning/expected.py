@@ -290,6 +290,8 @@ def _orders(
         if waiting:
             view = AppView(app, _view(app.queue, state, deciders, views))
             view.asks = {it.spec.key: cast(Any, _Seen(it, it.spec.resource)) for it in waiting}
+            # Of whatever shape: here it says only that something waits, so it has a key.
+            view.waits = cast(Any, {None: sum(it.remaining for it in waiting)})
             view.priority = max(
                 (it.spec.priority for it in _open(view, waiting)), default=NO_PRIORITY
             )

@@ -74,7 +74,7 @@ def operate(world: World) -> Iterator[Answer]:
     for name, it in tuple(world.context.partitions.items()):
         for node in (*tuple(it.state.nodes)[:2], "nowhere"):
             for drained in (True, True, False, False):
-                what = f"{'drain' if drained else 'undrain'} {node} of {name}"
+                what = f"drained={drained} for {node} of {name}"
                 yield what, _tried(core.set_drained, name, node, _WHO, drained=drained)
         yield f"unregister {it.rm_id}", _tried(core.unregister_lost, it.rm_id, _WHO)
     texts = _configurations(world)

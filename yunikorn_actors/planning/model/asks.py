@@ -21,6 +21,7 @@ class Asks:
         shape: Shape | None = None
         decider, changed = app.leaf.decider, app.leaf.changed
         is_bound = bool(app.app.task_groups or decider.gate)
+        views = []
         repeats = 0
         for ask in asks:
             spec = ask.spec
@@ -33,16 +34,20 @@ class Asks:
             if changed is not None:
                 changed[view] = None
             repeats += ask.remaining
-            if not is_bound or (allowed := self._allowed(view, ask.remaining)):
-                self._open(view, allowed if is_bound else ask.remaining)
+            views.append(view)
         if shape is not None:
             kind = (shape, view.is_placeholder)
+            # Before any takes part: an application of which nothing waits has no key of a policy.
             app.waits[kind] = app.waits.get(kind, 0) + repeats
             if self._wakes.recounts is not None:
                 self._wakes.waits_changed(app, kind)
             total = repeats * shape.total
             for level in app.leaf.lineage:
                 level.waiting += total
+        for view in views:
+            may_run = view.waiting
+            if not is_bound or (may_run := self._allowed(view, may_run)):
+                self._open(view, may_run)
         self._wakes.amounts_changed(app.leaf)
 
     def unwatch(self, view: AskView) -> None:
