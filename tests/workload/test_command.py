@@ -48,6 +48,8 @@ def test_the_summary_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         ([SWF, "--map", "user={user:d}"], "map user: {user} is no field, or has a format"),
         ([SWF, "--map", "queue="], "map queue: it is empty"),
         ([SWF, "--policy", "eazy"], "there is no policy 'eazy': use fifo, stateaware, fair, fcfs"),
+        ([SWF, "--policy", "fgd"], "as nodesortpolicy: {type: fgd}"),
+        ([SWF, "--policy", "binpacking"], "binpacking is an order of nodes"),
         ([SWF, "--limit", "-1"], "limit -1: write a number from 0 to"),
         ([SWF, "--faults", "1.5"], "faults 1.5: write a number from 0 to 1"),
         ([SWF, "--until", "nan"], "until nan: write a number from 0 to"),

@@ -19,6 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors import si
+from yunikorn_actors.config.node_order import NODE_ORDERS
+from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.machines.settings import Settings
@@ -103,6 +105,18 @@ class Options(Struct, frozen=True, kw_only=True):
         return job.run_s if self.estimates == "exact" else 2 * job.run_s
 
 
+def _check_order(policy: str, names: PolicyNames) -> None:
+    known = [*map(str, APPLICATION_ORDERS), *names.applications]
+    if not policy or policy in known:
+        return
+    if policy in {*NODE_ORDERS, *names.nodes}:
+        raise WorkloadError(
+            f"{policy} is an order of nodes and not of applications: name it in a configuration, "
+            f"as nodesortpolicy: {{type: {policy}}}"
+        )
+    raise WorkloadError(f"there is no policy {policy!r:.60}: use {', '.join(known)}")
+
+
 def play(
     workload: Workload,
     nodes: Sequence[Node],
@@ -118,9 +132,7 @@ def play(
     takes what is typical from the workload.
     """
     given = dict(policies or {})
-    known = [*map(str, APPLICATION_ORDERS), *Policies(given).names.applications]
-    if policy and policy not in known:
-        raise WorkloadError(f"there is no policy {policy!r:.60}: use {', '.join(known)}")
+    _check_order(policy, Policies(given).names)
     config = configured(config, policy)
     if FGD in config and FGD not in given:
         given[FGD] = partial(Fgd, typical(map(_kind, workload.jobs())))
