@@ -152,8 +152,8 @@ class Owed:
         if expected:
             wrongs = [difference(notice, it) for it in expected]
             if "" not in wrongs:
-                what = f"{self._rm_id} was notified of {notice.what}: {wrongs[-1]}"
-                return [f"{notice.invariant}: {what}"]
+                wrong = f"{self._rm_id} was notified of {notice.what}: {wrongs[-1]}"
+                return [f"{notice.invariant}: {wrong}"]
             # Those before it were not announced, and may not come any more.
             if left := expected[wrongs.index("") + 1 :]:
                 self._maybe[notice.thing] = left

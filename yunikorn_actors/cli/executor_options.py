@@ -39,10 +39,10 @@ def player_of(options: argparse.Namespace) -> Iterator[Player]:
     """Give the player that is wanted; on a terminal it shows how far it is."""
     crew = crew_of(options)
     if crew is None:
-        yield _shown(one_by_one)
+        yield _with_progress(one_by_one)
         return
     with FanOut(crew) as fan_out:
-        yield _shown(FannedOut(fan_out))
+        yield _with_progress(FannedOut(fan_out))
 
 
 def crew_of(options: argparse.Namespace) -> Crew | None:
@@ -51,7 +51,7 @@ def crew_of(options: argparse.Namespace) -> Crew | None:
     return Processes(options.jobs) if options.jobs > 1 else None
 
 
-def _shown(player: Player) -> Player:
+def _with_progress(player: Player) -> Player:
     return _Progress(player) if sys.stderr.isatty() else player
 
 

@@ -163,7 +163,7 @@ def _add_drawn(parser: argparse.ArgumentParser) -> None:
     _add_clock(parser)
 
 
-def _add_explained(parser: argparse.ArgumentParser) -> None:
+def _add_filtered(parser: argparse.ArgumentParser) -> None:
     _add_wanted(parser)
     _add_json(parser)
 
@@ -567,10 +567,10 @@ _COMMANDS: Final[dict[str, _Command]] = {
     "chain": ("print what led to a message, or what came of it", _add_chained, _chain),
     "story": ("print the life of one thing", _add_life, _story),
     "path": ("print where the time of an ask went, from call to callback", _add_life, _path),
-    "refusals": ("print what was refused, grouped by the reason", _add_explained, _refusals),
+    "refusals": ("print what was refused, grouped by the reason", _add_filtered, _refusals),
     "stats": (
         "print how many messages there were, how long they waited and how long they took",
-        _add_explained, _stats,
+        _add_filtered, _stats,
     ),
     "export": ("write a recorded run for another program", _add_exported, _export),
     "view": ("write a page that shows a recorded run, or two", _add_viewed, _view),

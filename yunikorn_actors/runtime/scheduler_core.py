@@ -473,8 +473,8 @@ class SchedulerCore(Gateway):
 
     def _context_dump(self) -> dict[str, Any]:
         failure = self.trace_failure
-        text = {"trace_failure": "" if failure is None else str(failure)}
-        return masked_dump(super()._context_dump() | text)
+        recording = {"trace_failure": "" if failure is None else str(failure)}
+        return masked_dump(super()._context_dump() | recording)
 
     def _look(self) -> Health:
         return health_of(self._context_dump())

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from yunikorn_actors.policies.guard import OUTSIDE, fault_of
+from yunikorn_actors.policies.guard import OUTSIDE, fault_of, tried
 
 _T = TypeVar("_T")
 
@@ -43,10 +43,9 @@ class SlowPolicies:
     def call(
         self, queue: str, policy: str, method: str, call: Callable[..., _T], /, *given: object
     ) -> tuple[_T | None, str]:
-        # As `tried`, which would be one more call for each decision.
-        answer: tuple[_T | None, str]
         if self._passing > 0:
             self._passing -= 1
+            # As `tried`, which would be one more call for nearly each decision.
             try:
                 return call(*given), ""
             except BaseException as error:
@@ -54,12 +53,7 @@ class SlowPolicies:
                     raise
                 return None, fault_of(method, error)
         began_ns = self._clock()
-        try:
-            answer = call(*given), ""
-        except BaseException as error:
-            if isinstance(error, OUTSIDE):
-                raise
-            answer = None, fault_of(method, error)
+        answer = tried(method, call, *given)
         took_ns = self._clock() - began_ns
         if took_ns >= _LEAST_NS or self._in_a_row:
             self._note((queue, policy, method), took_ns)

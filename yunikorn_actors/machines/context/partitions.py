@@ -154,7 +154,7 @@ class Partitions:
         """The facts first: of those a slice has no more than it has items."""
         work = job.work
         self._settle(work)
-        job.out.extend(work.answered_so_far())
+        job.out.extend(work.facts_so_far())
         for part, size in work.take_answers(self.settings.slice_max):
             job.out.append(Send(to=RM_PROXY, message=part))
             yield size
@@ -349,7 +349,7 @@ class Partitions:
             partition = self.by_name[name]
             yield from _empty(job.turn_to(job.work.turn(partition), LongWorkKind.MANAGER))
             # Facts before the closing: the publisher takes none of a partition that it has closed.
-            job.out.extend(job.work.answered_so_far())
+            job.out.extend(job.work.facts_so_far())
             self._detach(manager, job.work, partition)
             yield from self._tell_closed(job, partition)
         self.registry.forget(rm_id)

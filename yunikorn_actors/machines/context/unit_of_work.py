@@ -346,7 +346,7 @@ class Work:
         for turn in self.turns.values():
             turn.now_ns, turn.first_revision = now_ns, turn.state.revision + 1
 
-    def answered_so_far(self) -> list[Effect]:
+    def facts_so_far(self) -> list[Effect]:
         """Take out the facts and timers of a slice; the resource manager hears all at the end."""
         effects = self.silent_effects()
         self.wanted.clear()
@@ -471,7 +471,7 @@ class ContextJob:
                 mark = before
             if before != mark:
                 turn.record(f.LongWorkStarted(work=mark, at_ns=turn.now_ns))
-        self.out.extend(self.work.answered_so_far())
+        self.out.extend(self.work.facts_so_far())
 
     def end_slice(self) -> list[Effect]:
         effects, self.out = self.out, []

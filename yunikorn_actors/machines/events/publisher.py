@@ -96,10 +96,10 @@ class Ring:
                 kept.append(fact)
                 first_ids.append(next_id)
                 next_id += count
-        count, self.next_id = next_id - self.next_id, next_id
+        taken, self.next_id = next_id - self.next_id, next_id
         if next_id >= self._trim_at:
             self._trim()
-        return count
+        return taken
 
     def resize(self, capacity: int) -> None:
         """Keep the newest; numbers stay."""

@@ -927,11 +927,11 @@ def _counted(words: Words, found: Survey) -> str:
     if found.kept_for and not words.is_brief:
         kept = (f"{node} for {whom}" for node, whom in found.kept_for.items())
         checks[NodeCheck.KEPT] += f" ({_named(kept)})"
-    options = ", ".join(f"{found.first[it]} {checks[it]}" for it in checks if it in found.first)
+    counts = ", ".join(f"{found.first[it]} {checks[it]}" for it in checks if it in found.first)
     short = ", ".join(f"{kind} on {count}" for kind, count in found.exhausted.items())
     nodes = "1 node" if found.total == 1 else f"{found.total} nodes"
     tail = f" (short of {short})" if short and not words.is_brief else ""
-    return f"of {nodes}: {options}{tail}"
+    return f"of {nodes}: {counts}{tail}"
 
 
 def _candidates(case: Case) -> list[NodeView]:

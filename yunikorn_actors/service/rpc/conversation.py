@@ -233,7 +233,7 @@ def with_graces(
 Hear: TypeAlias = Callable[[si.ResourceManagerCallback, Any], Answer]
 
 
-def _received(method: str) -> tuple[str, Hear]:
+def _notifying(method: str) -> tuple[str, Hear]:
     """Tell it by this method, which answers nothing."""
 
     def hear(callback: si.ResourceManagerCallback, value: SiMessage) -> Answer:
@@ -262,10 +262,10 @@ def _events(callback: si.ResourceManagerCallback, message: Records) -> Answer:
 
 
 _HEARERS: Final[dict[str, tuple[str, Hear]]] = {
-    "allocations": _received("update_allocation"),
-    "applications": _received("update_application"),
-    "nodes": _received("update_node"),
-    "container_state": _received("update_container_scheduling_state"),
+    "allocations": _notifying("update_allocation"),
+    "applications": _notifying("update_application"),
+    "nodes": _notifying("update_node"),
+    "container_state": _notifying("update_container_scheduling_state"),
     "predicates": ("predicates", _predicates),
     "preemption_predicates": ("preemption_predicates", _preemption),
     "state": ("get_state_dump", _state),
