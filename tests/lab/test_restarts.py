@@ -41,6 +41,35 @@ steps:
   - confirm: {app: g, key: ph, type: TIMEOUT}
 """
 BEFORE_IT_IS_ANNOUNCED = "restart core by 5 after RMNewAllocations(new ph) from context to rm_proxy"
+PAUSED = """
+name: a gang becomes a victim before the core begins again, and its planner looks too early
+queues:
+  partitions:
+  - queues:
+    - name: root
+      submitacl: '*'
+      queues:
+      - {name: research}
+      - {name: serving, properties: {preemption.delay: 1s}, resources: {guaranteed: {gpu: 1}}}
+rm: {confirm: manual}
+steps:
+  - create_node: {id: n1, capacity: {gpu: 4}}
+  - add_app: {id: g, queue: root.research, placeholder_ask: {gpu: 4}, style: Hard}
+  - ask: {app: g, key: hold, resource: {gpu: 1}, task_group: rank, placeholder: true, count: 4}
+  - ask: {app: g, key: a, resource: {gpu: 1}, task_group: rank}
+  - add_app: {id: web, queue: root.serving}
+  - ask: {app: web, key: w, resource: {gpu: 1}, preemption: {allow_other: true}}
+  - advance: 60s
+  - confirm: all
+  - advance: 60s
+  - confirm: all
+"""
+IN_THE_PAUSE = (
+    "do step 8 after CallSendEvent(step 0) from rm_proxy to rm-1; "
+    "do step 9 after EventPushDue(step 8) from timer to event_publisher; "
+    "do step 10 after SendEvents(step 8) from event_publisher to rm_proxy; "
+    "restart core by 627761 after step 10"
+)
 ON_FILES = ("M264", "M266", "M269")
 
 
@@ -122,5 +151,13 @@ def test_what_was_placed_and_never_announced_may_end_by_its_key(topology: Topolo
     """Its manager has asked for it again, and cannot know that it ran and is given back."""
     case = parse_case(CONFIRMED, "confirmed.yaml", topology)
     outcome = play(case, parse_tape(f"{case.tape().line()}; {BEFORE_IT_IS_ANNOUNCED}"), oracles())
+    assert any(isinstance(it.message, CoreRestored) for it in outcome.deliveries)
+    assert outcome.ok, outcome.violation
+
+
+def test_a_planner_that_begins_again_has_a_pause_of_its_own() -> None:
+    """It searched while a node was awaited; victims could be found long before it began."""
+    case = parse_case(PAUSED, "paused.yaml", "proposing")
+    outcome = play(case, parse_tape(f"{case.tape().line()}; {IN_THE_PAUSE}"), oracles())
     assert any(isinstance(it.message, CoreRestored) for it in outcome.deliveries)
     assert outcome.ok, outcome.violation

@@ -237,6 +237,16 @@ def test_what_the_history_forgot_at_once_is_not_missed() -> None:
     assert outcome.ok, outcome.violation
 
 
+LATE = Path(__file__).parents[1] / "scenarios/gang-disturbances"
+
+
+@pytest.mark.parametrize("word", ["asked-for", "reported"])
+def test_what_is_asked_back_without_being_announced_is_no_news_later(word: str) -> None:
+    case = read_case(LATE / f"placeholder-{word}-while-the-gang-resumes.yaml")
+    outcome = play(case, case.tape(), all_oracles(Draw(1)))
+    assert outcome.ok, outcome.violation
+
+
 ALONE = "name: an application\nsteps:\n- add_app: {id: app-1}\n"
 
 

@@ -11,7 +11,7 @@ nothing has a pause, and whom a gate holds is for the oracle of gates.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle, World
@@ -34,12 +34,17 @@ _Life = tuple[str, int]
 """A partition, and which of its lives."""
 
 
+class _Searched(NamedTuple):
+    by: Planner
+    since_ns: dict[str, int]
+    """Since when victims could be found for these asks, at each look."""
+
+
 class Replanning(Oracle):
     def __init__(self) -> None:
         self._looked_at: dict[_Life, tuple[int, int]] = {}
         """The revision and the time at which a partition was looked at last."""
-        self._searches: dict[_Life, dict[str, int]] = {}
-        """Since when victims could be found for these asks, at each look."""
+        self._searches: dict[_Life, _Searched] = {}
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if simulator.is_at_rest:
@@ -47,7 +52,7 @@ class Replanning(Oracle):
             self._look(simulator, where)
 
     def patience_ns(self) -> int:
-        return PAUSE_NS + 1 if any(self._searches.values()) else 0
+        return PAUSE_NS + 1 if any(it.since_ns for it in self._searches.values()) else 0
 
     def waited(self, world: World) -> None:
         self._look(world.simulator, "in the end")
@@ -67,12 +72,17 @@ class Replanning(Oracle):
 
     def _undone(self, simulator: Simulator, partition: PartitionContext) -> Iterator[str]:
         life = partition.name, partition.epoch
-        state, searches = partition.state, self._searches.pop(life, {})
+        state, searched = partition.state, self._searches.pop(life, None)
         at_work = planner_at_work(simulator, partition)
         if at_work is None or not _has_something_to_do(state):
             return
         if is_still_to_come(simulator, partition):
             return
+        # The pause after a search is that of the planner which searched. One that took its place,
+        # after a restart for instance, has a pause of its own.
+        before = searched.since_ns if searched is not None and searched.by is at_work else {}
+        searches = _Searched(at_work, {})
+        self._searches[life] = searches
         planner = _made_anew(simulator, state, at_work)
         for proposal in _plan(planner, simulator.now_ns):
             subject = _subject(proposal)
@@ -81,8 +91,8 @@ class Replanning(Oracle):
                     # It says that nobody may go.
                     continue
                 if proposal.beneficiary.rule is PreemptionRule.GUARANTEE:
-                    since_ns = searches.get(subject, simulator.now_ns)
-                    self._searches.setdefault(life, {})[subject] = since_ns
+                    since_ns = before.get(subject, simulator.now_ns)
+                    searches.since_ns[subject] = since_ns
                     if simulator.now_ns <= since_ns + PAUSE_NS:
                         continue
             if _is_held_by_gate(at_work, proposal, simulator.now_ns):

@@ -224,6 +224,17 @@ def test_what_is_asked_back_runs_until_that_is_confirmed() -> None:
     assert report.handled(1) is None
 
 
+def test_what_was_asked_back_without_being_announced_is_never_announced() -> None:
+    report = with_one()
+    late = si.Allocation(application_id="app", allocation_key="ph", uuid="u2", node_id="n1")
+    report.sent(si.AllocationRequest(allocations=(late,)))
+    report.handled(4)
+    asked_back = ended("u2", TYPES.TIMEOUT, "ph")
+    assert asked_back == report.news(asked_back)
+    assert ["add app", "CREATE n1 u1,u2"] == told(report.recover())
+    assert report.news(placed("ph", "u2")) is None
+
+
 def test_a_removal_comes_before_a_new_life_of_the_same_name() -> None:
     report = with_one()
     report.sent(remove("p", "app"))

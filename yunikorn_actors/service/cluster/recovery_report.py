@@ -354,6 +354,8 @@ class RecoveryReport:
             self._remove(known)
             return True
         was, known.asked_back = known.asked_back, release.termination_type
+        # What it has reported too late for its gang is asked back without being announced.
+        known.is_notified = True
         return was is not known.asked_back
 
     # -- the report
