@@ -135,6 +135,38 @@ def test_a_replay_with_the_same_policies_is_identical(
     assert any("two run" in period.text for period in recorded.why("ask-0")[0].periods)
 
 
+@dataclass
+class Pairs(LeastStarted):
+    """Keeps pairs, which a file gives back as lists."""
+
+    pairs: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def observe(self, fact: Change, now_ns: int) -> None:
+        super().observe(fact, now_ns)
+        self.pairs[type(fact).__name__] = ("seen", now_ns)
+
+
+def test_a_dump_of_what_policies_keep_is_the_same_in_a_replay(tmp_path: Path) -> None:
+    path, policies = tmp_path / "run.trace", POLICIES | {"mine": Pairs}
+    with VirtualCore(trace=path, policies=policies) as core:
+        request = si.RegisterResourceManagerRequest(rm_id="rm", config=CONFIG)
+        core.register_resource_manager(request, Manager())
+        core.run_until_idle()
+        application = si.AddApplicationRequest(
+            application_id="a", queue_name="root.jobs", ugi=si.UserGroupInformation(user="ann")
+        )
+        core.update_application(si.ApplicationRequest(rm_id="rm", new=(application,)))
+        ask = si.AllocationAsk(
+            allocation_key="k", application_id="a", resource_ask=si.Resource.of({"vcore": 1})
+        )
+        core.update_allocation(si.AllocationRequest(rm_id="rm", asks=(ask,)))
+        core.run_until_idle()
+        kept = core.state_dump()["folds"]["[rm]default"]["root.jobs"]
+    assert ["seen", core.now_ns] == kept[1]["pairs"]["Arrived"]
+    outcome = recording.open(path, policies).replay()
+    assert outcome.difference is None, outcome.report()
+
+
 @pytest.mark.parametrize("topology", ["proposing", "fused"])
 def test_a_checkpoint_has_what_policies_keep(tmp_path: Path, topology: TopologyName) -> None:
     """Also where a policy was written inside a function, so that it has no name to be found by."""

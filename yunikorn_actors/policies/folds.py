@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, convert, msgpack
 
 from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.policies.guard import shown, tried
@@ -174,8 +174,13 @@ def _image_of(fold: Fold) -> list[Any]:
     if isinstance(fold, Unread) and not fold.is_fold:
         return []
     if isinstance(fold, Unread):
-        return [fold.kept, to_builtins(fold.since)] if fold.since else [fold.kept]
-    return [to_builtins(fold)]
+        return [fold.kept, _plain(fold.since)] if fold.since else [fold.kept]
+    return [_plain(fold)]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - plain values
+    """Return it as it comes back from a file: what was written is compared with what is."""
+    return msgpack.decode(msgpack.encode(value))
 
 
 def _changes(since: Any) -> list[tuple[Change, int]]:  # noqa: ANN401 - plain values

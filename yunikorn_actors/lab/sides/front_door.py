@@ -1,23 +1,30 @@
 """A program at the front door: what it asks for, what it gets, and what it hears of.
 
 It is drawn as worlds are. The core works on the caller's thread and its clock stands still, so what
-comes of a call is there when the core is at rest, and a walk is the same each time.
+comes of a call is there when the core is at rest, and a walk is the same each time. The same
+program can be at each front door: what it sees has to be equal.
 """
 
+import asyncio
+import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any, Final
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.live.clock import StandingClock
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import CoreError, NoReply
+from yunikorn_actors.front.aio import AsyncScheduler
 from yunikorn_actors.front.application import Application
 from yunikorn_actors.front.blocking import Scheduler
 from yunikorn_actors.front.lease import Lease
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.runtime.aio import AsyncSchedulerCore
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.what_if.changes import Reconfigure
 
@@ -26,7 +33,9 @@ _STEPS: Final = (10, 25)
 _SECOND: Final = 1_000_000_000
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.0002
-_QUEUES: Final = """
+_ROUNDS: Final = 3
+"""What comes on a loop leaves more to it: so many rounds at a time."""
+QUEUES: Final = """
 partitions:
 - name: default
   queues:
@@ -47,7 +56,7 @@ partitions:
     - name: closed
       submitacl: bob
 """
-_LOWER: Final = _QUEUES.replace("max: {vcore: 8}", "max: {vcore: 7}")
+_LOWER: Final = QUEUES.replace("max: {vcore: 8}", "max: {vcore: 7}")
 _LEAVES: Final = ("batch", "batch", "sure", "first", "closed", "nowhere")
 _GANGS: Final[tuple[dict[str, Any] | None, ...]] = (
     None, None, None, None,
@@ -70,21 +79,147 @@ _NODES: Final[tuple[dict[str, Any], ...]] = (
 )  # fmt: skip
 
 
-def walk(draw: Draw) -> Iterator[Heard]:
+class Door(Protocol):
+    """One way in which a program comes to a scheduler."""
+
+    @property
+    def scheduler(self) -> Any:  # noqa: ANN401 - a `Scheduler`, or what has the same calls
+        ...
+
+    @property
+    def core(self) -> SchedulerCore:
+        """Where the requests come to in the end."""
+        ...
+
+    def do(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the call returns
+        """Make a call of the scheduler, and wait where that has to be awaited."""
+        ...
+
+    def events(self) -> Callable[[], list[Any]]:
+        """Follow all events; return what ends that and hands them out."""
+        ...
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is on its way between the program and the core."""
+        ...
+
+
+Doors = Callable[[Mapping[str, Any], si.ResourceManagerCallback], AbstractContextManager[Door]]
+"""Makes one with a core that has these arguments."""
+
+
+class Front(Scheduler):
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was called for is sent."""
+        return self._operations.session.outbox.is_settled
+
+
+class _LoopFront(AsyncScheduler):
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was called for is sent."""
+        return self._operations.session.outbox.is_settled
+
+    @property
+    def plain_core(self) -> Any:  # noqa: ANN401 - of the class that the program gave
+        return self._operations.session.core
+
+
+class OnThreads:
+    """`Scheduler`, on the thread of the program."""
+
+    def __init__(self, arguments: Mapping[str, Any], callback: si.ResourceManagerCallback) -> None:
+        self.core: Final = SchedulerCore(**arguments)
+        self.scheduler: Final = Front(QUEUES, core=self.core, callback=callback)
+
+    def __enter__(self) -> Self:
+        self.scheduler.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.scheduler.close()
+
+    def do(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the call returns
+        return call()
+
+    def events(self) -> Callable[[], list[Any]]:
+        events = self.scheduler.events()
+
+        def ended() -> list[Any]:
+            events.close()
+            return [*events]
+
+        return ended
+
+    @property
+    def is_settled(self) -> bool:
+        return self.scheduler.is_settled
+
+
+class OnLoop:
+    """`AsyncScheduler`: a loop runs while a call is made, and while nothing is settled."""
+
+    def __init__(self, arguments: Mapping[str, Any], _: si.ResourceManagerCallback) -> None:
+        """A callback on a loop hears no responses, so the program has none."""
+        self._loop = asyncio.new_event_loop()
+        self.scheduler: Final = _LoopFront(QUEUES, core=AsyncSchedulerCore(**arguments))
+        self.core: Final = self.scheduler.plain_core
+
+    def __enter__(self) -> Self:
+        self._loop.run_until_complete(self.scheduler.start())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.run_until_complete(self.scheduler.close())
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def do(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the call returns
+        async def done() -> Any:  # noqa: ANN401
+            found = call()
+            return await found if inspect.iscoroutine(found) else found
+
+        return self._loop.run_until_complete(done())
+
+    def events(self) -> Callable[[], list[Any]]:
+        events = self.do(self.scheduler.events)
+
+        async def ended() -> list[Any]:
+            events.close()
+            return [it async for it in events]
+
+        return lambda: self._loop.run_until_complete(ended())
+
+    @property
+    def is_settled(self) -> bool:
+        # What was left to the loop by now, and what that leaves to it.
+        for _ in range(_ROUNDS):
+            self._loop.run_until_complete(asyncio.sleep(0))
+        return self.scheduler.is_settled
+
+
+def walk(draw: Draw, door: Doors = OnThreads) -> Iterator[Heard]:
     """Make a core and a program, and yield what the program sees."""
-    core = SchedulerCore(
-        driver="direct", instance="front", clock=StandingClock(EPOCH_NS),
-        settings=Settings(predicate_timeout_ns=3600 * _SECOND),
-    )  # fmt: skip
-    program = _Program(draw, core)
-    with program.scheduler:
-        events = program.scheduler.events()
+    arguments = {
+        "driver": "direct", "instance": "front", "clock": StandingClock(EPOCH_NS),
+        "settings": Settings(predicate_timeout_ns=3600 * _SECOND),
+    }  # fmt: skip
+    raw = _Raw()
+    with door(arguments, raw) as opened:
+        program = _Program(draw, opened, raw)
+        events = opened.events()
         yield from program.begin()
         for _ in range(draw.whole(*_STEPS)):
             yield from program.step()
         yield from program.end()
-        events.close()
-        yield "events", [f"{event.kind}: {event!r}" for event in events]
+        yield "events", [f"{event.kind}: {event!r}" for event in events()]
 
 
 class _Raw(si.ResourceManagerCallback):
@@ -103,19 +238,14 @@ class _Raw(si.ResourceManagerCallback):
         self.heard.append(response)
 
 
-class _Front(Scheduler):
-    @property
-    def is_settled(self) -> bool:
-        """Whether all that was called for is sent."""
-        return self._operations.session.outbox.is_settled
-
-
 class _Program:
-    def __init__(self, draw: Draw, core: SchedulerCore) -> None:
+    def __init__(self, draw: Draw, door: Door, raw: _Raw) -> None:
         self._draw = draw
-        self._core = core
-        self._raw = _Raw()
-        self.scheduler: Final = _Front(_QUEUES, core=core, callback=self._raw)
+        self._core = door.core
+        self._door = door
+        self._do = door.do
+        self._raw = raw
+        self._scheduler: Final = door.scheduler
         self._apps: list[Application] = []
         self._futures: dict[str, Future[Lease]] = {}
         self._steps: tuple[Callable[[], Any], ...] = (
@@ -148,10 +278,10 @@ class _Program:
         yield "futures", {key: _outcome(it) for key, it in self._futures.items()}
 
     def _settle(self) -> None:
-        front, core = self.scheduler, self._core
+        door, core = self._door, self._core
         deadline = time.monotonic() + _PATIENCE_S
         # What the core has answered last may have the front send something.
-        while not (front.is_settled and core.is_settled() and front.is_settled):
+        while not (door.is_settled and core.is_settled() and door.is_settled):
             if time.monotonic() > deadline:
                 raise NoReply("the core does not come to rest")
             # The outbox has to come to its lock.
@@ -160,22 +290,24 @@ class _Program:
     # -- what it does
 
     def _node(self) -> Any:  # noqa: ANN401 - plain values
-        name = f"n{len(self.scheduler.nodes) + 1}"
-        return [*map(_shown, self.scheduler.add_node(name, **self._draw.one_of(_NODES)))]
+        name = f"n{len(self._scheduler.nodes) + 1}"
+        words = self._draw.one_of(_NODES)
+        return [*map(_shown, self._do(lambda: self._scheduler.add_node(name, **words)))]
 
     def _application(self) -> None:
         draw, name = self._draw, f"app{self._draw.whole(1, 6)}"
         gang = draw.one_of(_GANGS)
-        app = self.scheduler.application(
-            name, queue=f"root.{draw.one_of(_LEAVES)}", user=draw.one_of(("ann", "bob")),
-            gang=gang, gang_style=draw.one_of(("Soft", "Hard")),
-        )  # fmt: skip
-        self._apps.append(app)
+        words = {
+            "queue": f"root.{draw.one_of(_LEAVES)}", "user": draw.one_of(("ann", "bob")),
+            "gang": gang, "gang_style": draw.one_of(("Soft", "Hard")),
+        }  # fmt: skip
+        self._apps.append(self._do(lambda: self._scheduler.application(name, **words)))
 
     def _ask(self) -> None:
         draw, app = self._draw, self._draw.one_of(self._apps)
         key, manner = f"k{draw.whole(1, 12)}", draw.one_of(_MANNERS)
-        asked = app.ask(key, **draw.one_of(_SIZES), **manner)
+        words = {**draw.one_of(_SIZES), **manner}
+        asked = self._do(lambda: app.ask(key, **words))
         for number, future in enumerate(asked if isinstance(asked, list) else [asked]):
             self._futures[f"{app.id} {key} {number}"] = future
 
@@ -187,38 +319,43 @@ class _Program:
         if not leases:
             return ""
         lease = self._draw.one_of(leases)
-        lease.release()
+        self._do(lease.release)
         return f"{lease!r} {lease.lost}"
 
     def _cancel(self) -> bool:
         futures = [*self._futures.values()]
-        return bool(futures) and self._draw.one_of(futures).cancel()
+        if not futures:
+            return False
+        future = self._draw.one_of(futures)
+        # A second time this is a yes on threads and a no on a loop, as futures are there.
+        return self._do(future.cancel) or future.cancelled()
 
     def _close(self) -> None:
-        self._draw.one_of(self._apps).close()
+        self._do(self._draw.one_of(self._apps).close)
 
     def _change_node(self) -> None:
         draw = self._draw
-        name, scheduler = f"n{draw.whole(1, 3)}", self.scheduler
+        name, scheduler = f"n{draw.whole(1, 3)}", self._scheduler
         acts: tuple[Callable[[], Any], ...] = (
             lambda: scheduler.drain(name),
             lambda: scheduler.resume(name),
             lambda: scheduler.remove_node(name),
             lambda: scheduler.nodes[name].resize(vcore=draw.whole(1, 8)),
         )
-        draw.one_of(acts)()
+        self._do(draw.one_of(acts))
 
     def _look_at_nodes(self) -> Any:  # noqa: ANN401 - plain values
         return {
             name: (node.capacity, node.used, node.free, dict(node.attributes), node.drained,
                    [*map(_shown, node.leases)], node.idle_since is None, repr(node))
-            for name, node in self.scheduler.nodes.items()
+            for name, node in self._scheduler.nodes.items()
         }  # fmt: skip
 
     def _explain(self) -> Any:  # noqa: ANN401 - plain values
         app, _, key = self._draw.one_of([*self._futures] or ["app1 k1"]).partition(" ")
         key = key.partition(" ")[0]
-        return repr(self.scheduler.explain(app, key)), repr(self.scheduler.waiting())
+        status = self._do(lambda: self._scheduler.explain(app, key))
+        return repr(status), repr(self._do(self._scheduler.waiting))
 
     def _wait(self) -> None:
         core, clock = self._core, self._core.clock
@@ -232,11 +369,13 @@ class _Program:
         core.clock_was_moved()
 
     def _configure(self) -> None:
-        self.scheduler.configure(self._draw.one_of((_QUEUES, _LOWER, "partitions: 3")))
+        queues = self._draw.one_of((QUEUES, _LOWER, "partitions: 3"))
+        self._do(lambda: self._scheduler.configure(queues))
 
     def _simulate(self) -> str:
-        changed = Reconfigure(queue="root.batch", max={"vcore": 20})
-        return repr(self.scheduler.simulate(changed, until=60.0).course.placed)
+        changed = Reconfigure(queue="root.batch", max={"vcore": 20_000})
+        answer = self._do(lambda: self._scheduler.simulate(changed, until=60.0))
+        return repr(answer.course.placed)
 
 
 def _outcome(future: Future[Lease]) -> str:

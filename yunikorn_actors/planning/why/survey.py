@@ -77,8 +77,8 @@ def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
     return Survey(
         total=total,
         fitting=total - sum(first.values()),
-        first={check: first[check] for check in NodeCheck if first[check]},
-        without={check: without[check] for check in NodeCheck if without[check]},
+        first={check.value: first[check] for check in NodeCheck if first[check]},
+        without={check.value: without[check] for check in NodeCheck if without[check]},
         exhausted=dict(sorted(exhausted.items())),
         near_miss=nearest.found,
         kept_for=kept_for,
