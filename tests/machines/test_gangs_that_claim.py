@@ -183,3 +183,91 @@ def test_a_gang_claims_when_its_newest_placeholder_has_waited() -> None:
     assert [] == made.planner.plan(1_000, made.now_ns + DELAY_NS)
     assert made.planner.preemptor.due_ns <= made.now_ns + 2 * DELAY_NS
     assert 4 == len(claims(made))
+
+
+def bound(repeats: int = 1, missing: int = 0) -> Written:
+    """Single work fills two nodes, and each placeholder of a gang can run on one of them alone."""
+    made = Written(RICH, POOR)
+    made.node("n1", vcore=repeats)
+    made.node("n2", vcore=repeats)
+    made.add("plain", queue=RICH)
+    for number in range(2 * repeats):
+        made.recover(f"p-{number}", f"n{number % 2 + 1}", "plain", vcore=1)
+    made.add("gang", queue=POOR, placeholder_ask={"vcore": 2 * repeats + missing})
+    for name in ("n1", "n2"):
+        made.ask(
+            f"on-{name}", "gang", vcore=1, repeats=repeats, placeholder=True, task_group="g",
+            allow_preempt_other=True, required_node=name,
+        )  # fmt: skip
+    made.admit("gang")
+    for name in ("n1", "n2"):
+        made.reserve(f"on-{name}", name, "gang")
+    return made
+
+
+def use_a_node(made: Written, proposals: list[Preempt]) -> None:
+    made.add("other", queue=RICH)
+    made.release(uuid_of_victim(proposals), "plain")
+    made.recover("takes", proposals[-1].node_id, "other", vcore=1, priority=9)
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_the_claim_of_placeholders_with_one_node_each_is_one(repeats: int) -> None:
+    made = bound(repeats)
+    proposals = claims(made)
+    assert [repeats, repeats] == [len(it.victims) for it in proposals]
+    assert {proposals[0].proposal_id} == {it.gang for it in proposals}
+    facts, refused = driver_of(made).commit_all(list(proposals))
+    assert [] == refused
+    assert 2 * repeats == sum(isinstance(fact, f.VictimMarked) for fact in facts)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "claimed"),
+    [(release_a_victim, [1]), (ask_a_victim_back, [1]), (use_a_node, [0])],
+)
+def test_what_is_refused_on_one_node_is_refused_on_all(
+    meanwhile: Callable[[Written, list[Preempt]], None], claimed: list[int]
+) -> None:
+    made = bound()
+    proposals = claims(made)
+    assert 2 == len(proposals)
+    meanwhile(made, proposals)
+    facts, refused = driver_of(made).commit_all(list(proposals))
+    assert [(it.proposal_id, Refusal.VICTIM_GONE) for it in proposals] == refused
+    assert not any(isinstance(fact, f.PreemptionDecided | f.VictimMarked) for fact in facts)
+    for proposal in proposals:
+        made.planner.reject(proposal.proposal_id)
+    # One without victims says that there nobody may go.
+    assert claimed == [len(it.victims) for it in claims(made)]
+
+
+def test_nothing_goes_on_one_node_where_the_room_of_another_is_used_meanwhile() -> None:
+    made = bound()
+    (uuid, *_) = made.application("plain").allocations
+    made.release(uuid, "plain")
+    (claim,) = claims(made)
+    assert "n2" == claim.node_id
+    made.add("other", queue=RICH)
+    made.recover("takes", "n1", "other", vcore=1, priority=9)
+    facts, refused = driver_of(made).commit_all([claim])
+    assert [(claim.proposal_id, Refusal.NODE_FULL)] == refused
+    assert not any(isinstance(fact, f.VictimMarked) for fact in facts)
+
+
+def test_nothing_goes_on_one_node_where_another_has_no_room() -> None:
+    made = bound()
+    uuid = next(reversed(made.application("plain").allocations))
+    made.release(uuid, "plain")
+    made.add("other", queue=RICH)
+    made.recover("stays", "n2", "other", vcore=1, priority=9)
+    # It says that nobody may go.
+    assert [("n2", ())] == [(it.node_id, it.victims) for it in claims(made)]
+
+
+def test_nothing_goes_before_all_placeholders_are_asked_for() -> None:
+    claimed, larger = claims(bound()), bound(missing=1)
+    facts, refused = driver_of(larger).commit_all(list(claimed))
+    assert [(it.proposal_id, Refusal.PREEMPTION_REFUSED) for it in claimed] == refused
+    assert not any(isinstance(fact, f.VictimMarked) for fact in facts)
+    assert [] == claims(larger)

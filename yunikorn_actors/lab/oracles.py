@@ -9,6 +9,7 @@
   G30).
 - `NodesReported`: each node is as its resource manager reported it (G01).
 - `Replanning`: at rest a planner that is made anew finds nothing to decide (G30).
+- `GangsClaimWhole`: no victim goes for a part of a gang (G31).
 - `Waiting`: all ways to ask why asks wait tell the same, and what single asks and nodes make.
 - `Gates`: who starts and who waits in a leaf with a policy is what its rules say.
 - `ShippedPolicies`: no shipped policy fails, and folds know what waits and runs.
@@ -27,6 +28,7 @@ from yunikorn_actors.drivers.simulator.checkers import DecisionChecker, default_
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.configuration_oracle import Configurations
+from yunikorn_actors.lab.gang_oracle import GangsClaimWhole
 from yunikorn_actors.lab.gate_oracle import PLAIN, Gates
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.node_oracle import NodesReported
@@ -59,6 +61,7 @@ def oracles() -> tuple[Checker, ...]:
         *checkers,
         Timers(),
         Replanning(),
+        GangsClaimWhole(),
         Waiting(),
         Gates(decisions),
         Proxied(),

@@ -2,7 +2,7 @@
 
 from yunikorn_actors.config import PreemptionBudget
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.planning.preemption import manners, victim_units
+from yunikorn_actors.planning.preemption import bound_placeholders, manners, victim_units
 from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.stages import preempt
 from yunikorn_actors.state.queues import Queue
@@ -88,5 +88,22 @@ PREEMPTION = (
         where=victim_units.is_set_to_go_as_one,
         old="is PreemptionUnit.APPLICATION",
         new="is None",
+    ),
+    Mutant(
+        id="M509",
+        kind=Kind.GANG,
+        source="the rule of former versions",
+        wrong=(
+            "A placeholder that can run on one node alone has victims there though another of its "
+            "gang has no room."
+        ),
+        where=bound_placeholders.room_for_bound,
+        old="                return None\n            picked",
+        new="                break\n            picked",
+        held_by=(
+            "tests/machines/test_gangs_that_claim.py::"
+            "test_nothing_goes_on_one_node_where_another_has_no_room"
+        ),
+        unseen="Drawn gangs hardly have placeholders that are bound to nodes.",
     ),
 )

@@ -42,6 +42,7 @@ from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.eligibility import check_application, check_limits, check_open
+from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected, staying
@@ -81,10 +82,33 @@ class Before:
         for victim in victims:
             claimant.take(victim)
             self.taken.update(dict.fromkeys(it.uuid for it in victim.allocations))
-        key, wanted = proposal.beneficiary.key, claimant.wanted
-        self.promised.setdefault(proposal.node_id, []).append(wanted)
-        charge(self.claimed, wanted)
-        self.repeats[key] = self.repeats.get(key, 0) + 1
+        self._promise(proposal, claimant.wanted, 1)
+
+    def note_bound(
+        self, state: PartitionState, proposal: Preempt, ask: Ask, victims: Sequence[Allocation]
+    ) -> None:
+        """All repeats that wait have room on their node."""
+        if self._is_of_one:
+            return
+        for victim in victims:
+            leaf = state.applications[victim.spec.application_id].queue
+            self.usage.take(leaf, victim.resource)
+            self.manners.take(leaf, 1)
+            self.taken[victim.uuid] = None
+        self._promise(proposal, ask.spec.resource, ask.remaining)
+
+    def _promise(self, proposal: Preempt, wanted: Resource, repeats: int) -> None:
+        key = proposal.beneficiary.key
+        for _ in range(repeats):
+            self.promised.setdefault(proposal.node_id, []).append(wanted)
+            charge(self.claimed, wanted)
+        self.repeats[key] = self.repeats.get(key, 0) + repeats
+
+    def leave_on(self, node: Node, room: Resource) -> None:
+        """Take out of the room of a node what is promised there."""
+        for wanted in self.promised.get(node.id, ()):
+            discharge(room, wanted)
+            keep(room, amount_of(wanted))
 
 
 def check_preempt(
@@ -119,14 +143,20 @@ def check_together(
 def _check_the_others(
     state: PartitionState, beneficiary: Beneficiary, before: Before
 ) -> Refusal | None:
-    """Placeholders of the gang for which nothing was decided have room as well (G31).
+    """All are asked for, and those for which nothing was decided have room as well (G31).
 
     Their room was free, so they had only to wait. Another scheduler may have used it since.
     """
     app = state.applications[beneficiary.application_id]
+    if not is_all_there(app):
+        return Refusal.PREEMPTION_REFUSED
     for ask in app.asks.values():
         spec = ask.spec
-        if not spec.placeholder or spec.required_node or not ask.remaining:
+        if not spec.placeholder or not ask.remaining:
+            continue
+        if spec.required_node:
+            if not before.repeats.get(spec.key) and not _has_room_on_its_node(state, ask, before):
+                return Refusal.NODE_FULL
             continue
         left = ask.remaining - earmarks_of(state, ask) - before.repeats.get(spec.key, 0)
         for node in state.nodes.values() if left > 0 else ():
@@ -143,10 +173,36 @@ def _check_the_others(
 def _room_beside(node: Node, before: Before) -> Resource:
     """Return what is free or comes free on a node beside all that is promised there."""
     room = room_on(node, with_parts(node.available, node.parts), before.taken)
-    for wanted in before.promised.get(node.id, ()):
+    before.leave_on(node, room)
+    return room
+
+
+def _has_room_on_its_node(state: PartitionState, ask: Ask, before: Before) -> bool:
+    """Whether a placeholder that requires its node has room there, free or coming."""
+    spec, node = ask.spec, state.nodes.get(ask.spec.required_node)
+    if node is None or check_open(node, spec) is not None:
+        return False
+    if required.is_dying_for(node, required.beneficiary_of(state, spec)):
+        return True
+    return _fit(spec.resource, ask.remaining, _room_on_its_node(state, node, spec, before))
+
+
+def _room_on_its_node(state: PartitionState, node: Node, spec: AskSpec, before: Before) -> Resource:
+    room = required.room_left_for(state, node, spec, with_parts(node.available, node.parts))
+    for uuid in before.taken:
+        if (allocation := node.allocations.get(uuid)) is not None:
+            charge(room, freed(allocation))
+    before.leave_on(node, room)
+    return room
+
+
+def _fit(wanted: Resource, repeats: int, room: Resource) -> bool:
+    for _ in range(repeats):
+        if not fits(wanted, room):
+            return False
         discharge(room, wanted)
         keep(room, amount_of(wanted))
-    return room
+    return True
 
 
 def _victims(state: PartitionState, proposal: Preempt) -> tuple[Allocation, ...] | None:
@@ -301,13 +357,22 @@ def _check_required(
     allowed = spec.required_node == node.id and spec.allow_preempt_other
     if not allowed or required.is_dying_for(node, proposal.beneficiary):
         return Refusal.PREEMPTION_REFUSED
-    return _check_room_on(state, node, spec, victims)
+    repeats = found[1].remaining if proposal.gang else 1
+    refusal = _check_room_on(state, node, spec, victims, before, repeats)
+    if refusal is None:
+        before.note_bound(state, proposal, found[1], victims)
+    return refusal
 
 
 def _check_room_on(
-    state: PartitionState, node: Node, spec: AskSpec, victims: tuple[Allocation, ...]
+    state: PartitionState,
+    node: Node,
+    spec: AskSpec,
+    victims: tuple[Allocation, ...],
+    before: Before,
+    repeats: int,
 ) -> Refusal | None:
-    room = required.room_left_for(state, node, spec, with_parts(node.available, node.parts))
+    room = _room_on_its_node(state, node, spec, before)
     if not victims:
         return Refusal.PREEMPTION_REFUSED if fits(spec.resource, room) else None
     if not _go_as_one(state, victims, is_set_to_go_as_one):
@@ -321,7 +386,7 @@ def _check_room_on(
             return Refusal.PREEMPTION_REFUSED
         if required.would_end_itself(app, spec) or not required.may_be_victim(allocation, spec):
             return Refusal.PREEMPTION_REFUSED
-    return None if fits(spec.resource, room) else Refusal.NODE_FULL
+    return None if _fit(spec.resource, repeats, room) else Refusal.NODE_FULL
 
 
 def _check_quota(

@@ -5,7 +5,7 @@ all work that is not more important. What is on its way out counts as gone, exce
 in a swap.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from operator import itemgetter
 
 from yunikorn_actors.planning.preemption.device_room import freed, keep, targets
@@ -35,14 +35,17 @@ def beneficiary_of(state: PartitionState, spec: AskSpec) -> Beneficiary:
 
 
 def victims_on(
-    state: PartitionState, node: Node, spec: AskSpec, free: Resource
+    state: PartitionState, node: Node, spec: AskSpec, free: Resource, gone: Container[str] = ()
 ) -> tuple[Allocation, ...] | None:
-    """Return the victims; empty if the ask only has to wait, None if nothing helps."""
+    """Return the victims; empty if the ask only has to wait, None if nothing helps.
+
+    Those that are `gone` go for other asks; what they leave is in what is free.
+    """
     if is_dying_for(node, beneficiary_of(state, spec)):
         return ()
     if check_open(node, spec) is not None or not has_devices(node, spec):
         return None
-    room, units = room_left_for(state, node, spec, free), list(_units(state, node, spec))
+    room, units = room_left_for(state, node, spec, free), list(_units(state, node, spec, gone))
 
     def here() -> list[Allocation]:
         return [it for unit in units for it in unit if it.node_id == node.id]
@@ -80,8 +83,10 @@ def may_be_victim(allocation: Allocation, spec: AskSpec) -> bool:
 
 
 def would_end_itself(app: Application, spec: AskSpec) -> bool:
-    """Whether an ask would have its own application go whole."""
-    return app.id == spec.application_id and is_set_to_go_as_one(app)
+    """Whether an ask would have its own application go whole, or its own gang break."""
+    if app.id != spec.application_id:
+        return False
+    return is_set_to_go_as_one(app) or (spec.placeholder and app.spec.is_gang)
 
 
 def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resource) -> Resource:
@@ -108,22 +113,26 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
     return room
 
 
-def candidates(state: PartitionState, node: Node, spec: AskSpec) -> list[Allocation]:
-    units = Units()
+def candidates(
+    state: PartitionState, node: Node, spec: AskSpec, gone: Container[str] = ()
+) -> list[Allocation]:
+    units = Units(gone)
     found = [
         (_order(app, item, units.part_of(app, item), spec), item)
         for item in node.allocations.values()
-        if may_be_victim(item, spec)
+        if may_be_victim(item, spec) and item.uuid not in gone
         for app in (state.applications[item.spec.application_id],)
         if not would_end_itself(app, spec)
     ]
     return [item for _, item in sorted(found, key=itemgetter(0))]
 
 
-def _units(state: PartitionState, node: Node, spec: AskSpec) -> Iterator[Unit]:
+def _units(
+    state: PartitionState, node: Node, spec: AskSpec, gone: Container[str]
+) -> Iterator[Unit]:
     """Yield what may go, in order: allocations, and what goes as one because its leaf says so."""
-    units, seen = Units(), dict[str, None]()
-    for allocation in candidates(state, node, spec):
+    units, seen = Units(gone), dict[str, None]()
+    for allocation in candidates(state, node, spec, gone):
         if allocation.uuid in seen:
             continue
         app = state.applications[allocation.spec.application_id]

@@ -18,6 +18,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
+from yunikorn_actors.planning.preemption.bound_placeholders import Bound, room_for_bound
 from yunikorn_actors.planning.preemption.device_room import freed, with_parts
 from yunikorn_actors.planning.preemption.gang_choice import (
     WHOLE_MAX,
@@ -47,6 +48,7 @@ from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
@@ -123,6 +125,10 @@ class Preemptor:
         """When the first budget or cooldown ends that refused a victim to a leaf."""
         self._room = self._left = 0
         """How many decisions the plan may hand out, and how many of them are left."""
+        self._kept_back: dict[str, None] = {}
+        """Nodes for which nothing was decided, because others of a gang found no room."""
+        self._kept_back_at = -1
+        """The revision at which that was found."""
 
     @property
     def due_ns(self) -> int:
@@ -133,6 +139,8 @@ class Preemptor:
         """Whether there is something to look at, or to find out when to."""
         marks, agenda = self._marks, self.agenda
         if self._is_cut_short or marks.lanes or (marks.was_freed and agenda.blocked):
+            return True
+        if self._kept_back and self._model.state.revision != self._kept_back_at:
             return True
         return marks.is_stale and bool(
             marks.new or agenda.idle or marks.nodes or self._model.state.quotas
@@ -171,6 +179,9 @@ class Preemptor:
     def reject(self, proposal_id: int) -> None:
         """Look again as soon as the newer facts are here."""
         flight = self._take_out(proposal_id)
+        if flight.node is not None and flight.beneficiary.rule is PreemptionRule.REQUIRED_NODE:
+            # Another node of its gang may have refused it, and that is the one that changes.
+            self._kept_back[flight.node.id] = None
         # Without the pause of 15 s: the attempt was not in vain, only its view was old (H-23).
         if flight.ask is not None and not flight.ask.gone:
             self.agenda.retry(flight.ask.app.leaf)
@@ -186,6 +197,10 @@ class Preemptor:
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
         if room <= 0:
             return []
+        if self._kept_back and self._model.state.revision != self._kept_back_at:
+            self._marks.nodes.update(self._kept_back)
+            self._kept_back.clear()
+        self._kept_back_at = self._model.state.revision
         self.agenda.take_marks()
         self._attempts = 0
         self._room = self._left = room
@@ -276,9 +291,7 @@ class Preemptor:
         if spec.required_node:
             return self._would_go_on(ask, spec.required_node)
         if ask.is_placeholder and ask.app.app.spec.is_gang:
-            has_claim = self._has_claim_for_all(ask.app, scene)
-            found, _ = self._find_best(ask.app, now_ns) if has_claim else (None, NEVER_NS)
-            return tuple(it for _, solution in found or () for it in solution.victims)
+            return self._would_go_for_all(ask.app, scene, now_ns)
         going: list[Allocation] = []
         search, repeats = searches.of(ask.shape, ask), self._repeats_left(ask)
         for _ in range(min(repeats, WOULD_GO_MAX)):
@@ -288,10 +301,23 @@ class Preemptor:
             going += solution.victims
         return tuple(going)
 
+    def _would_go_for_all(self, app: AppView, scene: Scene, now_ns: int) -> tuple[Allocation, ...]:
+        bound = self._find_bound(app)
+        if bound is None or not self._has_claim_for_all(app, scene):
+            return ()
+        found, _ = self._find_best(app, now_ns, bound)
+        if found is None:
+            return ()
+        parts = (*(it.victims for it in bound), *(it.victims for _, it in found))
+        return tuple(it for victims in parts for it in victims)
+
     def _would_go_on(self, ask: AskView, node_id: str) -> tuple[Allocation, ...]:
         node = self._model.nodes.views.get(node_id)
         if node is None or is_barred(ask.shape, node_id):
             return ()
+        if ask.is_placeholder and ask.app.app.spec.is_gang:
+            bound = self._find_bound(ask.app) if self._only_bound_wait(ask.app) else None
+            return tuple(victim for it in bound or () for victim in it.victims)
         return victims_on(self._model.state, node.node, ask.ask.spec, self._free_on(node)) or ()
 
     def _free_on(self, node: NodeView) -> Resource:
@@ -335,8 +361,84 @@ class Preemptor:
             ask.tried = Tried(now_ns, self.agenda.changes, NEVER_NS)
         elif not victims:
             return
+        elif ask.is_placeholder and ask.app.app.spec.is_gang:
+            yield from self._make_room_for_bound(ask, node)
+            return
         rule = PreemptionRule.REQUIRED_NODE
         yield self._propose(rule, ask.app.leaf.queue.path, victims or (), ask, node)
+
+    def _make_room_for_bound(self, ask: AskView, node: NodeView) -> Iterator[Preempt]:
+        """All placeholders of the gang have room, or no victim goes for any of them (G31)."""
+        bound = self._find_bound(ask.app) if self._only_bound_wait(ask.app) else None
+        if bound is None:
+            self._kept_back[node.id] = None
+            return
+        yield from self._propose_for_bound(ask.app, bound)
+
+    def _only_bound_wait(self, app: AppView) -> bool:
+        """Whether its other placeholders run, or have room that is free or comes."""
+        state = self._model.state
+        for ask in app.asks.values():
+            may_run_anywhere = ask.is_placeholder and not ask.shape.required_node
+            if may_run_anywhere and (ask.keeping or ask.waiting > earmarks_of(state, ask.ask)):
+                return False
+        return is_all_there(app.app)
+
+    def _find_bound(self, app: AppView) -> list[Bound] | None:
+        """Return what goes for the placeholders that have one node each, if all find room there."""
+        views = self._model.nodes.views
+        asks = {
+            key: ask
+            for key, ask in app.asks.items()
+            if ask.is_placeholder and ask.shape.required_node and ask.waiting
+        }
+        if not asks:
+            return []
+        found = room_for_bound(
+            self._model.state,
+            app.app,
+            {key: ask.waiting for key, ask in asks.items()},
+            lambda node: self._free_on(views[node.id]),
+        )
+        claiming = [it for it in found or () if it.victims]
+        for it in claiming:
+            ask, node = asks[it.key], views[it.node_id]
+            is_kept = it.node_id in ask.ask.reserved
+            if not is_kept or node.keeping or not ask.ask.spec.allow_preempt_other:
+                return None
+            if ask.open < ask.waiting or is_barred(ask.shape, it.node_id):
+                return None
+        return None if claiming and self._are_refused(app, asks.values()) else found
+
+    def _are_refused(self, app: AppView, asks: Iterable[AskView]) -> bool:
+        """A queue, a limit or a want of places refuses them together."""
+        together: Resource = {}
+        for ask in asks:
+            charge(together, {kind: size * ask.waiting for kind, size in ask.resource.items()})
+        wanted = tuple((kind, size) for kind, size in together.items() if size > 0)
+        return (
+            app.leaf.refusing_quota(wanted) is not None
+            or refusing_limit(app.limits, wanted) is not None
+            or app.blocked_at() is not None
+            or is_limited_by_promises(self._model.state, app.app, together)
+        )
+
+    def _propose_for_bound(
+        self, app: AppView, bound: list[Bound], gang: int | None = None
+    ) -> Iterator[Preempt]:
+        for it in bound:
+            if it.victims:
+                proposal = self._propose(
+                    PreemptionRule.REQUIRED_NODE,
+                    app.leaf.queue.path,
+                    it.victims,
+                    app.asks[it.key],
+                    self._model.nodes.views[it.node_id],
+                    # A resource manager that is asked first answers for one of them at a time.
+                    0 if self.one_at_a_time else gang,
+                )
+                gang = proposal.gang
+                yield proposal
 
     def _is_refused(self, ask: AskView) -> bool:
         """A queue, a limit or a want of places refuses it: room on its node would not help it."""
@@ -535,20 +637,26 @@ class Preemptor:
 
     def _try_gang(self, app: AppView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """Find room for all placeholders that wait, and have victims go only if there is (G31)."""
-        found, again_ns = self._find_best(app, now_ns)
-        if found is None:
+        bound, found, again_ns = self._find_bound(app), None, NEVER_NS
+        if bound is not None:
+            found, again_ns = self._find_best(app, now_ns, bound)
+        if bound is None or found is None:
             self._give_up(self._placeholders_of(app), now_ns, again_ns)
             return
         to_claim = [(ask, it) for ask, it in found if not it.has_only_to_wait]
-        if len(to_claim) > self._left < self._room:
+        count = len(to_claim) + sum(bool(it.victims) for it in bound)
+        if count > self._left < self._room:
             # They would not all be handed out together: in the next plan, before others.
             self._attempts = ATTEMPTS_MAX
             return
         # A gang that is larger than the bound is handed out by itself, beyond it.
-        self._left = max(self._left, len(to_claim))
+        self._left = max(self._left, count)
         if len(to_claim) < len(found):
             self.agenda.block(app.leaf, now_ns)
         gang: int | None = None
+        for proposal in self._propose_for_bound(app, bound):
+            gang = proposal.gang
+            yield proposal
         for ask, solution in to_claim:
             proposal = self._propose(
                 PreemptionRule.GUARANTEE,
@@ -572,19 +680,21 @@ class Preemptor:
         ]
         return sorted(asks, key=lambda ask: ask.order)
 
-    def _find_best(self, app: AppView, now_ns: int) -> tuple[Found | None, int]:
+    def _find_best(
+        self, app: AppView, now_ns: int, bound: Sequence[Bound] = ()
+    ) -> tuple[Found | None, int]:
         """Return room for all placeholders; without it: when to look again.
 
         What makes room for one size is chosen for all that are alike, and what it leaves over
         serves the next size. So where several sizes hurt gangs, sets that cost less are tried, too.
         """
-        best, least, again_ns = self._find_in_orders(app, now_ns)
+        best, least, again_ns = self._find_in_orders(app, bound, now_ns)
         if least is None or not least[1][1]:
             return best, again_ns
         attempts = self._attempts
-        for some in self._cheaper_sets(app, least[1], now_ns):
+        for some in self._cheaper_sets(app, least[1], bound, now_ns):
             ids = {gang.victim.allocations[0].spec.application_id for gang in some}
-            found, cost, _ = self._find_in_orders(app, now_ns, ids)
+            found, cost, _ = self._find_in_orders(app, bound, now_ns, ids)
             if cost is not None and cost < least:
                 best = found
                 break
@@ -592,9 +702,11 @@ class Preemptor:
         self._attempts = attempts
         return best, again_ns
 
-    def _cheaper_sets(self, app: AppView, than: Cost, now_ns: int) -> list[tuple[Gang, ...]]:
+    def _cheaper_sets(
+        self, app: AppView, than: Cost, bound: Sequence[Bound], now_ns: int
+    ) -> list[tuple[Gang, ...]]:
         """Return the sets of whole applications that could do for several sizes and cost less."""
-        asks, scene = self._placeholders_of(app), self._scene(now_ns)
+        asks, scene = self._placeholders_of(app), self._scene_with(bound, now_ns)
         if len({ask.shape for ask in asks}) == 1 or app.leaf.decider.ranks_victims:
             return []
         state, spec = scene.state, asks[0].ask.spec
@@ -619,12 +731,16 @@ class Preemptor:
         return cheaper_sets(gangs, than, enough)[:RETRIES_MAX]
 
     def _find_in_orders(
-        self, app: AppView, now_ns: int, whole: Container[str] | None = None
+        self,
+        app: AppView,
+        bound: Sequence[Bound],
+        now_ns: int,
+        whole: Container[str] | None = None,
     ) -> tuple[Found | None, _GangCost | None, int]:
         """Search in several orders of the sizes, unless the first hurts no gang."""
         best, least, again_ns = None, None, NEVER_NS
         for asks in self._orders_of(app):
-            scene = self._scene(now_ns)
+            scene = self._scene_with(bound, now_ns)
             found = self._find_all(asks, Searches(scene, whole))
             again_ns = min(again_ns, scene.manners.again_ns)
             if found is None:
@@ -635,6 +751,16 @@ class Preemptor:
             if not cost[1][1]:
                 break
         return best, least, again_ns
+
+    def _scene_with(self, bound: Sequence[Bound], now_ns: int) -> Scene:
+        """Return a scene in which what goes for these is gone."""
+        scene = self._scene(now_ns)
+        for victim in (victim for it in bound for victim in it.victims):
+            leaf = scene.state.applications[victim.spec.application_id].queue
+            scene.usage.take(leaf, victim.resource)
+            scene.manners.take(leaf, 1)
+            scene.take(victim)
+        return scene
 
     def _orders_of(self, app: AppView) -> Iterator[list[AskView]]:
         alike: dict[Shape, list[AskView]] = {}
