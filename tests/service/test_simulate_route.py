@@ -145,8 +145,12 @@ def test_policies_that_a_copy_does_not_have_are_named() -> None:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_the_trials_of_a_search_begin_with_one_core(topology: TopologyName) -> None:
+def test_the_trials_of_a_search_begin_with_one_core(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each is a process of its own: what one of them does is not there for the next."""
+    # However busy the computer is, it is no matter of time.
+    monkeypatch.setattr(simulate_route, "SEARCH_S", 3_600)
     core = busy(topology)
     ask = "- ask: {app: app, key: '3', resource: {vcore: 2000}}"
     found = simulate_route._found(_side(core), simulate_route.Question(steps=[ask], least=True))

@@ -260,7 +260,7 @@ partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [
 
 
 def test_a_wait_of_two_reasons_has_the_longer_one() -> None:
-    alive = _Alive(job(1, 0, 10, 1), 0, "job-1", since_s=0)
+    alive = _Alive(job(1, 0, 10, 1), 0, "job-1", "job-1", since_s=0)
     for reason, until_s in (("short", 0), ("long", 10), ("short", 90), ("", 110)):
         alive.waits_for(reason, until_s)
     table = Table(Run(main="vcore"))

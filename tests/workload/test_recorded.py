@@ -12,7 +12,7 @@ from support import APP, CONFIG, QUEUE, RM
 from yunikorn_actors import SchedulerCore, StandingClock, VirtualCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.workload import Node, Workload, WorkloadError, play, read_nodes
-from yunikorn_actors.workload.recorded import read_recorded
+from yunikorn_actors.workload.recorded import STILL_RAN, read_recorded
 
 SECOND = 1_000_000_000
 
@@ -82,10 +82,10 @@ def test_a_recording_becomes_a_workload(recording: Path) -> None:
     # As the core takes an ask that says nothing of preemption.
     assert {(False, True)} == {(it.may_preempt, it.preemptible) for it in recorded.jobs}
     assert {("ann", "staff", QUEUE)} == {(it.user, it.group, it.queue) for it in recorded.jobs}
-    assert {"n": Node(id="n", resources={"vcore": 2_000})} == recorded.nodes
+    assert [Node(id="n", resources={"vcore": 2_000})] == recorded.nodes
     assert CONFIG == recorded.config
-    still = "still ran at the end, taken as ending there"
-    assert {still: 2, "refused by the core": 1} == recorded.findings.left_out
+    assert {"refused by the core": 1} == recorded.findings.left_out
+    assert {STILL_RAN: 2} == recorded.findings.assumed
 
 
 def test_the_replay_waits_as_the_recording_did(recording: Path, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_journal_becomes_the_same_workload(tmp_path: Path) -> None:
         release(core, uuid)
     recorded = read_recorded(tmp_path / "journal")
     assert [(5, 0)] == [(it.run_s, it.waited_s) for it in recorded.jobs]
-    assert ["n"] == [*recorded.nodes]
+    assert ["n"] == [it.id for it in recorded.nodes]
 
 
 def test_a_recording_that_is_cut_off_is_read_as_far_as_it_goes(

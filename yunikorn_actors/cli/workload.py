@@ -112,6 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add(campaign, _OF_MANY, "REPORT", is_needed=True)
     trace = actions.add_parser("from-trace", help="make a workload of a recording or a journal")
     trace.add_argument("recording", type=Path, metavar="FILE_OR_FOLDER")
+    trace.add_argument("--partition", default="", metavar="NAME", help="of several this one")
     _add(trace, {}, "FOLDER", is_needed=True)
     yunikorn = actions.add_parser("from-yunikorn", help="make a workload of a YuniKorn cluster")
     yunikorn.add_argument(
@@ -286,7 +287,7 @@ def _all_runs(options: argparse.Namespace) -> Callable[[Sequence[RunJob]], list[
 
 
 def _from_trace(options: argparse.Namespace) -> int:
-    return _written(read_recorded(options.recording), options.output)
+    return _written(read_recorded(options.recording, options.partition), options.output)
 
 
 def _from_yunikorn(options: argparse.Namespace) -> int:
@@ -298,9 +299,12 @@ def _written(lives: Lives, folder: Path) -> int:
     for fault in lives.findings.faults:
         _say(f"{fault.what}")
     lives.write(folder)
-    print(f"{len(lives.jobs):,} jobs, {len(lives.nodes):,} nodes: {folder}")
-    for why, number in lives.findings.left_out.items():
-        print(f"{number:,}: {why}")
+    nodes = {node.id for node in lives.nodes}
+    left_out, assumed = lives.findings.left_out, lives.findings.assumed
+    print(f"{len(lives.jobs):,} jobs, {len(nodes):,} nodes: {folder}")
+    for what, counted in (("left out", left_out), ("assumed", assumed)):
+        for why, number in counted.items():
+            print(f"{what} {number:,}: {why}")
     return 0
 
 

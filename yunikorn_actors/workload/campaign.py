@@ -24,7 +24,7 @@ from yunikorn_actors.lab.fan_out import FanOut, Processes
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.policies.registry import NO_POLICIES, InvalidPolicy, Policies
 from yunikorn_actors.version import VERSION
-from yunikorn_actors.workload.cluster import read_nodes
+from yunikorn_actors.workload.cluster import read_nodes, scaled_nodes
 from yunikorn_actors.workload.job_stream import SAMPLE, Workload, open_text
 from yunikorn_actors.workload.jobs import SECONDS_MAX, Mapping, Node, WorkloadError, check_number
 from yunikorn_actors.workload.player import Options, play
@@ -76,7 +76,7 @@ class RunJob(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )  # fmt: skip
         nodes = read_nodes(self.nodes, workload)
         if self.scale != 1:
-            workload = workload.scaled(self.scale)
+            workload, nodes = workload.scaled(self.scale), scaled_nodes(nodes, self.scale)
         if self.shake_s or self.shake_runs:
             workload = workload.shaken(self.shake_s, self.options.seed, self.shake_runs)
         return workload, nodes

@@ -2,10 +2,13 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from itertools import accumulate, islice
+from math import inf
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 from msgspec.structs import replace
@@ -20,6 +23,7 @@ from yunikorn_actors.workload.jobs import (
     GPU,
     MEMORY,
     MIB,
+    SECONDS_MAX,
     VCORE,
     Job,
     Node,
@@ -41,14 +45,16 @@ partitions:
     - name: default
 """
 NODES_MAX: Final = 1_000_000
-_NODE_KEYS: Final = frozenset({"id", "count", "resources", "base", "model", "devices"})
+_SPAN_KEYS: Final = ("from_s", "until_s", "drained")
+_NODE_KEYS: Final = frozenset({"id", "count", "resources", "base", "model", "devices", *_SPAN_KEYS})
 
 
 def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node]:
     """Read `N` (one node of N processors), `NxP` (N nodes of P processors) or a file.
 
-    The file is the CSV of openb, or YAML: a list of `{id, count, resources, model}`. Without any a
-    log says itself how many processors there are.
+    The file is the CSV of openb, or YAML: a list of `{id, count, resources, model}`, with `from_s`,
+    `until_s` and `drained` for what changes. Without any a log says itself how many processors
+    there are.
     """
     if given is None:
         processors = "" if workload is None else workload.survey.header.get("MaxProcs", "")
@@ -67,9 +73,34 @@ def read_nodes(given: str | None, workload: Workload | None = None) -> list[Node
         raise WorkloadError(f"{given}: no nodes: {in_words(error):.200}") from error
     if not 0 < len(nodes) <= NODES_MAX:
         raise WorkloadError(f"nodes {given}: write from 1 to {NODES_MAX:,} of them")
-    if len({node.id for node in nodes}) < len(nodes):
-        raise WorkloadError(f"{given}: two nodes of one name")
+    _check_spans(given, nodes)
     return nodes
+
+
+def _check_spans(given: str, nodes: Iterable[Node]) -> None:
+    """A name is that of one node at a time."""
+    ends: dict[str, float] = {}
+    for node in sorted(nodes, key=lambda it: it.from_s):
+        until_s = inf if node.until_s is None else node.until_s
+        if not 0 <= node.from_s < until_s or not (until_s <= SECONDS_MAX or until_s == inf):
+            raise WorkloadError(
+                f"{given}: node {node.id}: from_s {node.from_s:g} until_s {node.until_s}: write "
+                "seconds since the first submit, the end behind the begin"
+            )
+        if node.from_s < ends.get(node.id, 0.0):
+            raise WorkloadError(f"{given}: two nodes of the name {node.id} at one time")
+        ends[node.id] = until_s
+
+
+def scaled_nodes(nodes: Iterable[Node], factor: float) -> list[Node]:
+    """Return the same nodes, with their changes that many times as far apart."""
+    return [
+        replace(
+            it, from_s=it.from_s * factor,
+            until_s=None if it.until_s is None else it.until_s * factor,
+        )
+        for it in nodes
+    ]  # fmt: skip
 
 
 def _of_pool(pool: re.Match[str]) -> Iterator[Node]:
@@ -108,7 +139,12 @@ def _of_yaml(text: str) -> Iterator[Node]:
         resources = item.get("base") or _amounts(item["resources"])
         devices = int(item.get("devices", resources.get(GPU, 0) // DEVICE))
         model = str(item.get("model", ""))
-        node = Node(id=str(item["id"]), resources=resources, model=model, devices=devices)
+        until = item.get("until_s")
+        node = Node(
+            id=str(item["id"]), resources=resources, model=model, devices=devices,
+            from_s=float(item.get("from_s", 0)), until_s=None if until is None else float(until),
+            drained=bool(item.get("drained", False)),
+        )  # fmt: skip
         if "count" not in item:
             yield node
         for number in _numbers(int(item.get("count", 0))):
@@ -121,27 +157,29 @@ def _amounts(written: dict[str, Any]) -> dict[str, int]:
 
 
 class Capacity:
-    """What fits on nodes that are empty."""
+    """What fits on nodes that are empty, at the moment when most does."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        self._kinds: dict[tuple[tuple[tuple[str, int], ...], str, int], int] = {}
-        self.total: dict[str, int] = {}
+        changes: list[tuple[float, int, _NodeRoom]] = []
+        kinds: set[str] = set()
         for node in nodes:
-            if node.devices < 0:
-                raise WorkloadError(f"node {node.id}: devices {node.devices}: write 0 or more")
-            kind = (tuple(sorted(node.resources.items())), node.model, node.devices)
-            self._kinds[kind] = self._kinds.get(kind, 0) + 1
-            for name, amount in node.resources.items():
-                if not isinstance(amount, int) or not 0 <= amount <= COUNT_MAX:
-                    raise WorkloadError(
-                        f"node {node.id}: {name} {amount!r:.40}: write a whole number from 0 to "
-                        f"{COUNT_MAX:,} of base units"
-                    )
-                if amount:
-                    self.total[name] = self.total.get(name, 0) + amount
+            _check_amounts(node)
+            room = _NodeRoom(node.id, tuple(sorted(node.resources.items())), node.model)
+            changes.append((node.from_s, 1, room))
+            if node.until_s is not None:
+                changes.append((node.until_s, -1, room))
+            kinds.update(name for name, amount in node.resources.items() if amount)
+        # At one moment what leaves goes before what comes: a node that changes is one.
+        self._changes = [(sign, room) for _, sign, room in sorted(changes, key=itemgetter(0, 1))]
+        self.total = {name: self._most(partial(_amount, name)) for name in sorted(kinds)}
+        """Of each resource the most that there is at once."""
         if not self.total:
             raise WorkloadError("the nodes have nothing on which a job could run: name resources")
-        self._fitting: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...]], int] = {}
+        self._fitting: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], str], int] = {}
+
+    def _most(self, of: Callable[["_NodeRoom"], int]) -> int:
+        """Return the largest sum over the nodes that are there at one time."""
+        return max(accumulate(sign * of(room) for sign, room in self._changes))
 
     @property
     def main(self) -> str:
@@ -150,18 +188,45 @@ class Capacity:
 
     def fits(self, job: Job) -> bool:
         """Whether all tasks of a job have room at once."""
-        key = (tuple(sorted(job.size.items())), job.models)
+        key = (tuple(sorted(job.size.items())), job.models, job.node)
         if key not in self._fitting:
-            self._fitting[key] = sum(
-                count * _tasks_on(dict(resources), job)
-                for (resources, model, _), count in self._kinds.items()
-                if not job.models or model in job.models
-            )
+            tasks_on = cache(partial(_tasks_on, size=key[0]))
+
+            def tasks(room: _NodeRoom) -> int:
+                will_do = room.id == job.node or not job.node
+                will_do = will_do and (not job.models or room.model in job.models)
+                return tasks_on(room.resources) if will_do else 0
+
+            self._fitting[key] = self._most(tasks)
         return job.tasks <= self._fitting[key]
 
 
-def _tasks_on(room: dict[str, int], job: Job) -> int:
-    return min((room.get(kind, 0) // amount for kind, amount in job.size.items()), default=0)
+class _NodeRoom(NamedTuple):
+    """Of a node what matters to the size of a job."""
+
+    id: str
+    resources: tuple[tuple[str, int], ...]
+    model: str
+
+
+def _check_amounts(node: Node) -> None:
+    if node.devices < 0:
+        raise WorkloadError(f"node {node.id}: devices {node.devices}: write 0 or more")
+    for name, amount in node.resources.items():
+        if not isinstance(amount, int) or not 0 <= amount <= COUNT_MAX:
+            raise WorkloadError(
+                f"node {node.id}: {name} {amount!r:.40}: write a whole number from 0 to "
+                f"{COUNT_MAX:,} of base units"
+            )
+
+
+def _amount(name: str, room: _NodeRoom) -> int:
+    return dict(room.resources).get(name, 0)
+
+
+def _tasks_on(resources: tuple[tuple[str, int], ...], size: tuple[tuple[str, int], ...]) -> int:
+    room = dict(resources)
+    return min((room.get(kind, 0) // amount for kind, amount in size), default=0)
 
 
 # -- the configuration

@@ -92,7 +92,7 @@ class Series:
 class Usage:
     """What is in use and what waits, as it changes over time."""
 
-    def __init__(self, nodes: Sequence[Node], capacity: Capacity, series: Series) -> None:
+    def __init__(self, capacity: Capacity, series: Series) -> None:
         self._main, self._total = capacity.main, capacity.total
         self._series = series
         self._whole = capacity.total.get(capacity.main, 1)
@@ -100,7 +100,7 @@ class Usage:
         series.wholes.update({f"used {kind}": amount for kind, amount in self._total.items()})
         self._now: Counter[str] = Counter()
         """Jobs, or amounts in base units."""
-        self._free = {node.id: Counter(node.resources) for node in nodes}
+        self._free: dict[str, Counter[str]] = {}
         self._fragments: dict[str, list[float]] = {}
 
     @property
@@ -113,11 +113,22 @@ class Usage:
         self._now["waiting"] += sign
         self._now["waiting work"] += sign * job.size.get(self._main, 0) * job.tasks
 
+    def has(self, node: Node, before: Node | None = None) -> None:
+        """Count what is free on a node that came, or that was another before."""
+        free = self._free.setdefault(node.id, Counter())
+        free.update(node.resources)
+        free.subtract(before.resources if before else {})
+
+    def has_lost(self, node: str) -> None:
+        self._free.pop(node, None)
+
     def use(self, job: Job, node: str, sign: int) -> None:
         """Count a task of a job on a node, or no longer."""
+        free = self._free.get(node)
         for kind, amount in job.size.items():
             self._now[f"used {kind}"] += sign * amount
-            self._free[node][kind] -= sign * amount
+            if free is not None:
+                free[kind] -= sign * amount
         queue = f"queue {job.queue}"
         self._series.wholes[queue] = self._whole
         self._now[queue] += sign * job.size.get(self._main, 0)

@@ -62,6 +62,10 @@ class Job(Struct, frozen=True, kw_only=True):
     queue: str = "root.default"
     models: tuple[str, ...] = ()
     """The models of node that will do; any if there is none."""
+    node: str = ""
+    """The only node that will do, as for a member of a daemon set."""
+    application: str = ""
+    """Jobs that name the same one share an application; without it a job has its own."""
     priority: int = 0
     may_preempt: bool = True
     preemptible: bool = True
@@ -80,13 +84,15 @@ class Job(Struct, frozen=True, kw_only=True):
             return "no processors"
         if not 0 <= self.submit_s <= SECONDS_MAX or abs(self.number) > COUNT_MAX:
             return "no submit"
-        if not all(map(_is_name, (self.id, self.user, self.group, self.queue, *self.models))):
+        optional = [it for it in (self.node, self.application) if it]
+        names = (self.id, self.user, self.group, self.queue, *self.models, *optional)
+        if not all(map(_is_name, names)):
             return "no name that is short enough"
         return "" if abs(self.priority) < 1 << 31 else "no priority"
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """A node on which jobs run."""
+    """A node on which jobs run, for as long as it is so: one that changes is several in turn."""
 
     id: str
     resources: dict[str, int]
@@ -94,6 +100,12 @@ class Node(Struct, frozen=True, kw_only=True):
     model: str = ""
     devices: int = 0
     """How many devices its `gpu` are, each of a thousand."""
+    from_s: float = 0.0
+    """Since the first submit; what is there at that moment may have come before."""
+    until_s: float | None = None
+    """When it leaves, or changes; None if it stays."""
+    drained: bool = False
+    """What runs there continues, and nothing new starts."""
 
 
 class Fault(Struct, frozen=True):
@@ -110,6 +122,8 @@ class Findings:
         self.bad = 0
         self.faults: list[Fault] = []
         self.left_out: Counter[str] = Counter()
+        self.assumed: Counter[str] = Counter()
+        """Of jobs that were taken what the log does not say."""
         self._is_strict = is_strict
 
     def fault(self, line: int, what: object, place: str = "") -> None:

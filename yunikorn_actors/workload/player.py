@@ -1,19 +1,19 @@
 """Plays a workload on nodes, through the real scheduler, in virtual time.
 
-What happens at one moment happens in this order: what ends, then what is submitted, then the core
-decides. Each job is an application of its own, which is removed when the job ends, so the core
-holds what is alive and no more.
+What happens at one moment happens in this order: what ends, then how nodes change, then what is
+submitted, then the core decides. A job that names no application is one of its own, which is
+removed when the job ends, so the core holds what is alive and no more.
 """
 
 import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from random import Random
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -151,12 +151,16 @@ class _Alive:
 
     job: Job
     row: int
+    name: str
+    """Of its asks; of its application too, where that is its own."""
     application: str
     since_s: float
     """When it began to wait under this reason."""
     reason: str = ""
     reasons: dict[str, float] = field(default_factory=dict)
     attempt: int = 0
+    keys: list[str] = field(default_factory=list)
+    """Of its asks so far."""
     placed: dict[str, str] = field(default_factory=dict)
     """Of what runs the node, by UUID; of a gang its placeholders too."""
     members: int = 0
@@ -176,7 +180,8 @@ class _Player(si.ResourceManagerCallback):
         policies: Mapping[str, Any], policy: str, options: Options,
     ) -> None:  # fmt: skip
         self._workload, self._options, self._config = workload, options, config
-        self._nodes = {node.id: node for node in nodes}
+        self._nodes: dict[str, Node] = {}
+        """Those that are there now."""
         self._capacity = capacity = Capacity(nodes)
         survey, findings, main = workload.survey, workload.findings, capacity.main
         self._run = Run(
@@ -184,9 +189,11 @@ class _Player(si.ResourceManagerCallback):
             bad_lines=findings.bad, left_out=Counter(findings.left_out), capacity=capacity.total,
             main=main, began_s=survey.submitted_s[0],
         )  # fmt: skip
-        self._run.nodes = {it.id: it.resources.get(main, 0) / self._run.scale for it in nodes}
+        for it in nodes:
+            size = it.resources.get(main, 0) / self._run.scale
+            self._run.nodes[it.id] = max(size, self._run.nodes.get(it.id, 0.0))
         self.table = Table(self._run)
-        self._usage = Usage(nodes, capacity, self._run.series)
+        self._usage = Usage(capacity, self._run.series)
         unix = survey.header.get("UnixStartTime", "")
         is_time = unix.isdecimal() and int(unix) <= SECONDS_MAX
         self._base_ns = int(unix) * SECOND if is_time else EPOCH_NS
@@ -200,10 +207,18 @@ class _Player(si.ResourceManagerCallback):
         )  # fmt: skip
         self._random = Random(options.seed)  # noqa: S311 - a repeatable run, no secret
         self._alive: dict[str, _Alive] = {}
+        self._of_key: dict[str, _Alive] = {}
+        """By the keys of their asks."""
+        self._shared: dict[str, set[str]] = {}
+        """Of applications that several jobs name those that wait or run."""
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         """What will happen: when, a number, what."""
+        self._changes = [*reversed(_node_changes(nodes))]
+        """When nodes come, leave or become others; the next is the last of the list."""
         self._dues = 0
         self._ended: list[si.RemoveApplicationRequest] = []
+        self._released_by_end: list[si.AllocationRelease] = []
+        """Of jobs that have ended in an application that others use."""
         self._last_start_ns = 0
 
     # -- the run
@@ -228,9 +243,7 @@ class _Player(si.ResourceManagerCallback):
             core.register_resource_manager(request, self)
         except ConfigError as error:
             raise WorkloadError(f"the configuration is refused: {error}") from error
-        infos = [_node_info(node) for node in self._nodes.values()]
-        for start in range(0, len(infos), NODES_AT_ONCE):
-            self._update_nodes(*infos[start : start + NODES_AT_ONCE])
+        self._change_nodes(self._base_ns)
         core.run_until_idle()
 
     def _play(self, core: VirtualCore) -> None:
@@ -240,7 +253,11 @@ class _Player(si.ResourceManagerCallback):
         job = next(jobs, None)
         while True:
             submit_ns = inf if job is None else self._at(job.submit_s)
-            now = min(submit_ns, self._due[0][0] if self._due else inf)
+            changes_ns = self._node_ns(self._changes[-1]) if self._changes else inf
+            # A node that comes when nothing waits and nothing will changes no more.
+            if submit_ns == inf and not self._alive:
+                changes_ns = inf
+            now = min(submit_ns, changes_ns, self._due[0][0] if self._due else inf)
             # What a timer of the core begins may end before anything else happens.
             now = min(now, self._of_the_core(core, is_all=now == inf))
             if now >= until_ns:
@@ -249,6 +266,7 @@ class _Player(si.ResourceManagerCallback):
             self._usage.pass_to(self._seconds(now_ns) - run.began_s)
             core.advance_to(now_ns)
             self._do_what_is_due(now_ns)
+            self._change_nodes(now_ns)
             new: list[Job] = []
             while job is not None and self._at(job.submit_s) <= now_ns:
                 new.append(job)
@@ -293,6 +311,9 @@ class _Player(si.ResourceManagerCallback):
         if self._ended:
             remove, self._ended = tuple(self._ended), []
             self._core.update_application(si.ApplicationRequest(rm_id=RM_ID, remove=remove))
+        if self._released_by_end:
+            releases, self._released_by_end = tuple(self._released_by_end), []
+            self._update(releases=releases)
 
     # -- what is submitted
 
@@ -305,13 +326,20 @@ class _Player(si.ResourceManagerCallback):
             row = self.table.submit(job)
             # Ids of a log come again.
             is_again = f"job-{job.id}" in self._alive
-            application = f"job-{job.id}#{row}" if is_again else f"job-{job.id}"
-            alive = self._alive[application] = _Alive(job, row, application, self._now_s)
+            name = f"job-{job.id}#{row}" if is_again else f"job-{job.id}"
+            # A gang is an application.
+            shared = job.application if self._options.jobs == "ask" else ""
+            alive = self._alive[name] = _Alive(job, row, name, shared or name, self._now_s)
             self._usage.wait(job, 1)
-            new.append(self._application(alive))
+            # One that was idle for long has completed and has to come again.
+            if not shared or not self._shared.get(shared):
+                new.append(self._application(alive))
+            if shared:
+                self._shared.setdefault(shared, set()).add(name)
             asks.append(self._ask(alive))
-        if new:
-            core.update_application(si.ApplicationRequest(rm_id=RM_ID, new=tuple(new)))
+        if asks:
+            if new:
+                core.update_application(si.ApplicationRequest(rm_id=RM_ID, new=tuple(new)))
             self._update(*asks)
 
     def _application(self, alive: _Alive) -> si.AddApplicationRequest:
@@ -335,15 +363,21 @@ class _Player(si.ResourceManagerCallback):
         words = {tags.TAG_RUNTIME: f"{self._options.declared(job):.9g}"}
         if job.models:
             words[tags.GPU_MODEL] = "|".join(job.models)
-        key = f"{alive.application}.{alive.attempt}" if alive.attempt else alive.application
+        if job.node:
+            words[tags.TAG_REQUIRED_NODE] = job.node
+        key = f"{alive.name}.{alive.attempt}" if alive.attempt else alive.name
+        if is_placeholder:
+            key += ".placeholder"
+        alive.keys.append(key)
+        self._of_key[key] = alive
         preemption = si.PreemptionPolicy(
             allow_preempt_self=job.preemptible, allow_preempt_other=job.may_preempt
         )
         return si.AllocationAsk(
             application_id=alive.application, resource_ask=si.Resource.of(job.size),
-            allocation_key=f"{key}.placeholder" if is_placeholder else key,
-            max_allocations=job.tasks, priority=job.priority, placeholder=is_placeholder,
-            task_group_name="tasks" if is_gang else "", tags=words, preemption_policy=preemption,
+            allocation_key=key, max_allocations=job.tasks, priority=job.priority,
+            placeholder=is_placeholder, task_group_name="tasks" if is_gang else "", tags=words,
+            preemption_policy=preemption,
         )  # fmt: skip
 
     # -- what the core says
@@ -352,19 +386,21 @@ class _Player(si.ResourceManagerCallback):
         for ended in response.released:
             self._released(ended)
         for refused in response.rejected:
-            self._refused(refused.application_id, refused.reason)
+            self._refused(self._of_key.get(refused.allocation_key), refused.reason)
         for new in response.new:
-            if (alive := self._alive.get(new.application_id)) is not None:
+            if (alive := self._of_key.get(new.allocation_key)) is not None:
                 self._placed(alive, new)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         for refused in response.rejected:
-            self._refused(refused.application_id, refused.reason)
+            # One that several jobs share is there already unless it has completed; if it is
+            # refused for another reason, so are its asks.
+            self._refused(self._alive.get(refused.application_id), refused.reason)
 
     def update_container_scheduling_state(
         self, request: si.UpdateContainerSchedulingStateRequest
     ) -> None:
-        alive = self._alive.get(request.application_id)
+        alive = self._of_key.get(request.allocation_key)
         if alive is not None and request.reason and not alive.is_running:
             alive.waits_for(request.reason, self._now_s)
 
@@ -406,10 +442,20 @@ class _Player(si.ResourceManagerCallback):
             return
         self.table.ended(alive.row, self._now_s)
         self._run.ended_s = max(self._run.ended_s, self._now_s)
+        if alive.application == alive.name:
+            self._ended.append(si.RemoveApplicationRequest(application_id=alive.name))
+        else:
+            self._released_by_end += _releases(alive)
         for uuid in tuple(alive.placed):
             self._take_off(alive, uuid)
-        del self._alive[alive.application]
-        self._ended.append(si.RemoveApplicationRequest(application_id=alive.application))
+        self._forget(alive)
+
+    def _forget(self, alive: _Alive) -> None:
+        del self._alive[alive.name]
+        for key in alive.keys:
+            del self._of_key[key]
+        if alive.application != alive.name:
+            self._shared[alive.application].remove(alive.name)
 
     def _released(self, ended: si.AllocationRelease) -> None:
         kind = ended.termination_type
@@ -420,7 +466,7 @@ class _Player(si.ResourceManagerCallback):
                 self._after(LATE_S, partial(self._update, releases=(ended,)))
             else:
                 self._update(releases=(ended,))
-        alive = self._alive.get(ended.application_id)
+        alive = self._of_key.get(ended.allocation_key)
         if alive is not None and ended.uuid in alive.placed:
             self._take_off(alive, ended.uuid)
             if kind is not _REPLACED:
@@ -428,11 +474,7 @@ class _Player(si.ResourceManagerCallback):
 
     def _put_back(self, alive: _Alive, *, preempted: bool) -> None:
         """Stop what is left of a job and ask for all of it again: jobs do not go on in part."""
-        why = si.TerminationType.STOPPED_BY_RM
-        releases = tuple(
-            si.AllocationRelease(application_id=alive.application, uuid=uuid, termination_type=why)
-            for uuid in alive.placed
-        )
+        releases = _releases(alive)
         for uuid in tuple(alive.placed):
             self._take_off(alive, uuid)
         if alive.is_running:
@@ -442,16 +484,19 @@ class _Player(si.ResourceManagerCallback):
         alive.attempt += 1
         alive.members = alive.placeholders = 0
         self.table.put_back(alive.row, preempted=preempted)
-        asked_before = si.AllocationAskRelease(application_id=alive.application)
-        self._update(releases=releases, asks_released=(asked_before,))
+        asked_before = tuple(
+            si.AllocationAskRelease(application_id=alive.application, allocation_key=it)
+            for it in alive.keys
+        )
+        self._update(releases=releases, asks_released=asked_before)
         self._update(self._ask(alive))
 
     def _take_off(self, alive: _Alive, uuid: str) -> None:
         self._usage.use(alive.job, alive.placed.pop(uuid), -1)
 
-    def _refused(self, application: str, reason: str) -> None:
-        alive = self._alive.pop(application, None)
+    def _refused(self, alive: _Alive | None, reason: str) -> None:
         if alive is not None:
+            self._forget(alive)
             self._stop_waiting(alive)
             self.table.rejected(alive.row, reason)
 
@@ -470,7 +515,7 @@ class _Player(si.ResourceManagerCallback):
         return bool(self._options.faults) and self._random.random() < self._options.faults
 
     def _kill(self, alive: _Alive) -> None:
-        if alive.is_running and alive.application in self._alive:
+        if alive.is_running and alive.name in self._alive:
             self._run.planted["killed"] += 1
             self._put_back(alive, preempted=False)
 
@@ -478,7 +523,32 @@ class _Player(si.ResourceManagerCallback):
         if any(node in alive.placed.values() for alive in self._alive.values()):
             self._run.planted["nodes lost"] += 1
             self._update_nodes(si.NodeInfo(node_id=node, action=si.ActionFromRM.DECOMISSION))
-            self._after(LOST_S, partial(self._update_nodes, _node_info(self._nodes[node])))
+            self._after(LOST_S, partial(self._find_again, node))
+
+    def _find_again(self, node: str) -> None:
+        if (it := self._nodes.get(node)) is not None:
+            self._update_nodes(_node_info(it))
+
+    # -- nodes
+
+    def _node_ns(self, change: "_NodeChange") -> int:
+        return self._at(self._run.began_s + change.at_s) if change.at_s else self._base_ns
+
+    def _change_nodes(self, now_ns: int) -> None:
+        """Let nodes come, leave and become others, as they do by now."""
+        infos: list[si.NodeInfo] = []
+        while self._changes and self._node_ns(self._changes[-1]) <= now_ns:
+            change = self._changes.pop()
+            before, after = self._nodes.pop(change.id, None), change.after
+            if after is not None:
+                self._nodes[after.id] = after
+                self._usage.has(after, before)
+                infos += [_node_info(after)] if before is None else _changed_node(before, after)
+            elif before is not None:
+                self._usage.has_lost(before.id)
+                infos.append(si.NodeInfo(node_id=before.id, action=si.ActionFromRM.DECOMISSION))
+        for start in range(0, len(infos), NODES_AT_ONCE):
+            self._update_nodes(*infos[start : start + NODES_AT_ONCE])
 
     def _update_nodes(self, *infos: si.NodeInfo) -> None:
         self._core.update_node(si.NodeRequest(rm_id=RM_ID, nodes=infos))
@@ -492,11 +562,52 @@ def _kind(job: Job) -> Kind:
     return Kind(job.size.get(VCORE, 0), job.size.get(GPU, 0), "|".join(job.models))
 
 
+def _releases(alive: _Alive) -> tuple[si.AllocationRelease, ...]:
+    why = si.TerminationType.STOPPED_BY_RM
+    return tuple(
+        si.AllocationRelease(application_id=alive.application, uuid=uuid, termination_type=why)
+        for uuid in alive.placed
+    )
+
+
+class _NodeChange(NamedTuple):
+    at_s: float
+    id: str
+    after: Node | None
+    """None if it leaves."""
+
+
+def _node_changes(nodes: Sequence[Node]) -> list[_NodeChange]:
+    """Return when nodes come, leave or become others: one that follows at once is a change."""
+    ordered = sorted(nodes, key=lambda it: it.from_s)
+    comes = [_NodeChange(it.from_s, it.id, it) for it in ordered]
+    begins = {(it.at_s, it.id) for it in comes}
+    leaves = [
+        _NodeChange(it.until_s, it.id, None)
+        for it in ordered
+        if it.until_s is not None and (it.until_s, it.id) not in begins
+    ]
+    return sorted(leaves + comes, key=lambda it: it.at_s)
+
+
 def _node_info(node: Node) -> si.NodeInfo:
+    """Report a node that comes."""
+    action = si.ActionFromRM.CREATE_DRAIN if node.drained else si.ActionFromRM.CREATE
+    return si.NodeInfo(
+        node_id=node.id, attributes=_attributes(node), action=action,
+        schedulable_resource=si.Resource.of(node.resources),
+    )  # fmt: skip
+
+
+def _changed_node(before: Node, after: Node) -> Iterator[si.NodeInfo]:
+    yield replace(_node_info(after), action=si.ActionFromRM.UPDATE)
+    if before.drained != after.drained:
+        ends, begins = si.ActionFromRM.DRAIN_TO_SCHEDULABLE, si.ActionFromRM.DRAIN_NODE
+        yield si.NodeInfo(node_id=after.id, action=begins if after.drained else ends)
+
+
+def _attributes(node: Node) -> dict[str, str]:
     attributes = {tags.GPU_MODEL: node.model} if node.model else {}
     if node.devices:
         attributes[tags.GPU_DEVICES] = str(node.devices)
-    return si.NodeInfo(
-        node_id=node.id, attributes=attributes, action=si.ActionFromRM.CREATE,
-        schedulable_resource=si.Resource.of(node.resources),
-    )  # fmt: skip
+    return attributes

@@ -28,6 +28,7 @@ NO_OWNER: Final = "no dump says who its user is"
 NO_QUEUE: Final = "nothing says what its queue is"
 OTHER_PARTITION: Final = "of another partition"
 _ENDED: Final = frozenset(it for it in ChangeDetail if it.name.startswith("ALLOC_"))
+_WITHDRAWN: Final = frozenset({ChangeDetail.REQUEST_CANCEL, ChangeDetail.REQUEST_TIMEOUT})
 _OF_PLACEHOLDER: Final = frozenset({ChangeDetail.ALLOC_REPLACED, ChangeDetail.ALLOC_TIMEOUT})
 
 
@@ -79,8 +80,6 @@ class _Cluster(Lives):
         super().__init__()
         self.applications: list[dict[str, Any]] = []
         """Those of the dumps that can be read."""
-        self._owners: dict[str, dict[str, Any]] = {}
-        """Of applications the user, the group and the queue."""
         self._partition = ""
         self._seen_keys: set[AskKey] = set()
         """Placements of which there are events."""
@@ -114,7 +113,7 @@ class _Cluster(Lives):
         user = str(app.get("user") or "nobody")
         groups = app.get("groups") or [user]
         owner = {"user": user, "group": str(groups[0]), "queue": str(app["queueName"])}
-        self._owners[str(app["applicationID"])] = owner
+        self.owners[str(app["applicationID"])] = owner
         self.applications.append(app)
 
     def take_nodes(self, listed: dict[str, Any]) -> None:
@@ -130,14 +129,14 @@ class _Cluster(Lives):
         capacity, occupied = _amounts(node["capacity"]), _amounts(node.get("occupied"))
         room = {kind: amount - occupied.get(kind, 0) for kind, amount in capacity.items()}
         id_ = str(node["nodeID"])
-        self.nodes[id_] = Node(id=id_, resources={k: v for k, v in room.items() if v > 0})
+        self.node(Node(id=id_, resources={k: v for k, v in room.items() if v > 0}), 0)
 
     def take_application(self, app: dict[str, Any]) -> None:
         id_ = str(app["applicationID"])
         if not self._is_here(app.get("partition", DEFAULT)):
             self.findings.leave_out(f"application {OTHER_PARTITION}")
             return
-        self.each(f"requests of {id_}", app.get("requests"), lambda it: self._asked(id_, it))
+        self.each(f"requests of {id_}", app.get("requests"), lambda it: self._take_request(id_, it))
         self.each(f"allocations of {id_}", app.get("allocations"), lambda it: self._runs(id_, it))
         started, finished = _time(app.get("startTime")) * MS, _time(app.get("finishedTime"))
         if id_ not in self._seen and 0 < started < finished:
@@ -148,7 +147,7 @@ class _Cluster(Lives):
             self._began(key, started)
             self.ended(key, finished)
 
-    def _asked(self, id_: str, it: dict[str, Any]) -> None:
+    def _take_request(self, id_: str, it: dict[str, Any]) -> None:
         key, is_placeholder = (id_, str(it["allocationKey"])), it.get("placeholder") is True
         if not self.knows(key, is_placeholder=is_placeholder):
             asked_ns = _time(it.get("requestTime")) or _time(it["allocationTime"])
@@ -157,7 +156,7 @@ class _Cluster(Lives):
 
     def _runs(self, id_: str, it: dict[str, Any]) -> None:
         key = id_, str(it["allocationKey"])
-        self._asked(id_, it)
+        self._take_request(id_, it)
         if key not in self._seen_keys:
             self._began(key, _time(it["allocationTime"]))
         self._seen.add(id_)
@@ -179,25 +178,27 @@ class _Cluster(Lives):
                 self._seen.add(object_)
                 self._seen_keys.add(key)
                 self._began(key, at_ns)
+            case ChangeType.REMOVE, detail if detail in _WITHDRAWN:
+                self.withdrawn(key)
             case ChangeType.REMOVE, detail if detail in _ENDED:
                 self.ended(key, at_ns, is_placeholder=detail in _OF_PLACEHOLDER)
             case ChangeType.ADD, ChangeDetail.QUEUE_APP:
-                self._owners.setdefault(key[1], {})["queue"] = object_
+                self.owners.setdefault(key[1], {})["queue"] = object_
             case ChangeType.SET, ChangeDetail.UG_APP_LINK:
-                self._owners.setdefault(key[1], {}).setdefault("group", object_)
+                self.owners.setdefault(key[1], {}).setdefault("group", object_)
 
     # -- parts
 
     def _began(self, key: AskKey, at_ns: int) -> None:
-        # Its owner may come later than this.
-        self.began(key, key, at_ns, self._owners.setdefault(key[0], {}))
+        self.owners.setdefault(key[0], {})
+        self.began(key, key, at_ns)
 
     def _is_here(self, partition: str) -> bool:
         self._partition = self._partition or partition
         return partition == self._partition
 
     def count_what_is_missing(self) -> None:
-        for owner in self._owners.values():
+        for owner in self.owners.values():
             for name, what in (("user", NO_OWNER), ("queue", NO_QUEUE)):
                 if name not in owner:
                     self.findings.leave_out(f"application: {what}")

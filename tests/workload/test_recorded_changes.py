@@ -1,0 +1,263 @@
+"""What changes while a recording runs is replayed: nodes, applications, what is withdrawn."""
+
+from pathlib import Path
+
+import pytest
+from support import APP, CONFIG, QUEUE, RM
+
+from yunikorn_actors import VirtualCore, si
+from yunikorn_actors.cli import main
+from yunikorn_actors.workload import Job, Node, Table, Workload, WorkloadError, play, read_nodes
+from yunikorn_actors.workload.recorded import (
+    NEVER_PLACED,
+    STILL_WAITED,
+    WITHDRAWN,
+    Lives,
+    read_recorded,
+)
+
+SECOND = 1_000_000_000
+NODES = """
+name: nodes come, change and leave
+steps:
+- create_node: {id: first, capacity: {vcore: 1000}}
+- add_app: {id: app-1, queue: root.default}
+- ask: {app: app-1, key: a, resource: {vcore: 1000}}
+- ask: {app: app-1, key: b, resource: {vcore: 1000}}
+- ask: {app: app-1, key: c, resource: {vcore: 2000}}
+- ask: {app: app-1, key: d, resource: {vcore: 1000}}
+- advance: 10s
+- create_node: {id: second, capacity: {vcore: 2000}, occupied: {vcore: 1000}}
+- advance: 5s
+- update_node: {id: second, capacity: {vcore: 4000}, occupied: {vcore: 1000}}
+- advance: 5s
+- drain_node: second
+- release: {app: app-1, key: b}
+- release_ask: {app: app-1, key: c}
+- advance: 5s
+- ask: {app: app-1, key: e, resource: {vcore: 1000}}
+- advance: 3s
+- undrain_node: second
+- advance: 5s
+- release: {app: app-1, key: e}
+- advance: 7s
+- remove_node: second
+- ask: {app: app-1, key: f, resource: {vcore: 1000}}
+- advance: 4s
+- release: {app: app-1, key: a}
+- advance: 6s
+- release: {app: app-1, key: f}
+"""
+
+APPLICATIONS = """
+name: the older application is served first, whatever it asks for and when
+queues:
+  partitions:
+  - name: default
+    queues:
+    - name: root
+      submitacl: "*"
+      queues:
+      - {name: line, properties: {application.sort.policy: fifo}}
+steps:
+- create_node: {id: node-1, capacity: {vcore: 1000}}
+- add_app: {id: old, queue: root.line}
+- add_app: {id: young, queue: root.line}
+- ask: {app: old, key: first, resource: {vcore: 1000}}
+- advance: 1s
+- ask: {app: young, key: only, resource: {vcore: 1000}}
+- advance: 1s
+- ask: {app: old, key: second, resource: {vcore: 1000}}
+- advance: 1s
+- release: {app: old, key: first}
+- advance: 5s
+- release: {app: old, key: second}
+- advance: 5s
+- release: {app: young, key: only}
+"""
+
+WAITING = """
+name: one is withdrawn, and one still waits at the end
+steps:
+- create_node: {id: node-1, capacity: {vcore: 1000}}
+- add_app: {id: app-1, queue: root.default}
+- ask: {app: app-1, key: a, resource: {vcore: 1000}}
+- ask: {app: app-1, key: b, resource: {vcore: 1000}}
+- ask: {app: app-1, key: c, resource: {vcore: 1000}, max_allocations: 2}
+- advance: 4s
+- release_ask: {app: app-1, key: b}
+- release: {app: app-1, key: a}
+- advance: 8s
+- ask: {app: app-1, key: c, resource: {vcore: 1000}, max_allocations: 2}
+"""
+
+
+def recorded_of(text: str, folder: Path) -> Path:
+    (folder / "scenario.yaml").write_text(text, encoding="utf-8")
+    trace = folder / "run.trace"
+    assert 0 == main(["scenario", "run", str(folder / "scenario.yaml"), "--trace", str(trace)])
+    return trace
+
+
+def replayed(trace: Path) -> tuple[Workload, Table]:
+    out = trace.parent / "workload"
+    assert 0 == main(["workload", "from-trace", str(trace), "-o", str(out)])
+    workload, config = Workload.read(out / "jobs.jsonl"), out / "queues.yaml"
+    given = config.read_text(encoding="utf-8") if config.exists() else ""
+    return workload, play(workload, read_nodes(str(out / "nodes.yaml")), given)
+
+
+def waits(workload: Workload, table: Table) -> tuple[dict[str, float | None], dict[str, float]]:
+    def key(id_: str) -> str:
+        return id_.partition("#")[0]
+
+    recorded = {key(it.id): it.waited_s for it in workload.jobs()}
+    return recorded, {key(row["job"]): row["wait"] for row in table}
+
+
+def test_nodes_are_there_when_they_were(tmp_path: Path) -> None:
+    trace = recorded_of(NODES, tmp_path)
+    spans = [
+        (it.id, it.resources["vcore"], it.from_s, it.until_s, it.drained)
+        for it in read_recorded(trace).nodes
+    ]
+    assert [
+        ("first", 1_000, 0, None, False),
+        ("second", 1_000, 10, 15, False),
+        ("second", 3_000, 15, 20, False),
+        ("second", 3_000, 20, 28, True),
+        ("second", 3_000, 28, 40, False),
+    ] == spans
+    recorded, again = waits(*replayed(trace))
+    # The fourth had a node reserved, so it went before the third.
+    assert {"a": 0, "b": 10, "d": 15, "e": 3, "f": 4} == {
+        it.removeprefix("app-1/"): wait for it, wait in recorded.items()
+    }
+    assert recorded == again
+
+
+def test_applications_stay_together(tmp_path: Path) -> None:
+    recorded, again = waits(*replayed(recorded_of(APPLICATIONS, tmp_path)))
+    assert {"old/first": 0, "old/second": 1, "young/only": 7} == recorded == again
+
+
+def test_an_application_that_has_completed_comes_again() -> None:
+    """It was idle for longer than an application lives without work."""
+    jobs = [
+        Job(id=f"j{at}", number=at, submit_s=at * 100, run_s=10, size={"vcore": 1_000},
+            application="etl")
+        for at in range(3)
+    ]  # fmt: skip
+    node = Node(id="n", resources={"vcore": 1_000})
+    table = play(Workload.of(jobs), [node])
+    assert [0, 0, 0] == [row["wait"] for row in table]
+    assert ["done"] * 3 == [row["state"] for row in table]
+
+
+def test_what_waited_at_the_end_stands_in_line_again(tmp_path: Path) -> None:
+    lives = read_recorded(recorded_of(WAITING, tmp_path))
+    assert {WITHDRAWN: 1} == lives.findings.left_out
+    assert 1 == lives.findings.assumed[STILL_WAITED]
+    waiting = [it for it in lives.jobs if it.waited_s is None]
+    assert [(0, 6)] == [(it.submit_s, it.run_s) for it in waiting], "the mean of 4 and 8 seconds"
+
+
+def test_without_any_run_nothing_says_how_long_the_others_would_have_run() -> None:
+    lives = Lives()
+    lives.asked(("app", "key"), 0, {"size": {"vcore": 1}})
+    assert not lives.finish().jobs
+    assert {NEVER_PLACED: 1} == lives.findings.left_out
+
+
+def test_of_several_partitions_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "two.trace"
+    with VirtualCore(trace=trace) as core:
+        for rm, vcore in ((RM, 1_000), ("other", 2_000)):
+            core.register_resource_manager(
+                si.RegisterResourceManagerRequest(rm_id=rm, config=CONFIG),
+                si.ResourceManagerCallback(),
+            )
+            size = si.Resource.of({"vcore": vcore})
+            node = si.NodeInfo(
+                node_id="n", action=si.ActionFromRM.CREATE, schedulable_resource=size
+            )
+            core.update_node(si.NodeRequest(rm_id=rm, nodes=(node,)))
+            ugi = si.UserGroupInformation(user="ann")
+            app = si.AddApplicationRequest(application_id=APP, queue_name=QUEUE, ugi=ugi)
+            core.update_application(si.ApplicationRequest(rm_id=rm, new=(app,)))
+            ask = si.AllocationAsk(application_id=APP, allocation_key=rm, resource_ask=size)
+            core.update_allocation(si.AllocationRequest(rm_id=rm, asks=(ask,)))
+            core.run_until_idle()
+            core.advance_to(core.now_ns + SECOND)
+        # Something is recorded at the end.
+        core.update_application(si.ApplicationRequest(rm_id=RM))
+        core.run_until_idle()
+    out = str(tmp_path / "out")
+    assert 2 == main(["workload", "from-trace", str(trace), "-o", out])
+    error = capsys.readouterr().err
+    assert "name one of its 2 partitions (--partition): [other]default, [rm-1]default" in error
+    assert 2 == main(["workload", "from-trace", str(trace), "-o", out, "--partition", "default"])
+    assert 0 == main(
+        ["workload", "from-trace", str(trace), "-o", out, "--partition", "[other]default"]
+    )
+    assert [2_000] == [it.resources["vcore"] for it in read_nodes(f"{out}/nodes.yaml")]
+    assert [f"{APP}/other#0"] == [it.id for it in Workload.read(f"{out}/jobs.jsonl").jobs()]
+
+
+def test_work_on_a_node_that_leaves_begins_again_elsewhere() -> None:
+    job = Job(id="j", number=0, submit_s=0, run_s=10, size={"vcore": 1_000})
+    nodes = [
+        Node(id="a", resources={"vcore": 1_000}, until_s=6),
+        Node(id="b", resources={"vcore": 1_000}, from_s=8),
+    ]
+    (row,) = play(Workload.of([job]), nodes)
+    assert (8, 18, "b", 1) == (row["start"], row["end"], row["node"], row["restarts"])
+
+
+def test_work_that_ends_as_its_node_leaves_has_ended() -> None:
+    job = Job(id="j", number=0, submit_s=0, run_s=6, size={"vcore": 1_000})
+    (row,) = play(Workload.of([job]), [Node(id="a", resources={"vcore": 1_000}, until_s=6)])
+    assert ("done", 6, 0) == (row["state"], row["end"], row["restarts"])
+
+
+def test_what_fits_is_what_fits_at_one_time() -> None:
+    """Two nodes that are never there together are no room for two tasks."""
+    gang = Job(id="j", number=0, submit_s=0, run_s=1, size={"vcore": 1_000}, tasks=2)
+    nodes = [
+        Node(id="a", resources={"vcore": 1_000}, until_s=6),
+        Node(id="b", resources={"vcore": 1_000}, from_s=6),
+    ]
+    table = play(Workload.of([gang]), nodes)
+    assert {"never fits": 1} == table.run.left_out
+    assert {"vcore": 1_000} == table.run.capacity
+
+
+def test_a_daemon_runs_on_its_node() -> None:
+    nodes = [Node(id=it, resources={"vcore": 1_000}) for it in ("a", "b", "c")]
+    jobs = [
+        Job(id=it.id, number=at, submit_s=0, run_s=1, size={"vcore": 10}, node=it.id)
+        for at, it in enumerate(reversed(nodes))
+    ]
+    jobs.append(Job(id="x", number=9, submit_s=0, run_s=1, size={"vcore": 10}, node="gone"))
+    table = play(Workload.of(jobs), nodes)
+    assert {"a": "a", "b": "b", "c": "c"} == {row["job"]: row["node"] for row in table}
+    assert {"never fits": 1} == table.run.left_out
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ("[{id: a, resources: {vcore: 1}, from_s: 5, until_s: 5}]", "the end behind the begin"),
+        ("[{id: a, resources: {vcore: 1}, from_s: -1}]", "seconds since the first submit"),
+        ("[{id: a, resources: {vcore: 1}, until_s: .nan}]", "seconds since the first submit"),
+        ("[{id: a, resources: {vcore: 1}}, {id: a, resources: {vcore: 1}, from_s: 5}]",
+         "two nodes of the name a at one time"),
+        ("[{id: a, resources: {vcore: 1}, since: 5}]", "a node has base, count"),
+    ],
+)  # fmt: skip
+def test_times_of_nodes_that_mean_nothing(tmp_path: Path, given: str, error: str) -> None:
+    (tmp_path / "nodes.yaml").write_text(given, encoding="utf-8")
+    with pytest.raises(WorkloadError, match=error):
+        read_nodes(str(tmp_path / "nodes.yaml"))
