@@ -47,7 +47,7 @@ Order = tuple[Any, ...]
 class Victim:
     """A candidate, or one that was picked: an allocation, or all of an application."""
 
-    __slots__ = ("allocations", "leaf", "order", "part", "rank", "resource")
+    __slots__ = ("allocations", "has_budget", "leaf", "order", "part", "rank", "resource")
 
     def __init__(
         self, state: PartitionState, allocations: tuple[Allocation, ...], part: Part = Part.ALONE
@@ -57,16 +57,18 @@ class Victim:
         app = state.applications[first.spec.application_id]
         self.allocations = allocations
         self.leaf = app.queue
+        self.has_budget = app.queue.properties.preemption_budget.is_set
         self.part = part
         self.resource = first.resource
-        opted_out, originator, *_ = order = order_of(first, app.asks[first.spec.key])
+        order = order_of(first, app.asks[first.spec.key])
+        self.order: Order = (*order[:2], part, *order[2:])
         if len(allocations) > 1:
             self.resource = {}
             for allocation in allocations:
                 charge(self.resource, allocation.resource)
             opted_out = not all(it.spec.allow_preempt_self for it in allocations)
             originator = any(it.spec.originator for it in allocations)
-        self.order: Order = (opted_out, originator, part, *order[2:])
+            self.order = (opted_out, originator, part, *order[2:])
         self.rank: Key = ()
         """What a policy says of it, if one does."""
 
@@ -99,21 +101,20 @@ def victims_of(
 
     Those that are `back` count as if they had not been asked back.
     """
-    units, found, named = Units(back=back), [], {it.uuid for it in allocations}
-    seen: set[str] = set()
+    units, found, named = Units(back=back), [], dict.fromkeys([it.uuid for it in allocations])
+    seen: dict[str, None] = {}
     for allocation in allocations:
         if allocation.uuid in seen:
             continue
         app = state.applications[allocation.spec.application_id]
-        together: tuple[Allocation, ...] = (allocation,)
         part = units.part_of(app, allocation)
         whole = () if part is Part.ALONE else units.whole(app)
         if whole and all(it.uuid in named for it in whole):
-            together, part = whole, Part.OF_WHOLE
-        elif part is Part.OF_WHOLE:
-            part = Part.FROM_WHOLE
-        seen.update(it.uuid for it in together)
-        found.append(Victim(state, together, part))
+            seen.update(dict.fromkeys([it.uuid for it in whole]))
+            found.append(Victim(state, whole, Part.OF_WHOLE))
+        else:
+            part = Part.FROM_WHOLE if part is Part.OF_WHOLE else part
+            found.append(Victim(state, (allocation,), part))
     return found
 
 
@@ -243,15 +244,17 @@ class Claimant:
         for queue in guards(self.leaf, leaf):
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
                 return False
-        return self._manners.may_lose(leaf, len(victim.allocations))
+        return not victim.has_budget or self._manners.may_lose(leaf, len(victim.allocations))
 
     def take(self, victim: Victim) -> None:
         self.usage.take(victim.leaf, victim.resource)
-        self._manners.take(victim.leaf, len(victim.allocations))
+        if victim.has_budget:
+            self._manners.take(victim.leaf, len(victim.allocations))
 
     def give_back(self, victim: Victim) -> None:
         self.usage.add(victim.leaf, victim.resource)
-        self._manners.give_back(victim.leaf, len(victim.allocations))
+        if victim.has_budget:
+            self._manners.give_back(victim.leaf, len(victim.allocations))
 
 
 # -- nodes
@@ -301,8 +304,10 @@ Score = tuple[bool, bool, int, tuple[Key, ...], str]
 def score_of(node_id: str, victims: Sequence[Victim]) -> Score:
     """Compare nodes by their victims: whole applications were chosen before and cost nothing."""
     singles = [victim for victim in victims if victim.part is not Part.OF_WHOLE]
-    opted_out = any(victim.order[0] for victim in singles)
-    originator = any(victim.order[1] for victim in singles)
+    opted_out = originator = False
+    for victim in singles:
+        opted_out |= victim.order[0]
+        originator |= victim.order[1]
     return (opted_out, originator, len(singles), ranks_of(singles), node_id)
 
 

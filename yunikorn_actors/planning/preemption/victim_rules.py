@@ -44,15 +44,14 @@ def bounds_of(leaf: Queue, wanted: Resource) -> Bounds:
 
 def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[str, ...]:
     """Name the wanted types of which more is used than the limit allows, if it names them."""
+    found: tuple[str, ...] = ()
     if not limit:
-        return ()
-    return tuple(
-        [
-            kind
-            for kind, quantity in wanted.items()
-            if quantity > 0 and kind in limit and used.get(kind, 0) > limit[kind]
-        ]
-    )
+        return found
+    # A loop, as this is asked most of all and hardly ever finds anything.
+    for kind, quantity in wanted.items():
+        if quantity > 0 and kind in limit and used.get(kind, 0) > limit[kind]:
+            found += (kind,)
+    return found
 
 
 def fence_of(leaf: Queue, wanted: Resource, usage: ExpectedUsage, bounds: Bounds) -> Queue:

@@ -290,9 +290,9 @@ class Search:
         wanted = self._claimant.wanted
         for devices in targets(room, wanted, lambda: self._allocations_on(node_id)):
             short = {
-                kind: quantity - room.get(kind, 0)
+                kind: lack
                 for kind, quantity in (*wanted.items(), *devices.items())
-                if quantity > 0 and quantity > room.get(kind, 0)
+                if quantity > 0 and (lack := quantity - room.get(kind, 0)) > 0
             }
             victims = self._victims(node_id, short)
             if victims is not None:
@@ -378,7 +378,10 @@ class Search:
                 found.sort(key=in_order)
             self._candidates[node_id] = found
         taken = self._scene.taken
-        return [victim for victim in found if victim.allocations[0].uuid not in taken]
+        # What was taken stays so: the next look is at fewer.
+        found = [victim for victim in found if victim.allocations[0].uuid not in taken]
+        self._candidates[node_id] = found
+        return found
 
     def _rank_all(self, victims: list[Victim]) -> bool:
         """Ask the policy of the leaf about each of them, if it has a say."""
