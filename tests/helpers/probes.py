@@ -111,8 +111,11 @@ class Probe:
 class Joiner(Probe, Joining):
     """A probe that handles `Joint` together with others of its kind."""
 
+    joined = frozenset({Joint})
+
     def joins(self, first: Message, message: Message) -> bool:
-        return isinstance(first, Joint) and isinstance(message, Joint)
+        assert isinstance(first, Joint)
+        return isinstance(message, Joint)
 
     def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
         labels: list[str] = []

@@ -11,6 +11,7 @@ from playing import Player, settings_of
 from recordings import Tape, in_service, records, rewrite, simulate
 
 import yunikorn_actors.trace.recording
+from yunikorn_actors.config.model import NodeSortConfig
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Cause
 from yunikorn_actors.recording import packed
@@ -233,10 +234,20 @@ def test_fields_of_any_type_may_be_around(path: Path) -> None:
     class Other(msgspec.Struct):
         it: "nothing[int]"  # type: ignore[name-defined]  # noqa: F821
 
-    packed._default_texts.cache_clear()
+    packed._dispatch_table.cache_clear()
     simulate(path)
     assert run_once(path)
     del Other
+
+
+def test_a_default_is_the_same_text_in_a_copy() -> None:
+    """An encoder omits a default, and writes what only reads like one."""
+    default = NodeSortConfig()
+    alike = NodeSortConfig(policy=str(b"fair", "ascii"))
+    written = [msgspec.json.encode(it) for it in (default, alike)]
+    assert written[0] != written[1]
+    copies = packed.unpacked(packed.packed([default, alike]))
+    assert written == [msgspec.json.encode(it) for it in copies]
 
 
 def test_there_is_an_end_to_what_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

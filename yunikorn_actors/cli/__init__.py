@@ -83,7 +83,11 @@ def _run(arguments: Sequence[str]) -> int:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = next((word for word in arguments if word in COMMANDS), None)
+    # The others are listed where none, or no command, was asked for: to make one takes a while.
+    is_first = asked is not None and arguments[0] == asked
     for name, help_ in COMMANDS.items():
+        if is_first and name != asked:
+            continue
         command = commands.add_parser(name, help=help_, description=help_)
         if name == asked:
             module = import_module(f"yunikorn_actors.cli.{name}")

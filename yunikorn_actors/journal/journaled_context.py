@@ -83,6 +83,8 @@ class Entries:
 
 
 class Kept(Joining):
+    joined = Context.joined
+
     def __init__(self, context: Context, journal: Journal) -> None:
         self._context = context
         self._entries = Entries(context)

@@ -110,7 +110,8 @@ def _joinable(world: World) -> Iterator[str]:
         machine: object = world.simulator.machines.get(channel[1])
         if len(queue) > 1 and isinstance(machine, Joining):
             for (_, before), (number, envelope) in pairwise(queue):
-                if machine.joins(before.message, envelope.message):
+                first = before.message
+                if type(first) in machine.joined and machine.joins(first, envelope.message):
                     yield world.name_of(number)
 
 

@@ -5,9 +5,8 @@ which are data. Its driver (threads, the simulator, a replay) carries the effect
 only compares them. Within one handler effects happen in their order.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -86,11 +85,17 @@ class Machine(Protocol):
         ...
 
 
-class Joining(ABC):
+class Joining:
     """A machine that handles some messages together with others that wait behind them.
 
-    A base class and no protocol: the simulator asks for it at each message, and whether an object
-    keeps a protocol takes longer to find out than most handlers.
+    No protocol and no `ABC`: the drivers ask at each message whether a machine is one, and for
+    these Python runs code of its own to find out, longer than many a handler.
+    """
+
+    joined: ClassVar[frozenset[type[Message]]]
+    """The kinds that go to `handle_together`, also one by itself; all others go to `handle`.
+
+    A set, because the drivers look at each message, and a call costs more.
     """
 
     @property
@@ -98,16 +103,16 @@ class Joining(ABC):
         """Whether it has done all that it was sent: no long work is under way."""
         return True
 
-    @abstractmethod
     def joins(self, first: Message, message: Message) -> bool:
-        """Whether this message may be handled with `first`, and whatever came between them."""
+        """Whether a message may be handled with `first`, one of `joined`, and those between."""
+        raise NotImplementedError
 
-    @abstractmethod
     def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
         """Handle one after the other, all at one moment; the driver decides how many there are.
 
         Each is asked for when the one before it is done, so the driver may look at its clock.
         """
+        raise NotImplementedError
 
 
 @runtime_checkable

@@ -151,7 +151,7 @@ class Planner:
     def has_work(self) -> bool:
         """Whether anything might be decided now: some part has something to look at."""
         wakes, root = self.wakes, self.model.tree.root
-        gangs, explaining = wakes.gangs, wakes.explaining
+        gangs, explaining, deciders = wakes.gangs, wakes.explaining, self.model.deciders
         has_marks = (
             (root is not None and (root.children or root.open_lanes))
             or wakes.places
@@ -166,8 +166,8 @@ class Planner:
             or explaining.apps
             or self.explainer.left
             or self.preemptor.has_work
-            or ((self.model.deciders.gated or self.gatekeeper.passes) and self.gatekeeper.has_work)
-            or self.model.deciders.has_news
+            or ((deciders.gated or self.gatekeeper.passes) and self.gatekeeper.has_work)
+            or ((deciders.news or deciders.raised) and deciders.has_news)
         )
         return bool(has_marks) and not self.state.is_held
 
@@ -188,13 +188,14 @@ class Planner:
         self._planned_ns = now_ns
         # Nothing is decided for a partition that is suspended or half changed.
         if not self.state.is_held and limit > 0:
-            for leaf in self.model.deciders.timed:
+            deciders = self.model.deciders
+            for leaf in deciders.timed:
                 if leaf.follow_time(now_ns):
                     self._has_new_keys = self.gatekeeper.is_stale = True
-            if self._has_new_keys and self.model.deciders.moving:
+            if self._has_new_keys and deciders.moving:
                 self._has_new_keys = False
                 self.model.tree.rekey_moving()
-            if self.model.deciders.has_news:
+            if (deciders.news or deciders.raised) and deciders.has_news:
                 self.failures.update(self.model.replace_failed())
             room = limit
             for steps in (self._first, self._next, self._last):

@@ -7,29 +7,32 @@ import copyreg
 import pickle
 import sys
 import zlib
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, partial
 from gc import get_referents
 from io import BytesIO
 from operator import attrgetter
 from types import FunctionType, MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
 
 def packed(value: object) -> bytes:
-    try:
-        data = _dumped(_Pickler, value)
-    except (TypeError, AttributeError, pickle.PicklingError):
-        data = _dumped(_SharingPickler, value)
-    return zlib.compress(data, 1)
+    # The first asks nothing of the single objects, and nearly everything can be packed by it.
+    for pickler in (_Pickler, _NamingPickler):
+        with suppress(TypeError, AttributeError, pickle.PicklingError):
+            return _dumped(pickler, value)
+    return _dumped(_SharingPickler, value)
 
 
 def _dumped(pickler: "type[_Pickler]", value: object) -> bytes:
     file = BytesIO()
-    pickler(file, pickle.HIGHEST_PROTOCOL).dump(value)
-    return file.getvalue()
+    made = pickler(file, pickle.HIGHEST_PROTOCOL)
+    made.dispatch_table = _dispatch_table()
+    made.dump(value)
+    return zlib.compress(file.getvalue(), 1)
 
 
 def unpacked(data: bytes) -> Any:  # noqa: ANN401 - whatever was packed
@@ -42,16 +45,43 @@ def _read_only(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 
 
 class _Pickler(pickle.Pickler):
-    """Names the defaults of fields: an encoder omits one only if it is the very same text."""
+    """Needs no call for each object: what it does otherwise is in the table of types."""
 
-    dispatch_table = copyreg.dispatch_table | {
-        # What is shown to policies: of the copy what is copied, so it shows what changes there.
-        MappingProxyType: lambda shown: (_read_only, tuple(get_referents(shown)))
-    }
 
+@cache
+def _dispatch_table() -> dict[type, Callable[[Any], Any]]:
+    table: dict[type, Callable[[Any], Any]] = {**copyreg.dispatch_table}
+    # What is shown to policies: of the copy what is copied, so it shows what changes there.
+    table[MappingProxyType] = lambda shown: (_read_only, tuple(get_referents(shown)))
+    for kind in _kinds(Struct):
+        texts = _default_texts_of(kind)
+        if texts:
+            table[kind] = partial(_without_defaults, texts=texts)
+    return table
+
+
+def _default_texts_of(kind: type[Struct]) -> dict[str, str]:
+    """Return the fields whose default is a text of which there may be another that is equal."""
+    fields, defaults = kind.__struct_fields__, kind.__struct_defaults__
+    with_default = zip(fields[len(fields) - len(defaults) :], defaults, strict=True)
+    return {name: it for name, it in with_default if type(it) is str and it}
+
+
+def _without_defaults(value: Struct, *, texts: dict[str, str]) -> tuple[Any, ...]:
+    """Leave out the defaults: an encoder omits one only if it is the very same text."""
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    for name, default in texts.items():
+        if fields[name] is default:
+            del fields[name]
+    return _made, (type(value), fields)
+
+
+def _made(kind: type[Struct], fields: dict[str, Any]) -> Struct:
+    return kind(**fields)
+
+
+class _NamingPickler(_Pickler):
     def persistent_id(self, value: object) -> object:
-        if type(value) is str and _default_texts().get(value) is value:
-            return value
         if isinstance(value, type | FunctionType) and "<" in value.__qualname__:
             # A policy that was written inside a function or as a lambda has no name to be found by.
             return _shared(value)
@@ -63,7 +93,7 @@ def _shared(value: object) -> int:
     return id(value)
 
 
-class _SharingPickler(_Pickler):
+class _SharingPickler(_NamingPickler):
     """Leaves as it is what cannot be copied: a policy may have a cache, a lock or a file.
 
     That is nothing to decide by: what a policy keeps to decide by are its fields, as plain values.
@@ -90,18 +120,12 @@ def _is_copied(value: object) -> bool:
 
 class _Unpickler(pickle.Unpickler):
     def persistent_load(self, name: object) -> Any:  # noqa: ANN401 - as it was packed
-        return _held[name] if isinstance(name, int) else _default_texts()[str(name)]
+        return _held[cast(int, name)]
 
 
 _held: Final[dict[int, object]] = {}
 """Kept as long as this process, as what is packed may be."""
 _PLAIN: Final = frozenset({str, int, float, bool, type(None), dict, list, tuple, set, bytes})
-
-
-@cache
-def _default_texts() -> dict[str, str]:
-    defaults = (it for kind in _kinds(Struct) for it in kind.__struct_defaults__)
-    return {it: it for it in defaults if type(it) is str}
 
 
 def _kinds(kind: type[Struct]) -> Iterator[type[Struct]]:

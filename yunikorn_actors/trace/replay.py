@@ -512,13 +512,15 @@ class Rerun:
 
 def _effects(machine: Machine, deliveries: list[Delivery]) -> list[Effect]:
     first, now_ns = deliveries[0].message, deliveries[0].at_ns
-    if isinstance(machine, Joining) and machine.joins(first, first):
+    if isinstance(machine, Joining) and type(first) in machine.joined:
         return machine.handle_together((it.message for it in deliveries), now_ns)
     return machine.handle(first, now_ns)
 
 
 def _joins(machine: Machine, first: Message, message: Message) -> bool:
-    return isinstance(machine, Joining) and machine.joins(first, message)
+    if not isinstance(machine, Joining) or type(first) not in machine.joined:
+        return False
+    return machine.joins(first, message)
 
 
 # -- differences

@@ -237,7 +237,7 @@ class Actor(ABC):
             if stamps:
                 self._record(envelope, now_ns)
             try:
-                if joining is not None and joining.joins(message, message):
+                if joining is not None and type(message) in joining.joined:
                     together = self._together(message, joining, now_ns)
                     effects = joining.handle_together(together, now_ns)
                 else:

@@ -278,7 +278,7 @@ class Simulator(Gateway):
         """Run the handler; if it fails, the only effect is to be replaced."""
         message = envelope.message
         try:
-            if isinstance(machine, Joining) and machine.joins(message, message):
+            if isinstance(machine, Joining) and type(message) in machine.joined:
                 together = self._together(address, envelope, machine)
                 return machine.handle_together(together, self.now_ns)
             return machine.handle(message, self.now_ns)

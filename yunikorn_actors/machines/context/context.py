@@ -67,6 +67,9 @@ _Due = s.ApplicationTimerDue | s.HistoryExpiryDue | s.QueueCleaningDue | s.Confi
 class Context(Joining):
     """A handler for each message; what they decide is in the modules beside this one."""
 
+    joined = frozenset({rm.RMUpdateAllocation})
+    """Requests about allocations come in bursts; those of one resource manager join."""
+
     def __init__(
         self,
         *,
@@ -128,12 +131,8 @@ class Context(Joining):
         return self._partitions.registry.changes
 
     def joins(self, first: Message, message: Message) -> bool:
-        """Requests about allocations, of one resource manager: they come in bursts."""
-        return (
-            type(message) is rm.RMUpdateAllocation
-            and type(first) is rm.RMUpdateAllocation
-            and message.rm_id == first.rm_id
-        )
+        assert isinstance(first, rm.RMUpdateAllocation)
+        return type(message) is rm.RMUpdateAllocation and message.rm_id == first.rm_id
 
     def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
         """Each request to its end, as by itself; what they led to is sent at once."""

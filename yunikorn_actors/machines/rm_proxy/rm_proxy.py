@@ -184,13 +184,14 @@ class RmProxy:
 
     def _on_allocations_requested(self, message: rm.AllocationsRequested) -> Handled:
         request = message.request
-        if request.rm_id not in self.deliveries:
+        rm_id = request.rm_id
+        if rm_id not in self.deliveries:
             self.dropped += 1
             return []
-        requested_back = self.deliveries[request.rm_id].requested_back
+        requested_back = self.deliveries[rm_id].requested_back
         if items_of(request) <= self._at_once_max:
             event = allocation_update(request, requested_back)
-            return self._forward(request.rm_id, event)
+            return [*self.questions.seen(rm_id), *self._send(rm_id, event)]
         return Computation(self._translate_in_pieces(request, requested_back))
 
     def _translate_in_pieces(

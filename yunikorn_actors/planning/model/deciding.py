@@ -99,6 +99,8 @@ class Deciders:
         """The views of leaves in which keys go by the time."""
         self.news: dict[str, tuple[str, str]] = {}
         """Those of them that have not been dealt with."""
+        self.raised: dict[str, tuple[str, str]] = {} if folds is None else folds.failed
+        """The same of those that raised while they were given a fact."""
 
     def of(self, queue: Queue) -> "Decider":
         name, policy = policy_name(queue), None
@@ -145,14 +147,13 @@ class Deciders:
     @property
     def has_news(self) -> bool:
         """Whether a policy has failed that still decides."""
-        folds = None if self._folds is None else self._folds.failed
-        if self.news or not folds:
-            return bool(self.news)
-        return any(self.failed.get(path) != failed for path, failed in folds.items())
+        return bool(self.news) or any(
+            self.failed.get(path) != failed for path, failed in self.raised.items()
+        )
 
     def look_at_folds(self, queues: Mapping[str, Queue]) -> None:
         """One that has raised while it was given a fact decides nothing any more."""
-        for path, (name, what) in () if self._folds is None else self._folds.failed.items():
+        for path, (name, what) in self.raised.items():
             if path in queues:
                 self.failed.pop(path, None)
                 self.fail(path, name, what)

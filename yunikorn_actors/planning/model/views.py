@@ -104,7 +104,8 @@ class OpenLanes(dict[Lane, None]):
         if len(self) == 1:
             self._moved.update(self)
         self[lane] = None
-        self.move(lane)
+        if len(self) > 1:
+            self._moved[lane] = None
 
     def move(self, lane: Lane) -> None:
         """Another ask may stand first in it; a lane that is open alone needs no place."""
