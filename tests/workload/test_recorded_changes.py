@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from probes import PATIENCE_S
 from support import APP, CONFIG, QUEUE, RM
 
-from yunikorn_actors import VirtualCore, si
+from yunikorn_actors import Scheduler, SchedulerCore, TraceSettings, VirtualCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.workload import Job, Node, Table, Workload, WorkloadError, play, read_nodes
 from yunikorn_actors.workload.recorded import (
@@ -261,3 +262,23 @@ def test_times_of_nodes_that_mean_nothing(tmp_path: Path, given: str, error: str
     (tmp_path / "nodes.yaml").write_text(given, encoding="utf-8")
     with pytest.raises(WorkloadError, match=error):
         read_nodes(str(tmp_path / "nodes.yaml"))
+
+
+def test_nodes_that_came_before_the_recording_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = TraceSettings(path=tmp_path / "failed.trace", flight_recorder_bytes=50_000)
+    core = SchedulerCore(trace=settings)
+    with Scheduler(core=core) as scheduler:
+        scheduler.add_node("early", vcore=1)
+        app = scheduler.application("app", user="ann")
+        for at in range(100):
+            with app.ask(f"task-{at}", vcore=1).result(PATIENCE_S):
+                pass
+        core.save_trace(tmp_path / "late.trace")
+    assert 0 == main(
+        ["workload", "from-trace", str(tmp_path / "late.trace"), "-o", str(tmp_path / "out")]
+    )
+    error = capsys.readouterr().err
+    assert "late.trace: it begins later than the run, so 1 nodes are not in it" in error
+    assert error.rstrip().endswith("nodes.yaml: early")

@@ -248,6 +248,12 @@ class _Found:
         recorded.config = self._configs.get(recorded.rm_id, "")
         if refused := self._refused[recorded.rm_id]:
             recorded.findings.left_out[REFUSED] += refused
+        if nodes := recorded.unknown_nodes:
+            named = ", ".join(sorted(nodes)[:NAMED_MAX])
+            self._faults.append(
+                f"{self._path.name}: it begins later than the run, so {len(nodes):,} nodes are not "
+                f"in it: write them into nodes.yaml: {named}"
+            )
         for fault in self._faults:
             recorded.findings.fault(0, fault)
         return recorded.finish()
@@ -297,6 +303,8 @@ class _Recorded(Lives):
     def __init__(self) -> None:
         super().__init__()
         self.rm_id = ""
+        self.unknown_nodes: set[str] = set()
+        """Those that had come before the recording began."""
         self._epoch = 0
 
     def take(self, message: FactsAppended) -> None:
@@ -331,11 +339,16 @@ class _Recorded(Lives):
             case f.AllocationCommitted() | f.SwapCompleted():
                 if isinstance(fact, f.SwapCompleted):
                     self.ended(fact.placeholder, fact.at_ns)
-                self.began(fact.uuid, (fact.application_id, fact.key), fact.at_ns)
+                self.placed(fact)
             case f.AllocationReleased(uuid=uuid, at_ns=at_ns):
                 self.ended(uuid, at_ns)
             case _:
                 self._apply_to_node(fact)
+
+    def placed(self, fact: f.AllocationCommitted | f.SwapCompleted) -> None:
+        self.began(fact.uuid, (fact.application_id, fact.key), fact.at_ns)
+        if self.node_now(fact.node_id) is None:
+            self.unknown_nodes.add(fact.node_id)
 
     def _apply_to_node(self, fact: Any) -> None:  # noqa: ANN401 - any fact
         match fact:
