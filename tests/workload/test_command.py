@@ -12,6 +12,7 @@ import pytest
 
 from yunikorn_actors import workload
 from yunikorn_actors.cli import main
+from yunikorn_actors.workload.replay_summary import duration_signed
 
 SWF = "sample:cluster.swf"
 
@@ -39,7 +40,7 @@ def test_the_summary_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["nowhere.swf"], "nowhere.swf: No such file or directory"),
         ([SWF, "--nodes", "0"], "nodes 0: write from 1 to"),
-        ([SWF, "--strict"], "line 137: 4 fields"),
+        ([SWF, "--strict"], "cluster.swf:137: 4 fields"),
         ([SWF, "--map", "queue=root.{moon}"], "map queue: {moon} is no field"),
         (["sample:openb-pods.csv"], "name the nodes (--nodes)"),
         ([SWF, "--nodes", os.devnull], "write from 1 to 1,000,000 of them"),
@@ -145,3 +146,22 @@ def test_scaled_arrivals_make_less_waiting(capsys: pytest.CaptureFixture[str]) -
         assert 0 == main(["workload", "run", SWF, "--json", "--scale", scale])
         waits.append(json.loads(capsys.readouterr().out)["wait_s"]["mean"])
     assert waits[1] < waits[0] / 2
+
+
+def test_a_log_without_jobs_shows_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder is written all the same; the status says that there is nothing in it."""
+    log = tmp_path / "none.swf"
+    log.write_text("; MaxProcs: 4\n" + " ".join(["1", "-1", *["3"] * 16]) + "\n", encoding="utf-8")
+    assert 1 == main(["workload", "run", str(log), "-o", str(tmp_path / "out")])
+    captured = capsys.readouterr()
+    assert "no job of it was played (1 no submit)" in captured.err
+    assert "0 done" in captured.out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-0.4, "0 s"), (0.2, "0 s"), (-2, "-2 s"), (7_200, "+2.00 h")]
+)
+def test_what_changes_by_nothing_has_no_sign(seconds: float, text: str) -> None:
+    assert text == duration_signed(seconds)

@@ -71,7 +71,7 @@ def test_swf_counts_what_is_no_number(tmp_path: Path, value: str) -> None:
     assert (2, f"'{value}' is no number") == (
         log.findings.faults[0].line, log.findings.faults[0].what,
     )  # fmt: skip
-    with pytest.raises(WorkloadError, match=r"^line 2: "):
+    with pytest.raises(WorkloadError, match=r"log:2: "):
         read(tmp_path, line(), line(id=2, run=value), is_strict=True)
 
 

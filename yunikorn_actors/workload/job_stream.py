@@ -94,7 +94,7 @@ class Workload:
         def jobs(findings: Findings | None = None) -> Iterator[Job]:
             return islice(usable(findings or Findings()), limit)
 
-        findings = Findings(is_strict=is_strict)
+        findings = Findings(is_strict=is_strict, log=str(path))
         survey = Survey(format=chosen.name, header=chosen.header(head)).take(jobs(findings))
         if survey.is_sorted:
             return cls(str(path), jobs, survey, findings)

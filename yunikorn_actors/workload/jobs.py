@@ -118,19 +118,19 @@ class Fault(Struct, frozen=True):
 class Findings:
     """What was wrong with a log, and what was left out of it."""
 
-    def __init__(self, *, is_strict: bool = False) -> None:
+    def __init__(self, *, is_strict: bool = False, log: str = "") -> None:
         self.bad = 0
         self.faults: list[Fault] = []
         self.left_out: Counter[str] = Counter()
         self.assumed: Counter[str] = Counter()
         """Of jobs that were taken what the log does not say."""
-        self._is_strict = is_strict
+        self._is_strict, self._log = is_strict, log
 
     def fault(self, line: int, what: object, place: str = "") -> None:
         """Count a line, or a place; an error says what is missing or of another form."""
         text = place + in_words(what)[:120]
         if self._is_strict:
-            raise WorkloadError(f"line {line}: {text}")
+            raise WorkloadError(f"{self._log}:{line}: {text}")
         self.bad += 1
         if len(self.faults) < NAMED_MAX:
             self.faults.append(Fault(line, text))

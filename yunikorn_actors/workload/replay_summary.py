@@ -49,7 +49,11 @@ def left_out_lines(summary: dict[str, Any]) -> Iterator[str]:
 
 def why_nothing_ran(summary: dict[str, Any]) -> str:
     """Say why a replay shows nothing: the core took no job; the empty text if it took one."""
-    if not summary["jobs"] or summary["rejected"] < summary["jobs"]:
+    if not summary["jobs"]:
+        return (
+            f"no job of it was played{_and_why_not(summary)}: look at --limit, --until and --nodes"
+        )
+    if summary["rejected"] < summary["jobs"]:
         return ""
     # A result that was kept before reasons were counted has none.
     why = next(iter(summary.get("rejections") or {"no reason was kept": 0}))
@@ -59,6 +63,12 @@ def why_nothing_ran(summary: dict[str, Any]) -> str:
     )
 
 
+def _and_why_not(summary: dict[str, Any]) -> str:
+    left_out = [f"{count:,} {why}" for why, count in sorted(summary["left_out"].items())]
+    bad = [f"{summary['bad_lines']:,} bad lines"] if summary["bad_lines"] else []
+    return f" ({', '.join(left_out + bad) or 'it has none'})"
+
+
 def duration(seconds: float) -> str:
     if seconds >= _DAY_S:
         return f"{seconds / _DAY_S:,.2f} days"
@@ -66,4 +76,5 @@ def duration(seconds: float) -> str:
 
 
 def duration_signed(seconds: float) -> str:
-    return ("-" if seconds < 0 else "+") + duration(abs(seconds))
+    text = duration(abs(seconds))
+    return text if text == duration(0) else ("-" if seconds < 0 else "+") + text
