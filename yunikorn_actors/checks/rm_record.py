@@ -40,7 +40,7 @@ from yunikorn_actors.checks.notices import (
 from yunikorn_actors.checks.owed import Owed
 from yunikorn_actors.state.allocations import Allocation, WaitingState
 from yunikorn_actors.state.applications import FINISHED, Application, ApplicationState
-from yunikorn_actors.state.facts import Fact
+from yunikorn_actors.state.facts import AdministratorActed, Fact
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.termination import ASKED_BACK, TerminationType
 from yunikorn_actors.values.ids import partition_name, short_partition_name
@@ -152,14 +152,16 @@ class _Application:
 
 class _Node:
     __slots__ = (
-        "accepted", "is_gone", "now", "partition", "rejected", "reported", "requested",
-        "was_removed",
+        "accepted", "is_gone", "is_operated", "now", "partition", "rejected", "reported",
+        "requested", "was_removed",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.requested = self.accepted = self.rejected = 0
         self.now = NEW
         """What it is by all reports."""
+        self.is_operated = False
+        """Whether an operator has drained it, or let it work again, perhaps after any report."""
         self.was_removed = False
         self.partition = ""
         self.is_gone = False
@@ -256,6 +258,9 @@ class RmRecord:
         """Take in facts that Context recorded in this turn."""
         if self.owed is not None:
             self.owed.follow(partition, facts, turn)
+        for fact in facts:
+            if isinstance(fact, AdministratorActed) and fact.node_id in self._nodes:
+                self._nodes[fact.node_id].is_operated |= True
 
     def partition_ended(self, partition: str) -> None:
         """A configuration does without it, and all that was in it goes without an answer.
@@ -986,12 +991,13 @@ class RmRecord:
             yield f"G25: {self.rm_id} was notified of node {id_}, and the core does not have it"
 
     def _compare_report(self, states: States, id_: str, known: _Node) -> Iterator[str]:
-        """Only where nobody else can have changed it, such as an administrator."""
+        """Of a node that an operator has drained it is not known who was last."""
         state = states.get(known.partition)
         node = None if state is None else state.nodes.get(id_)
         if node is None or known.is_gone or not known.accepted:
             return
-        for wrong in known.now.differences(node):
+        now = known.now._replace(drained=node.drained) if known.is_operated else known.now
+        for wrong in now.differences(node):
             yield f"G01: of {id_}, which {self.rm_id} has reported, {wrong}"
 
 

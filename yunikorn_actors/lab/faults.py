@@ -10,6 +10,7 @@ from typing import Final
 
 from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.lab.harness import Schedule, World
+from yunikorn_actors.lab.operator_acts import drawn_act
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.rogue_scheduler import offer
 from yunikorn_actors.lab.tape import Entry
@@ -29,12 +30,16 @@ _EVENTS: Final = 40
 _ASKED: Final = 6
 """One of the last asks is asked about."""
 _QUERIES_MAX: Final = 10
+_ACTS_MAX: Final = 15
 _RESTARTS: Final = 1_000_000
 """So many ways there are in which the files of a core that ends may be left."""
 _TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in CONFIRMED))
 
 RESTART: Final = "restart"
 QUERY: Final = "query"
+OPERATE: Final = "operate"
+_BESIDE: Final = {RESTART, QUERY, OPERATE}
+"""What has moments of its own in a run."""
 
 Offer = Callable[[World, Draw], Entry | None]
 """Draws a fault that is possible now."""
@@ -152,12 +157,13 @@ FAULTS: Final[dict[str, Offer]] = {
     "fail": _fail,
     "propose": offer,
     QUERY: _query,
+    OPERATE: lambda world, draw: Entry("operate", drawn_act(world, draw)),
     RESTART: lambda _, draw: Entry("restart", f"core by {draw.number(_RESTARTS)}"),
 }
 """The faults by name, each with what draws one of its kind."""
-USUAL_FAULTS: Final = tuple(kind for kind in FAULTS if kind not in {RESTART, QUERY})
-"""Those that a case is explored with. No workload need bear that its core ends; questions are for
-worlds that are drawn.
+USUAL_FAULTS: Final = tuple(kind for kind in FAULTS if kind not in _BESIDE)
+"""Those that a case is explored with. No workload need bear that its core ends; questions and
+operators are for worlds that are drawn.
 """
 
 _MANNERS: Final = ("", "", "", "later", "later", "twice", "never", "as")
@@ -181,7 +187,7 @@ class Faulty:
     def __init__(self, schedule: Schedule, draw: Draw, kinds: Sequence[str], length: int) -> None:
         self._schedule = schedule
         self._draw = draw
-        others = [kind for kind in kinds if kind not in {RESTART, QUERY}]
+        others = [kind for kind in kinds if kind not in _BESIDE]
         chosen = tuple(kind for kind in others if draw.chance(0.5))
         if others and not chosen:
             chosen = (draw.one_of(others),)
@@ -197,6 +203,9 @@ class Faulty:
         asked = draw.whole(2, _QUERIES_MAX) if QUERY in kinds else 0
         self._queries = sorted((draw.number(length) for _ in range(asked)), reverse=True)
         """Moments at which something is asked; that disturbs nothing, so it is no fault."""
+        acts = draw.whole(3, _ACTS_MAX) if OPERATE in kinds else 0
+        self._acts = sorted((draw.number(length) for _ in range(acts)), reverse=True)
+        """Moments at which an operator does something."""
         self._failures = 0
         self._events = 0
         self.watched = None if {"fail", "join"} & {*chosen} else schedule.watched
@@ -213,6 +222,9 @@ class Faulty:
         if self._queries and self._queries[-1] <= self._events:
             self._queries.pop()
             return _query(world, self._draw)
+        if self._acts and self._acts[-1] <= self._events:
+            self._acts.pop()
+            return FAULTS[OPERATE](world, self._draw)
         if self._moments and self._moments[-1] <= self._events:
             self._moments.pop()
             fault = self._fault(world)

@@ -7,7 +7,7 @@ delivers first in, first out, and goes on with the case when all is quiet.
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Final, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.errors import NoReply, UnknownResourceManager
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.scenario_promises import Glimpse, promises_of
+from yunikorn_actors.lab.slow_reader import SlowReader
 from yunikorn_actors.lab.tape import Entry, Verb
 from yunikorn_actors.lab.tape_names import mailbox_name, message_name, numbered
 from yunikorn_actors.machines.context import Context
@@ -147,6 +148,8 @@ class World:
         """What calls were refused for, of steps that nothing was expected of."""
         self.unanswered: list[str] = []
         """Releases that the resource manager never confirms."""
+        self.readers: dict[str, SlowReader] = {}
+        """Of event records, by the addresses of their streams at the core that there is now."""
         self._schedule = schedule
         self._checkers = checkers
         self._until_ns = 0
@@ -264,6 +267,15 @@ class World:
         finally:
             self._unsaid = ""
             self._blocked -= 1
+            self._acting = before
+
+    @contextmanager
+    def calling(self, name: str) -> Iterator[None]:
+        """Name the calls that are made in the meantime, whatever happens while they wait."""
+        before, self._acting = self._acting, name
+        try:
+            yield
+        finally:
             self._acting = before
 
     def act(self, entry: Entry) -> None:
@@ -391,6 +403,7 @@ class World:
         """Have the core end between two messages, and another begin with its truth."""
         self.late.clear()
         self.frozen.clear()
+        self.readers.clear()
         self.simulator.begin_again(restored)
 
     # -- the end
@@ -560,6 +573,10 @@ class LabSimulator(Simulator):
         finally:
             for it in awaited:
                 del self._awaited[it]
+
+    def leave_stream(self, address: str) -> None:
+        """Follow event records there no more."""
+        self._close_stream(address)
 
     def question(self, address: str, make: Callable[[str], Message], stimulus: str) -> None:
         """Ask a machine, and do not wait for its answer."""

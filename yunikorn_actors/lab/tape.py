@@ -38,6 +38,7 @@ ENTRIES_MAX: Final = 20_000
 Verb = Literal[
     "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce", "lose",
     "reload", "register", "restart", "freeze", "thaw", "join", "fail", "propose", "query",
+    "operate",
 ]  # fmt: skip
 THE_END: Final = "the end"
 """What is held until then is delivered when nothing else is left to happen."""
@@ -87,6 +88,10 @@ _WISH: Final = (
     r"|preempt \S+ of \S+ for \S+ of) \S+"
 )
 _QUESTION: Final = r"dump|counts|events from \d{1,9}|manager \S+|asks that wait|\S+ of \S+"
+_ACT: Final = (
+    r"(?:drain|open) \S+ in \S+|unregister \S+|load (?:queues of \S+|no queues)"
+    r"|(?:follow \d{1,4}|read|leave) events"
+)
 _FORMS: Final[dict[str, _Form]] = {
     "hold": _form(_MESSAGE, True, "hold MESSAGE until after EVENT"),
     "do": _form(_STEP, True, "do step STEP after EVENT"),
@@ -121,6 +126,11 @@ _FORMS: Final[dict[str, _Form]] = {
         _QUESTION, True,
         "query dump after EVENT, or counts, events from NUMBER, manager RM, asks that wait, KEY of "
         "APP",
+    ),
+    "operate": _form(
+        _ACT, True,
+        "operate drain NODE in PARTITION after EVENT, or open NODE in PARTITION, unregister RM, "
+        "load queues of RM, load no queues, follow NUMBER events, read events, leave events",
     ),
 }  # fmt: skip
 assert _FORMS.keys() == set(get_args(Verb))

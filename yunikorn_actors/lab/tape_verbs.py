@@ -13,6 +13,7 @@ from yunikorn_actors.checks.notices import Placed
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.lab.case import EVENTS_MAX, CaseStep
 from yunikorn_actors.lab.harness import World
+from yunikorn_actors.lab.operator_acts import operate
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.rogue_scheduler import propose
 from yunikorn_actors.lab.sides.restarted import Ended
@@ -273,4 +274,5 @@ ACTS: Final[dict[Verb, Act]] = {
     "fail": _fail,
     "propose": propose,
     "query": _query,
+    "operate": operate,
 }

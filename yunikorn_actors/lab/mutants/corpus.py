@@ -4,7 +4,8 @@ M01 to M24 are bugs of schedulers that are widely known. Those from M100 on are 
 that reviews miss; those from M200 on were planted when all notices were recorded, worlds were drawn
 and coverage was measured. Those from M300 on are of a set whose author had not read the
 laboratory: they had not been seen, and each stands for a class that is judged since. Those from
-M401 on are about devices, those from M501 on about the manners and the units of preemption.
+M401 on are about devices, those from M501 on about the manners and the units of preemption,
+those from M651 on about operators, slow readers and recordings.
 """
 
 from typing import Final, NamedTuple
@@ -26,6 +27,7 @@ from yunikorn_actors.lab.mutants.preemption import PREEMPTION
 from yunikorn_actors.lab.mutants.quota_boundaries import QUOTAS
 from yunikorn_actors.lab.mutants.read_side import READ_SIDE
 from yunikorn_actors.lab.mutants.wrong_notices import NOTICES
+from yunikorn_actors.lab.mutants.wrong_operations import OPERATIONS
 from yunikorn_actors.lab.mutants.wrong_requests import REQUESTS
 from yunikorn_actors.lab.mutants.wrong_timers import TIMERS
 
@@ -44,6 +46,7 @@ _BY_KIND: Final = (
     *CLUSTER,
     *DEVICES,
     *PREEMPTION,
+    *OPERATIONS,
 )
 CORPUS: Final = tuple(
     sorted((*_BY_PART, *_BY_KIND), key=lambda mutant: (len(mutant.id), mutant.id))

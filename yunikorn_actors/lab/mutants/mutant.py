@@ -39,9 +39,10 @@ class Kind(StrEnum):
     EVENTS = "event records"
     READ = "read side"
     CLUSTER = "cluster"
+    OPERATORS = "operators"
 
 
-UNPLAYED: Final = frozenset({Kind.EVENTS, Kind.READ, Kind.CLUSTER})
+UNPLAYED: Final = frozenset({Kind.EVENTS, Kind.READ, Kind.CLUSTER, Kind.OPERATORS})
 """No case has these parts: drawn worlds have them, and tests show what is wrong there."""
 
 

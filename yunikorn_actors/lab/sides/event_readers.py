@@ -78,6 +78,10 @@ def _records(facts: Iterable[Fact]) -> Iterator[tuple[Fact, EventRecord]]:
             yield part, builder(part)
 
 
+def records_of(facts: Iterable[Fact]) -> Iterator[EventRecord]:
+    return (record for _, record in _records(facts))
+
+
 def _amounts(record: EventRecord) -> dict[str, int]:
     return {} if record.resource is None else record.resource.amounts()
 
@@ -353,6 +357,8 @@ class Published(Oracle):
         self._waiting: dict[str, tuple[int, list[EventRecord]]] = {}
         """For the next push, by resource manager, with how many may wait."""
         self._is_open = False
+        self._others: dict[str, None] = {}
+        """Streams of the run itself."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox != EVENT_PUBLISHER:
@@ -381,6 +387,7 @@ class Published(Oracle):
     def _begin(self, publisher: EventPublisher) -> None:
         """Go on from what it has by now: of one that failed the records are lost."""
         self._publisher = publisher
+        self._others.clear()
         self._wishes = dict(publisher.wishes)
         self._lowest = publisher.ring.lowest_id
         count = publisher.ring.next_id - self._lowest
@@ -411,6 +418,12 @@ class Published(Oracle):
                 self._wishes[rm_id] = extra
             case EventPushDue():
                 yield from self._pushed(simulator)
+            case EventStreamRequested(hearer=hearer):
+                sent = [it.message for it in simulator.effects if isinstance(it, Send)]
+                if any(isinstance(it, Accepted) for it in sent):
+                    self._others[hearer] = None
+            case EventStreamLeft(hearer=hearer):
+                self._others.pop(hearer, None)
         streamed = [
             it.call.events
             for it in simulator.effects
@@ -495,7 +508,7 @@ class Published(Oracle):
         *calls, answer = self._ask(asked, now_ns)
         usual = ExtraConfig().event_streams_max
         most = max((it.event_streams_max for it in self._wishes.values()), default=usual)
-        self._is_open = most > 0
+        self._is_open = most > len(self._others)
         if isinstance(answer, Accepted) is not self._is_open:
             yield f"a stream is answered by {answer}, and {most} may be open"
         told = [record for call in calls for record in call.events]

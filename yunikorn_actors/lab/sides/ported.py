@@ -140,6 +140,10 @@ class Ported(Oracle):
                 faults.extend(portal.rest())
             if not faults and not self._draw.number(self._often):
                 faults.extend(self._die(simulator))
+        if isinstance(message, rm.AdminNodeUpdate | rm.AdminConfigUpdate):
+            # What an operator does is in no report.
+            self._portals.clear()
+            self._coming.clear()
         _fail(f"after {type(message).__name__}", faults)
 
     def _send(self, request: Request) -> Iterator[str]:

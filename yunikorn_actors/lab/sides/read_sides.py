@@ -178,6 +178,10 @@ def _ends_what_it_brings(message: Message) -> bool:
 
 
 def _tell_again(side: ReadSide, message: FactsAppended, now_ns: int) -> None:
+    book = side.books.get(message.partition)
+    if book is None or book.epoch != message.epoch:
+        # Another life has begun behind it: none of the former one comes then.
+        return
     with suppress(GapInFacts):
         side.handle(message, now_ns)
         raise InvariantViolation(f"read side: it takes facts of {message.partition} twice")

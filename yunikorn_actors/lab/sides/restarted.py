@@ -8,8 +8,6 @@ is read from there has to be what the core had.
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,13 +26,13 @@ from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.sides.journaled import of_core, stored
+from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
 
-_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder of its own in there
 _ID: Final = "drawn"
 _ROTATIONS_MAX: Final = 2
 _BY_JOURNAL: Final = 3
@@ -66,8 +64,7 @@ class Ended(Oracle):
 
     def truth(self, draw: Draw) -> CoreRestored:
         """Write all that was kept, end, and return what the next core reads."""
-        home = _IN_MEMORY if _IN_MEMORY.is_dir() else None
-        with TemporaryDirectory(dir=home) as name:
+        with temporary_folder() as name:
             if self._restored is None and draw.once_in(_BY_JOURNAL):
                 return stored(self._by_journal(name, draw).as_message())
             folder = Folder(name)

@@ -11,18 +11,22 @@ from yunikorn_actors.lab.case import Case, case_of, digest_of
 from yunikorn_actors.lab.faults import Faulty
 from yunikorn_actors.lab.harness import Schedule
 from yunikorn_actors.lab.model.follower import FollowedByModel
+from yunikorn_actors.lab.operator_oracle import Operators
 from yunikorn_actors.lab.oracles import all_oracles, oracles
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import written
+from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES, Replayed
 from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
 from yunikorn_actors.lab.swarm.bursts import Bursts
 from yunikorn_actors.lab.swarm.world_parts import (
     ALL,
+    OPERATORS,
     UNKNOWN_TO_MODEL,
     Wanted,
     drawn_parts,
     faults_among,
     with_later_parts,
+    with_operators,
     with_restart,
 )
 from yunikorn_actors.lab.swarm.worlds import World
@@ -33,6 +37,8 @@ _MESSAGES_OF_STEP: Final = 12
 """About so many messages come of a step; strategies want to know how long a run is."""
 _WHOLE: Final = 5
 """One run in so many is judged with its journal and its read side as well."""
+_RECORDED: Final = 8
+"""One run in so many is recorded as well, and its recording run again."""
 _DEPTH: Final = 3
 _SEEDS: Final = 1 << 32
 
@@ -62,6 +68,12 @@ class Drawn(Struct, frozen=True, kw_only=True):
         # Journal and read side are as dear as all else together, so they are in some of the runs.
         is_whole = self.number % _WHOLE == 0
         judges = all_oracles(Draw(self.number, self.order)) if is_whole else oracles()
+        is_recorded = self.number % _RECORDED == 0 and not UNLIKE_MACHINES & {*self.faults}
+        if is_recorded and not is_whole:
+            # Oracles of a whole run open streams of their own, which are in no recording.
+            judges = (*judges, Replayed())
+        if OPERATORS in self.parts:
+            judges = (*judges, Operators())
         return (*judges, FollowedByModel()) if self.is_judged else judges
 
     def schedule(self) -> Schedule:
@@ -90,6 +102,7 @@ def drawn(seed: int, number: int, wanted: Wanted = ALL, policies: str = "") -> D
     draw = Draw(seed, number)
     parts = drawn_parts(draw, wanted)
     parts = with_later_parts(Draw(seed + _SEEDS, number), parts, wanted)
+    parts = with_operators(Draw(seed + 2 * _SEEDS, number), parts, wanted)
     if policies:
         parts |= {"policies"}
     script = World(draw, parts, policies).script(f"run {number} of seed {seed}")

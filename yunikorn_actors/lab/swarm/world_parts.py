@@ -16,6 +16,7 @@ from yunikorn_actors.lab.random_draw import Draw
 
 FAULT: Final = "fault-"
 RESTART: Final = f"{FAULT}{faults.RESTART}"
+OPERATORS: Final = f"{FAULT}{faults.OPERATE}"
 OFTEN: Final = 0.5
 SELDOM: Final = 0.2
 
@@ -93,6 +94,7 @@ PARTS: Final[dict[str, float]] = {
     "one-quota": 0.07,
     "broken-requests": SELDOM,
     RESTART: 0.12,
+    OPERATORS: 0.15,
 }
 """Each with the share of the runs that have it."""
 _LATER: Final = (
@@ -140,7 +142,8 @@ UNKNOWN_TO_MODEL: Final = frozenset({
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
     "late-placeholders", "back-off", "devices", "policies", "one-gate",
     "broken-requests",
-    *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire", "restart")),
+    *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire")),
+    RESTART, OPERATORS,
 })  # fmt: skip
 """Parts of which the rules of the model say nothing."""
 _JUDGED_SHARE: Final = 0.3
@@ -200,7 +203,7 @@ _BESIDE_FOCUS: Final = 0.3
 
 def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
     """Draw for each part whether a run has it; what is drawn for one is the same for all wishes."""
-    early = [name for name in PARTS if name not in {*_LATER, RESTART}]
+    early = [name for name in PARTS if name not in {*_LATER, RESTART, OPERATORS}]
     drawn = {name for name in early if draw.chance(PARTS[name])}
     if draw.chance(_FOCUSED_SHARE):
         focus = draw.one_of(_FOCI)
@@ -236,6 +239,12 @@ def with_later_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> froze
         if draw.chance(_GATE_ALONE):
             parts -= _OTHER_BARS
     return parts | drawn
+
+
+def with_operators(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
+    """Draw whether operators act in a run; those that the model can judge are few enough."""
+    may_have = not wanted.only and OPERATORS not in wanted.without and parts & UNKNOWN_TO_MODEL
+    return parts | {OPERATORS} if may_have and draw.chance(PARTS[OPERATORS]) else parts
 
 
 def with_restart(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:

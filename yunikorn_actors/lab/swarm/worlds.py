@@ -48,6 +48,7 @@ from yunikorn_actors.lab.swarm.scripts import (
     drawn_queues,
 )
 from yunikorn_actors.lab.swarm.small_bounds import NS, TIMES, drawn_extra, drawn_settings
+from yunikorn_actors.lab.swarm.world_parts import OPERATORS
 from yunikorn_actors.machines.settings import HOUR, Settings
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.scenario.drivers import INSTANCE
@@ -347,6 +348,10 @@ class Manager:
             fields["extra"] = extra
         if "policy-groups" in self.world.parts and self.draw.once_in(2):
             self._register_in_group(config, extra)
+        elif OPERATORS in self.world.parts and self.draw.once_in(4):
+            # It lives under what an operator loads.
+            names = {"rmID": self.rm_id, "config": "", "extraConfig": extra}
+            self._raw("register_resource_manager", names)
         else:
             self.add("register", fields)
         self.is_lost = False
