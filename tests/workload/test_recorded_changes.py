@@ -93,6 +93,28 @@ steps:
 """
 
 
+GANGS = """
+name: a gang waits until all of it has room, and holds it
+steps:
+- create_node: {id: node-1, capacity: {vcore: 4000}}
+- add_app: {id: single, queue: root.default}
+- ask: {app: single, key: a, resource: {vcore: 1000}}
+- ask: {app: single, key: b, resource: {vcore: 1000}}
+- add_app: {id: gang, queue: root.default, placeholder_ask: {vcore: 3000}}
+- ask: {app: gang, key: ph, resource: {vcore: 1000}, task_group: workers, placeholder: true,
+    max_allocations: 3}
+- advance: 5s
+- release: {app: single, key: a}
+- ask: {app: gang, key: member, resource: {vcore: 1000}, task_group: workers, max_allocations: 3}
+- advance: 2s
+- ask: {app: single, key: c, resource: {vcore: 1000}}
+- advance: 8s
+- release: {app: gang, key: member}
+- advance: 10s
+- release: {app: single, key: c}
+"""
+
+
 def recorded_of(text: str, folder: Path) -> Path:
     (folder / "scenario.yaml").write_text(text, encoding="utf-8")
     trace = folder / "run.trace"
@@ -140,6 +162,14 @@ def test_nodes_are_there_when_they_were(tmp_path: Path) -> None:
 def test_applications_stay_together(tmp_path: Path) -> None:
     recorded, again = waits(*replayed(recorded_of(APPLICATIONS, tmp_path)))
     assert {"old/first": 0, "old/second": 1, "young/only": 7} == recorded == again
+
+
+def test_a_gang_is_one_job(tmp_path: Path) -> None:
+    workload, table = replayed(recorded_of(GANGS, tmp_path))
+    (gang,) = [it for it in workload.jobs() if it.gang]
+    assert (3, 0, 5, 10) == (gang.tasks, gang.submit_s, gang.waited_s, gang.run_s)
+    recorded, again = waits(workload, table)
+    assert {"single/a": 0, "single/b": 0, "single/c": 8, "gang/gang": 5} == recorded == again
 
 
 def test_an_application_that_has_completed_comes_again() -> None:

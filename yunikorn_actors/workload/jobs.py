@@ -66,6 +66,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """The only node that will do, as for a member of a daemon set."""
     application: str = ""
     """Jobs that name the same one share an application; without it a job has its own."""
+    gang: bool = False
+    """Whether its tasks are members of a gang, also where a job is one ask by default."""
     priority: int = 0
     may_preempt: bool = True
     preemptible: bool = True

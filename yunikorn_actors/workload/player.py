@@ -96,7 +96,9 @@ class Options(Struct, frozen=True, kw_only=True):
 
     def as_played(self, job: Job) -> Job:
         """Return a job as it is asked for: with one ask it is one task of the size of all."""
-        is_one = self.jobs == "gang" or job.tasks == 1
+        if self.jobs == "gang":
+            return replace(job, gang=True)
+        is_one = job.gang or job.tasks == 1
         return job if is_one else replace(job, size=_times(job.size, job.tasks), tasks=1)
 
     def declared(self, job: Job) -> float:
@@ -328,7 +330,7 @@ class _Player(si.ResourceManagerCallback):
             is_again = f"job-{job.id}" in self._alive
             name = f"job-{job.id}#{row}" if is_again else f"job-{job.id}"
             # A gang is an application.
-            shared = job.application if self._options.jobs == "ask" else ""
+            shared = "" if job.gang else job.application
             alive = self._alive[name] = _Alive(job, row, name, shared or name, self._now_s)
             self._usage.wait(job, 1)
             # One that was idle for long has completed and has to come again.
@@ -345,7 +347,7 @@ class _Player(si.ResourceManagerCallback):
     def _application(self, alive: _Alive) -> si.AddApplicationRequest:
         job = alive.job
         gang: dict[str, Any] = {}
-        if self._options.jobs == "gang":
+        if job.gang:
             gang = {
                 "placeholder_ask": si.Resource.of(_times(job.size, job.tasks)),
                 "execution_timeout_milli_seconds": FOREVER_MS,
@@ -358,8 +360,8 @@ class _Player(si.ResourceManagerCallback):
 
     def _ask(self, alive: _Alive, *, is_member: bool = False) -> si.AllocationAsk:
         """Return the ask of a job: of a gang first that of its placeholders."""
-        job, is_gang = alive.job, self._options.jobs == "gang"
-        is_placeholder = is_gang and not is_member
+        job = alive.job
+        is_placeholder = job.gang and not is_member
         words = {tags.TAG_RUNTIME: f"{self._options.declared(job):.9g}"}
         if job.models:
             words[tags.GPU_MODEL] = "|".join(job.models)
@@ -376,7 +378,7 @@ class _Player(si.ResourceManagerCallback):
         return si.AllocationAsk(
             application_id=alive.application, resource_ask=si.Resource.of(job.size),
             allocation_key=key, max_allocations=job.tasks, priority=job.priority,
-            placeholder=is_placeholder, task_group_name="tasks" if is_gang else "", tags=words,
+            placeholder=is_placeholder, task_group_name="tasks" if job.gang else "", tags=words,
             preemption_policy=preemption,
         )  # fmt: skip
 

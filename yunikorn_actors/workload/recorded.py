@@ -2,16 +2,17 @@
 
 Each placement is a job: submitted when its ask came, as long as it ran. What still waits at the end
 stood in line and had nodes reserved, so it is a job as well: as long as others of its application
-or queue ran on the average. What was withdrawn before is left out, and so are placeholders: members
-of a gang are jobs of their own. What still runs at the end is taken as ending there. A core leaves
-a recording or a journal; `yunikorn` reads what a cluster of YuniKorn answers.
+or queue ran on the average. What was withdrawn before is left out. The members of a gang of one
+size are one job, which runs until the last of them has ended; their placeholders are part of it.
+What still runs at the end is taken as ending there. A core leaves a recording or a journal;
+`yunikorn` reads what a cluster of YuniKorn answers.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -58,6 +59,15 @@ class _Life(Struct):
     ask: _Ask
     key: AskKey
     began_ns: int
+    is_member: bool = False
+    """Whether it took the place of a placeholder."""
+
+
+class Ended(NamedTuple):
+    """A placement that has ended."""
+
+    life: _Life
+    end_ns: int
 
 
 class Lives:
@@ -81,7 +91,7 @@ class Lives:
         self._asked = 0
         self._running: dict[object, _Life] = {}
         """By what names a placement."""
-        self._ended: list[tuple[_Life, int]] = []
+        self._ended: list[Ended] = []
 
     def asked(self, key: AskKey, at_ns: int, fields: dict[str, Any], *,
               repeats: int = 1, is_placeholder: bool = False) -> None:  # fmt: skip
@@ -109,10 +119,10 @@ class Lives:
             ask.is_placeholder = True
         return ask is not None
 
-    def began(self, name: object, key: AskKey, at_ns: int) -> None:
+    def began(self, name: object, key: AskKey, at_ns: int, *, is_member: bool = False) -> None:
         if (ask := self._asks.get(key)) is not None:
             ask.placed += 1
-            self._running[name] = _Life(ask, key, at_ns)
+            self._running[name] = _Life(ask, key, at_ns, is_member)
 
     def ended(self, name: object, at_ns: int, *, is_placeholder: bool = False) -> None:
         life = self._running.pop(name, None)
@@ -120,7 +130,7 @@ class Lives:
             if is_placeholder or life.ask.is_placeholder:
                 self.findings.leave_out(PLACEHOLDER)
             else:
-                self._ended.append((life, at_ns))
+                self._ended.append(Ended(life, at_ns))
 
     def everything_ends(self) -> None:
         """Note that the scheduler has begun anew: at the latest time that was seen."""
@@ -147,11 +157,15 @@ class Lives:
             self.findings.assumed[STILL_RAN] += 1
             self.ended(name, self.last_ns)
         zero_ns = min((ask.asked_ns for ask in self._asks.values()), default=0)
+        gangs = self._gangs()
         placed = [
             self._job(life.key, life.ask, at, (end_ns - life.began_ns) / SECOND, zero_ns,
                       waited_s=(life.began_ns - life.ask.asked_ns) / SECOND)
             for at, (life, end_ns) in enumerate(self._ended)
+            if not (life.is_member and life.key[0] in gangs)
         ]  # fmt: skip
+        for id_, members in gangs.items():
+            placed.append(self._gang(id_, members, len(placed), zero_ns))
         jobs = [*placed, *self._still_waiting(placed, zero_ns)]
         self.jobs = sorted(jobs, key=lambda job: job.order)
         spans = [(since, None, node) for since, node in self._nodes.values()] + [
@@ -173,6 +187,38 @@ class Lives:
             submit_s=(ask.asked_ns - zero_ns) / SECOND, application=key[0],
             **{**self.owners.get(key[0], {}), **ask.fields},
         )  # fmt: skip
+
+    def _gangs(self) -> dict[str, list[Ended]]:
+        """Return the members of each gang that came together and is of one size."""
+        members: dict[str, list[Ended]] = {}
+        for it in self._ended:
+            if it.life.is_member:
+                members.setdefault(it.life.key[0], []).append(it)
+        asks = self._placeholder_asks()
+        return {
+            id_: found
+            for id_, found in members.items()
+            if len(found) == sum(ask.repeats for ask in asks[id_])
+            and len({repr(ask.fields["size"]) for ask in asks[id_]}) == 1
+            and min(it.end_ns for it in found) > max(it.life.began_ns for it in found)
+        }
+
+    def _placeholder_asks(self) -> dict[str, list[_Ask]]:
+        found: dict[str, list[_Ask]] = {}
+        for (id_, _), ask in self._asks.items():
+            if ask.is_placeholder:
+                found.setdefault(id_, []).append(ask)
+        return found
+
+    def _gang(self, id_: str, members: list[Ended], number: int, zero_ns: int) -> Job:
+        """It was asked for with its placeholders, and ran once the last member had begun."""
+        first = min(self._placeholder_asks()[id_], key=lambda ask: ask.number)
+        began_ns = max(it.life.began_ns for it in members)
+        job = self._job(
+            (id_, "gang"), first, number, (max(it.end_ns for it in members) - began_ns) / SECOND,
+            zero_ns, (began_ns - first.asked_ns) / SECOND,
+        )  # fmt: skip
+        return replace(job, tasks=len(members), gang=True, application="")
 
     def _still_waiting(self, placed: list[Job], zero_ns: int) -> Iterator[Job]:
         runs: dict[str, list[float]] = {}
@@ -346,7 +392,8 @@ class _Recorded(Lives):
                 self._apply_to_node(fact)
 
     def placed(self, fact: f.AllocationCommitted | f.SwapCompleted) -> None:
-        self.began(fact.uuid, (fact.application_id, fact.key), fact.at_ns)
+        key, is_member = (fact.application_id, fact.key), isinstance(fact, f.SwapCompleted)
+        self.began(fact.uuid, key, fact.at_ns, is_member=is_member)
         if self.node_now(fact.node_id) is None:
             self.unknown_nodes.add(fact.node_id)
 
