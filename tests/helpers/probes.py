@@ -325,4 +325,4 @@ def has_refusals(core: SchedulerCore) -> bool:
     """Whether somebody was told a no that still holds."""
     proxy = core._actors.machines()["rm_proxy"]
     assert isinstance(proxy, RmProxy)
-    return bool(proxy.questions._refused)
+    return bool(proxy.questions.refused)

@@ -273,3 +273,14 @@ def test_the_core_and_the_command_line_need_no_web_server() -> None:
     )
     assert 2 == done.returncode
     assert "pip install -e '.[service]'" in done.stderr
+
+
+def test_only_the_process_of_the_read_side_imports_the_web_server() -> None:
+    program = (
+        "import sys\n"
+        "from yunikorn_actors.service.service import KINDS, maker_of\n"
+        "maker_of(KINDS['rest'])\n"
+        "sys.exit('aiohttp' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], timeout=PATIENCE_S, check=False)
+    assert 0 == done.returncode

@@ -1,6 +1,5 @@
 """What must hold of placeholders and of swaps in flight (G10, G11, G17), derived from scratch."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from yunikorn_actors.state.applications import Application
@@ -24,10 +23,12 @@ def links(state: PartitionState) -> Iterator[str]:
 def links_of(state: PartitionState, app: Application) -> Iterator[str]:
     for uuid, swap in app.swaps.items():
         yield from _link(state, app, uuid, swap)
-    linked = Counter(swap.key for swap in app.swaps.values())
+    linked: dict[str, int] = {}
+    for swap in app.swaps.values():
+        linked[swap.key] = linked.get(swap.key, 0) + 1
     for key, ask in app.asks.items():
-        if ask.parked != linked[key]:
-            yield f"ask {key} has {ask.parked} repeats parked, {linked[key]} are linked"
+        if ask.parked != linked.get(key, 0):
+            yield f"ask {key} has {ask.parked} repeats parked, {linked.get(key, 0)} are linked"
 
 
 def _link(state: PartitionState, app: Application, uuid: str, swap: Swap) -> Iterator[str]:
@@ -51,16 +52,17 @@ def _link(state: PartitionState, app: Application, uuid: str, swap: Swap) -> Ite
 def placeholders(state: PartitionState) -> Iterator[str]:
     """Every placeholder that was asked for waits, stands, was replaced or timed out."""
     for app in state.applications.values():
-        alive = Counter(
-            item.spec.task_group for item in app.allocations.values() if item.spec.placeholder
-        )
+        alive: dict[str, int] = {}
+        for item in app.allocations.values():
+            if item.spec.placeholder:
+                alive[item.spec.task_group] = alive.get(item.spec.task_group, 0) + 1
         waiting = 0
         for ask in app.asks.values():
-            if ask.spec.placeholder:
-                alive[ask.spec.task_group] += ask.remaining
+            if ask.spec.placeholder and ask.remaining:
+                alive[ask.spec.task_group] = alive.get(ask.spec.task_group, 0) + ask.remaining
                 waiting += ask.remaining
-        counted = Counter({name: group.alive for name, group in app.task_groups.items()})
-        if +alive != +counted:
-            yield f"{app.id} has placeholders {dict(+alive)}, its groups count {dict(+counted)}"
+        counted = {name: group.alive for name, group in app.task_groups.items() if group.alive > 0}
+        if alive != counted:
+            yield f"{app.id} has placeholders {alive}, its groups count {counted}"
         if waiting != app.waiting_placeholders:
             yield f"{app.id} counts {app.waiting_placeholders} waiting placeholders, not {waiting}"

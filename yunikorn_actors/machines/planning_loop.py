@@ -123,7 +123,9 @@ class PlanningLoop:
                 effects.extend(self._failures())
         # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
         self.cycle_is_coming = False
-        effects.extend([*self._pass_token(), *self._come_back(now_ns)])
+        if not self._is_alone:
+            effects.extend(self._pass_token())
+        effects.extend(self._come_back(now_ns))
         return effects
 
     def _failures(self) -> list[Effect]:

@@ -34,6 +34,11 @@ def parted(address: str) -> tuple[str, int] | None:
     return found["v6"] or found["name"], int(found["port"])
 
 
+def named(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def listen_at(address: str) -> socket.socket:
     """Take the address at once; who starts the service learns why that is impossible."""
     found = parted(address)

@@ -38,6 +38,8 @@ class Part(Protocol):
 
 
 CONFIGURATION: Final = "configuration"
+START_S: Final = 60.0
+"""A computer that is very busy takes its time to start an interpreter."""
 READ_SIDE: Final = "rest"
 """What may be at fault, by its name in health checks."""
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
@@ -30,10 +31,14 @@ class Kind(NamedTuple):
     """Imported when it is wanted, as others need not have installed what it needs."""
     extra: str
     """Which extra of the package has to be installed for it."""
+    package: str = ""
+    """What of that the module leaves to another process to import."""
 
 
 KINDS: Final[dict[str, Kind]] = {
-    "rest": Kind("REST", "127.0.0.1:9080", "yunikorn_actors.service.rest.process", "service"),
+    "rest": Kind(
+        "REST", "127.0.0.1:9080", "yunikorn_actors.service.rest.process", "service", "aiohttp"
+    ),
     "grpc": Kind("gRPC", "127.0.0.1:3333", "yunikorn_actors.service.rpc.grpc_server", "grpc"),
 }
 """By the name of the option that says where it listens."""
@@ -135,15 +140,21 @@ class Serving:
         self.stop()
 
 
+def _not_installed(kind: Kind, package: str) -> NotInstalled:
+    return NotInstalled(
+        f"{kind.title} needs the package {package}, which is not installed; "
+        f"{extra_command(kind.extra)}"
+    )
+
+
 def maker_of(kind: Kind) -> Callable[[Site], Part]:
     """Find what makes a part of this kind."""
+    if kind.package and find_spec(kind.package) is None:
+        raise _not_installed(kind, kind.package)
     try:
         module = import_module(kind.module)
     except ModuleNotFoundError as error:
-        raise NotInstalled(
-            f"{kind.title} needs the package {error.name}, which is not installed; "
-            f"{extra_command(kind.extra)}"
-        ) from error
+        raise _not_installed(kind, str(error.name)) from error
     make: Callable[[Site], Part] = module.make
     return make
 

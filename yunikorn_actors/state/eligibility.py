@@ -27,7 +27,7 @@ def check_application(state: PartitionState, app: Application, ask: Ask) -> Refu
         return Refusal.APP_STATE
     if app.task_groups and waits_for_gang(app, ask.spec):
         return Refusal.GANG_HELD
-    return check_start(state, app)
+    return check_start(state, app) if app.state is ApplicationState.ACCEPTED else None
 
 
 def check_start(state: PartitionState, app: Application) -> Refusal | None:

@@ -14,8 +14,8 @@ BOUNDS = (
         source="a step left out",
         wrong="After a plan that was cut short nothing asks for the next.",
         where=PlanningLoop.run_cycle,
-        old="effects.extend([*self._pass_token(), *self._come_back(now_ns)])",
-        new="effects.extend(self._pass_token())",
+        old="effects.extend(self._come_back(now_ns))",
+        new="pass",
     ),
     Mutant(
         id="M121",

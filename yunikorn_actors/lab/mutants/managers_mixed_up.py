@@ -15,8 +15,8 @@ MANAGERS = (
         source="the last for all",
         wrong="Of several planners that got a no only the last learns when it is lifted.",
         where=Questions._note,
-        old="self._refused.setdefault(rm_id, {})[asker] = None",
-        new="self._refused[rm_id] = {asker: None}",
+        old="self.refused.setdefault(rm_id, {})[asker] = None",
+        new="self.refused[rm_id] = {asker: None}",
     ),
     Mutant(
         id="M131",

@@ -90,11 +90,8 @@ _BOUNDARIES = (
         source="a condition left out",
         wrong="The planner does not ask the limits of users and groups.",
         where=placing.gate_of,
-        old=(
-            "return refusing_limit(ask.app.limits, wanted) or "
-            "(None if ask.shape.required_node else gate)"
-        ),
-        new="return None if ask.shape.required_node else gate",
+        old="limits and (limit",
+        new="not limits and (limit",
     ),
     Mutant(
         id="M220",

@@ -48,7 +48,7 @@ class Questions:
         self.calls: dict[int, str] = {}
         """Those that have not returned, each with its resource manager."""
         self._last_call = 0
-        self._refused: dict[str, dict[str, None]] = {}
+        self.refused: dict[str, dict[str, None]] = {}
         """By resource manager, who got a no since its last request."""
         self.dropped = 0
 
@@ -57,7 +57,7 @@ class Questions:
         return {
             "open": {rm_id: sorted([*line.handed, *line.delayed]) for rm_id, line in lines},
             "late": {rm_id: sorted(line.late) for rm_id, line in lines},
-            "refused": {rm_id: list(askers) for rm_id, askers in sorted(self._refused.items())},
+            "refused": {rm_id: list(askers) for rm_id, askers in sorted(self.refused.items())},
             "dropped": self.dropped,
         }
 
@@ -112,7 +112,7 @@ class Questions:
 
     def cut(self, rm_id: str) -> list[Effect]:
         """Its callback is gone, and with it whatever was asked of it."""
-        self._refused.pop(rm_id, None)
+        self.refused.pop(rm_id, None)
         line = self._lines.pop(rm_id, None)
         if line is None:
             return []
@@ -122,7 +122,7 @@ class Questions:
 
     def seen(self, rm_id: str) -> list[Effect]:
         """The resource manager makes a request: no earlier no of it holds any longer."""
-        askers = self._refused.pop(rm_id, None)
+        askers = self.refused.pop(rm_id, None)
         if askers is None:
             return []
         return [Send(to=asker, message=p.DenialsLifted(rm_id=rm_id)) for asker in askers]
@@ -151,7 +151,7 @@ class Questions:
         return [self._hand(line, number, question) for number, question in delayed.items()]
 
     def _note(self, rm_id: str, asker: str) -> None:
-        self._refused.setdefault(rm_id, {})[asker] = None
+        self.refused.setdefault(rm_id, {})[asker] = None
 
 
 def _call(question: p.Question, call_id: int) -> Message:

@@ -191,7 +191,9 @@ class RmProxy:
         requested_back = self.deliveries[rm_id].requested_back
         if items_of(request) <= self._at_once_max:
             event = allocation_update(request, requested_back)
-            return [*self.questions.seen(rm_id), *self._send(rm_id, event)]
+            # Nearly never has any node been refused.
+            lifted = self.questions.seen(rm_id) if self.questions.refused else ()
+            return [*lifted, *self._send(rm_id, event)]
         return Computation(self._translate_in_pieces(request, requested_back))
 
     def _translate_in_pieces(

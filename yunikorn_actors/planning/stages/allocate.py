@@ -331,12 +331,14 @@ def gate_of(state: PartitionState, ask: AskView, *, has_promised: bool = True) -
 
     Without what was promised to it that is what refuses the others of its lane.
     """
-    wanted, leaf = ask.shape.wanted, ask.app.leaf
+    wanted, leaf, limits = ask.shape.wanted, ask.app.leaf, ask.app.limits
     own = own_earmark(state, ask.ask, "") if has_promised and ask.ask.reserved else None
     # Its queues count the room promised to it as used already, so it must not count twice.
     if own is not None:
-        return leaf.refusing_earmarked(wanted, own) or refusing_limit(ask.app.limits, wanted)
+        return leaf.refusing_earmarked(wanted, own) or refusing_limit(limits, wanted)
     gate: Gate | None = leaf.refusing(wanted)
     if gate is not None and gate.is_quota:
         return gate
-    return refusing_limit(ask.app.limits, wanted) or (None if ask.shape.required_node else gate)
+    if limits and (limit := refusing_limit(limits, wanted)) is not None:
+        return limit
+    return None if ask.shape.required_node else gate

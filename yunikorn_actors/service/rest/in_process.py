@@ -9,13 +9,13 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from yunikorn_actors.errors import Refused
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.service.address import listen_at
+from yunikorn_actors.service.address import listen_at, named
 from yunikorn_actors.service.core_queries import questions_of
-from yunikorn_actors.service.listener import Part, Site
+from yunikorn_actors.service.listener import START_S, Part, Site
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import Refusal
 from yunikorn_actors.service.rest.http_server import RestServer
@@ -24,8 +24,6 @@ from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.tokens import CurrentTokens, Tokens
 
 T = TypeVar("T")
-START_S: Final = 60.0
-"""A computer that is very busy takes its time to start an interpreter."""
 
 
 class RestPart(Part):
@@ -119,8 +117,3 @@ class RestPart(Part):
 
     def _on_loop(self, work: Coroutine[object, object, T]) -> "Future[T]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-
-def named(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -35,11 +35,10 @@ from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.recording.logs import logger
-from yunikorn_actors.service.address import listen_at
+from yunikorn_actors.service.address import listen_at, named
 from yunikorn_actors.service.core_queries import questions_of
-from yunikorn_actors.service.listener import READ_SIDE, Part, Site
+from yunikorn_actors.service.listener import READ_SIDE, START_S, Part, Site
 from yunikorn_actors.service.log_lines import LogStyle
-from yunikorn_actors.service.rest.in_process import START_S, named
 from yunikorn_actors.service.rest.pipe import (
     LENGTH_BYTES,
     Answered,
