@@ -151,6 +151,25 @@ def test_the_last_of_a_run_can_be_fetched(run: Callable[..., Running], tmp_path:
     assert not (tmp_path / "failed.trace").exists()
 
 
+def test_all_of_a_run_is_recorded_and_replayed_as_a_workload(
+    run: Callable[..., Running], tmp_path: Path
+) -> None:
+    """Each start leaves the recording of the one before."""
+    folder = tmp_path / "new" / "recorded"
+    before = folder / "20260102T030405Z.trace"
+    running = run("--record", str(folder), rest=True)
+    before.write_bytes(b"of another start")
+    with connect(running.address) as s:
+        s.add_node("node-1", vcore=1)
+        with s.application("app", user="ann").ask("task", vcore=1).result(PATIENCE_S):
+            pass
+    assert 0 == running.end()[0]
+    (trace,) = set(folder.glob("*.trace")) - {before}
+    assert b"of another start" == before.read_bytes()
+    assert 0 == main(["workload", "from-trace", str(trace), "-o", str(tmp_path / "workload")])
+    assert "app/task" in (tmp_path / "workload" / "jobs.jsonl").read_text(encoding="utf-8")
+
+
 def test_what_a_failure_is_to_leave_needs_a_folder(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -160,9 +179,16 @@ def test_what_a_failure_is_to_leave_needs_a_folder(
     assert f"--flight-recorder {path}: there is no folder {path.parent}" in capsys.readouterr().err
 
 
+def test_a_recording_needs_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert 2 == main(["serve", "--record", str(tmp_path / "file"), "--rest", "off"])
+    assert f"--record {tmp_path / 'file'}: File exists: name a folder" in capsys.readouterr().err
+
+
 def test_a_run_of_a_cluster_is_not_recorded(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 2 == main(["serve", "--cluster", "local", "--flight-recorder", "failed.trace"])
-    assert "--flight-recorder: not with --cluster" in capsys.readouterr().err
+    for option in ("--flight-recorder", "--record"):
+        assert 2 == main(["serve", "--cluster", "local", option, "recorded"])
+        assert f"{option}: not with --cluster" in capsys.readouterr().err
 
 
 SMALL = """

@@ -47,6 +47,9 @@ OURS: Final = "yunikorn-actors-"
 """So the names of our threads begin."""
 FLIGHT_BYTES: Final = 64 * 2**20
 """So much of the run a flight recorder keeps."""
+RECORD_BYTES: Final = 500_000_000
+RECORD_KEEP: Final = 20
+"""A run that is recorded keeps so many files beside the newest, each of that size."""
 LAST_S: Final = 0.1
 """For calls that end by themselves, once all has stopped."""
 
@@ -89,7 +92,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--journal", type=_folder, metavar="DIR",
         help="where decisions are kept, so that the service goes on after a crash",
     )  # fmt: skip
-    parser.add_argument(
+    recorded = parser.add_mutually_exclusive_group()
+    recorded.add_argument(
+        "--record", type=_folder, metavar="DIR",
+        help="record all of the run there, as a file named by the time; of each 500 MB another is "
+        "begun, and 20 of them are kept",
+    )  # fmt: skip
+    recorded.add_argument(
         "--flight-recorder", type=Path, metavar="FILE",
         help="keep the last 64 MiB of the run in memory, for `/ws/v1/x/trace`, and write them here "
         "if the core fails, and beside it on SIGUSR1",
@@ -199,12 +208,14 @@ def _serving(
                 topology=options.topology,
                 journal=options.journal,
                 policies=options.policies.given,
-                trace=_trace(options.flight_recorder),
+                trace=_trace(options.flight_recorder, options.record),
                 on_failure=signals.core_failed,
             )
             return Serving(core, addresses, access=access, config=config, logs=logs)
-    if options.flight_recorder is not None:
-        raise Unusable("--flight-recorder: not with --cluster, whose cores are not recorded")
+    for name in ("flight_recorder", "record"):
+        if getattr(options, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise Unusable(f"{option}: not with --cluster, whose cores are not recorded")
     if options.policies.given:
         raise Unusable(
             "--policies: not with --cluster, whose cores are elsewhere: install a package there "
@@ -219,7 +230,17 @@ def _serving(
     return Serving(portal, addresses, ask=ask, access=access, config=config, logs=logs)
 
 
-def _trace(path: Path | None) -> TraceSettings | None:
+def _trace(path: Path | None, folder: Path | None) -> TraceSettings | None:
+    if folder is not None:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unusable(f"--record {folder}: {error.strerror}: name a folder") from error
+        # A service that starts again leaves what it recorded before.
+        return TraceSettings(
+            path=folder / f"{_moment()}.trace", compress=True, rotate_bytes=RECORD_BYTES,
+            keep=RECORD_KEEP,
+        )  # fmt: skip
     if path is None:
         return None
     if not path.parent.is_dir():
@@ -285,14 +306,17 @@ def _read_again(serving: Serving, _: argparse.Namespace) -> None:
     serving.reload()
 
 
+def _moment() -> str:
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+
+
 def _save_trace(serving: Serving, options: argparse.Namespace) -> None:
     """Write what the flight recorder has, under a name of its own, while the service goes on."""
     core, path = serving.core, options.flight_recorder
     if not isinstance(core, SchedulerCore) or path is None:
         logger.warning("SIGUSR1: there is no flight recorder: start with --flight-recorder FILE")
         return
-    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    target = path.with_name(f"{path.stem}-{moment}{path.suffix}")
+    target = path.with_name(f"{path.stem}-{_moment()}{path.suffix}")
 
     def save() -> None:
         try:
