@@ -298,8 +298,10 @@ def _jobs(gatekeeper: Gatekeeper, apps: Container[AppView]) -> Iterator[str]:
     for leaf, jobs in gatekeeper.waiting.items():
         if jobs.decider is leaf.decider:
             for app, kept in jobs.unchanged():
+                if app not in apps:
+                    continue
                 waits = _jobs_of(app) if leaf.members.get(app.app.serial) is app else {}
-                if app in apps and kept != waits:
+                if kept != waits:
                     yield f"of {app.app.id} {[*kept.values()]} come up, should {[*waits.values()]}"
 
 

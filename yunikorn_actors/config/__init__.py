@@ -7,7 +7,7 @@ nothing, the values of `model`. A text that fails anywhere is refused as a whole
 
 import hashlib
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, islice
 from typing import Final
 
@@ -99,15 +99,25 @@ def warnings_in(text: str, names: PolicyNames = SHIPPED_NAMES) -> tuple[Fault, .
 
 @lru_cache(maxsize=4)
 def _read(text: str, names: PolicyNames) -> tuple[SchedulerConfig, tuple[Fault, ...]]:
-    """Keep the last few: one text comes with every registration anew, the default with every core.
+    """Keep the last few: one text comes with every registration anew.
 
     The warnings belong to the text; the configuration that travels is without them.
     """
+    if not text.strip():
+        return _default(names)
+    return _read_anew(text, names)
+
+
+@cache
+def _default(names: PolicyNames) -> tuple[SchedulerConfig, tuple[Fault, ...]]:
+    """Every core begins with it, however many other texts come meanwhile."""
+    return _read_anew(DEFAULT_TEXT, names)
+
+
+def _read_anew(text: str, names: PolicyNames) -> tuple[SchedulerConfig, tuple[Fault, ...]]:
     # On first use only: the reader of YAML is a large part of a start.
     from yunikorn_actors.config.schema import read_document  # noqa: PLC0415
 
-    if not text.strip():
-        return _read(DEFAULT_TEXT, names)
     written, faults = read_document(text)
     if faults:
         refuse_any(chain(faults, value_faults(written, names)))

@@ -148,25 +148,21 @@ class Journaled(Oracle):
 
     def _unrefused(self, core: Context, now_ns: int) -> Iterator[str]:
         """What another core had, or facts out of their row, were written by a faulty one."""
+        # One for all: what refuses them has not taken anything of them.
+        made = self._again()
         for name, it in core.partitions.items():
             tally = tally_of(it.state, it.epoch)
             for word in ("nodes", "applications", "allocations"):
                 wrong = replace(tally, **{word: getattr(tally, word) + 1})
-                yield from self._taken(Entry(at_ns=now_ns, tallies={name: wrong}), word)
+                yield from _taken(made, Entry(at_ns=now_ns, tallies={name: wrong}), word)
             for revision in (it.state.revision, it.state.revision + 2):
                 facts = FactsAppended(
                     rm_id=it.rm_id, partition=name, epoch=it.epoch, first_revision=revision,
                     facts=(SchedulingHeld(held=False, behind=False, at_ns=now_ns),),
                 )  # fmt: skip
                 issued = ((FactsAppended.__name__, facts),)
-                yield from self._taken(Entry(at_ns=now_ns, issued=issued), f"revision {revision}")
-
-    def _taken(self, entry: Entry, what: str) -> Iterator[str]:
-        try:
-            self._again().take(stored_entry(memoryview(encode(entry))))
-        except WrongReplay:
-            return
-        yield f"a record with another {what} is taken"
+                entry = Entry(at_ns=now_ns, issued=issued)
+                yield from _taken(made, entry, f"revision {revision}")
 
     def _forgetting(self) -> Iterator[str]:
         """Where it has no room for all applications that have ended, the newest stay."""
@@ -228,6 +224,14 @@ class Journaled(Oracle):
             if queue is not None:
                 return queue.is_to_be_cleaned
         return False
+
+
+def _taken(made: Truth, entry: Entry, what: str) -> Iterator[str]:
+    try:
+        made.take(stored_entry(memoryview(encode(entry))))
+    except WrongReplay:
+        return
+    yield f"a record with another {what} is taken"
 
 
 def of_core(made: Truth, core: Context) -> Iterator[str]:

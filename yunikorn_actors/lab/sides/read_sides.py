@@ -60,6 +60,8 @@ class ReadAlong(Oracle):
         self._is_whole = True
         """Whether the event publisher is the first one: what waits for one that fails is lost."""
         self._seen = Seen()
+        self._compared: dict[str, tuple[ReadSide, int]] = {}
+        """By address, the number of the event record behind the last one that was compared."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         assert isinstance(simulator, LabSimulator)
@@ -84,6 +86,7 @@ class ReadAlong(Oracle):
 
     def _look_around(self, simulator: LabSimulator, when: str) -> None:
         if self._fed.context is not None:
+            self._compared.clear()
             self._look(simulator, when)
             self._follow(simulator, _LATE)
             self._look(simulator, f"{when}, where it begins then")
@@ -122,16 +125,15 @@ class ReadAlong(Oracle):
         for address, side in self._fed.sides.items():
             side.catch_up(simulator.now_ns)
             name = "read side" if address == _FIRST else "late read side"
-            faults = [*self._differences(simulator, side, context)]
+            faults = [*self._differences(side, context)]
+            faults += self._of_records(simulator.machines.get(EVENT_PUBLISHER), address, side)
             if address == _FIRST and not faults:
                 self._seen.catch_up(simulator.now_ns)
                 faults = [*self._seen.differences(side, context)]
             if faults:
                 raise InvariantViolation(f"{name} {when}: " + "; ".join(faults))
 
-    def _differences(
-        self, simulator: LabSimulator, side: ReadSide, context: Context
-    ) -> Iterator[str]:
+    def _differences(self, side: ReadSide, context: Context) -> Iterator[str]:
         known = {name: book.epoch for name, book in side.books.items()}
         if known != {name: it.epoch for name, it in context.partitions.items()}:
             yield f"it has the partitions {known}"
@@ -150,9 +152,9 @@ class ReadAlong(Oracle):
             yield from wrong_details(side.books[name], partition.state)
         for described in side.managers.values():
             yield from _wrong_together(described)
-        yield from self._of_records(simulator.machines.get(EVENT_PUBLISHER), side)
 
-    def _of_records(self, publisher: Machine | None, side: ReadSide) -> Iterator[str]:
+    def _of_records(self, publisher: Machine | None, address: str, side: ReadSide) -> Iterator[str]:
+        """Compare those that have come since; all of them at the end."""
         self._is_whole = self._is_whole and publisher is self._publisher
         if not self._is_whole:
             return
@@ -161,9 +163,12 @@ class ReadAlong(Oracle):
         if ring.next_id != theirs.next_id:
             yield f"it has {theirs.next_id} event records, and the core {ring.next_id}"
             return
+        known, behind = self._compared.get(address, (None, 0))
         first = max(ring.lowest_id, theirs.lowest_id, ring.next_id - _RECORDS_MAX)
+        first = max(first, behind if known is side else 0)
         if ring.read(first, _RECORDS_MAX) != theirs.read(first, _RECORDS_MAX):
             yield "its event records are others than those of the core"
+        self._compared[address] = side, ring.next_id
 
 
 def _ends_what_it_brings(message: Message) -> bool:
