@@ -34,19 +34,24 @@ class GangsClaimWhole(Oracle):
                 for fact in facts
                 if isinstance(fact, PreemptionDecided) and fact.victims and fact.beneficiary.key
             }
-            if partition is None or not claims or _answers_one_by_one(simulator, partition):
+            if partition is None:
                 continue
             for id_ in sorted(claims):
                 app = partition.state.applications[id_]
-                faults = [*_without_room(app, partition.state.nodes)] if app.spec.is_gang else ()
+                if not app.spec.is_gang or _is_asked_about(simulator, partition, app):
+                    continue
+                faults = [*_without_room(app, partition.state.nodes)]
                 if faults:
                     raise InvariantViolation("; ".join(faults))
 
 
-def _answers_one_by_one(simulator: Simulator, partition: PartitionContext) -> bool:
-    """Whether its resource manager is asked about victims, for one ask at a time."""
+def _is_asked_about(simulator: Simulator, partition: PartitionContext, app: Application) -> bool:
+    """Whether its resource manager is asked about victims for it, for one ask at a time."""
     planner = planner_at_work(simulator, partition)
-    return planner is None or planner.preemptor.one_at_a_time
+    return planner is None or any(
+        ask.spec.placeholder and planner.preemptor.is_asked_about(ask.spec)
+        for ask in app.asks.values()
+    )
 
 
 def _without_room(app: Application, nodes: dict[str, Node]) -> Iterator[str]:

@@ -52,7 +52,8 @@ class PredicateGate:
         """What the other schedulers of the partition have not been informed of yet."""
         self._has_predicates = life.capabilities.has_predicates
         self._has_preemption_predicates = life.capabilities.has_preemption_predicates
-        planner.preemptor.one_at_a_time = True
+        planner.preemptor.asks_about_places = self._has_predicates
+        planner.preemptor.asks_about_victims = self._has_preemption_predicates
         self._open: dict[int, _Asked] = {}
         self.dropped = 0
         """How many answers came that match no question."""

@@ -3,7 +3,7 @@
 It is made when a plan first looks for victims and forgotten with the plan.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from yunikorn_actors.planning.preemption.device_room import freed, keep, with_pa
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import room_on
-from yunikorn_actors.state.allocations import Allocation, ReservationKey
+from yunikorn_actors.state.allocations import Allocation, AskSpec, ReservationKey
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
@@ -39,19 +39,25 @@ class Flight(Struct):
     """Its application keeps its place while victims are on their way out for it."""
 
 
+def _is_never_asked_about(_: AskSpec) -> bool:
+    return False
+
+
 class Scene:
     def __init__(
         self,
         model: Model,
         in_flight: Iterable[Flight],
         now_ns: int,
-        *,
-        one_at_a_time: bool = False,
+        is_asked_about: Callable[[AskSpec], bool] = _is_never_asked_about,
     ) -> None:
         self._model = model
         self.now_ns = now_ns
-        self._one_at_a_time = one_at_a_time
-        """The resource manager is asked first: until it answers, the node is closed to others."""
+        self._is_asked_about = is_asked_about
+        """Whether the resource manager is asked first about decisions for an ask: until it answers,
+        the node is closed to others."""
+        self.is_trial = False
+        """What is found here is not decided, so no node closes behind it."""
         self.state: PartitionState = model.state
         self.usage = ExpectedUsage(self._expected)
         self.staying = ExpectedUsage(staying)
@@ -111,7 +117,7 @@ class Scene:
         if flight.ask is not None and flight.beneficiary.rule is PreemptionRule.GUARANTEE:
             self.usage.add(flight.ask.app.leaf.queue, flight.resource)
             self._owe(flight.ask.app, flight.resource)
-            if flight.node is not None and not self._one_at_a_time:
+            if flight.node is not None and not self._is_asked_about(flight.ask.ask.spec):
                 id_ = flight.node.id
                 self._cleared[id_] = None
                 self._deciding[id_] = self._deciding.get(id_, 0) + 1
@@ -171,12 +177,13 @@ class Scene:
         """Whether the reservations that only waited there have given way already."""
         return node.id in self._cleared
 
-    def promise(self, node: Node, app: AppView, amount: Resource) -> None:
+    def promise(self, node: Node, app: AppView, spec: AskSpec) -> None:
         """Promise room on the node to an ask of this application."""
+        amount = spec.resource
         self._owe(app, amount)
         self._cleared[node.id] = None
         room = self.room_on(node)
-        if self._one_at_a_time:
+        if self._is_asked_about(spec) and not self.is_trial:
             self._rooms[node.id] = None
         elif room is not None:
             discharge(room, amount)

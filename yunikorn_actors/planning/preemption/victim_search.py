@@ -98,6 +98,8 @@ class Search:
         """Nothing was found, and nothing will be found within this plan."""
         self.is_blocked = False
         """Another ask has a node, or promised room, that it may yet give up or use."""
+        self.spares_whole = False
+        """No further whole applications are chosen: room that may be on its way is not known."""
         self.again_ns = NEVER_NS
         """When a budget or a cooldown ends that refused a victim."""
         self._seen = 0
@@ -115,14 +117,16 @@ class Search:
         self._scene.manners.again_ns = NEVER_NS
         found = None
         if not hopeless:
-            if not self._has_chosen:
+            if not self._has_chosen and not self.spares_whole:
                 self._has_chosen = True
                 self._choose(waiting)
             found = self._find(app)
             if found is None and self._planned:
                 self._planned, self._heap = frozenset(), None
                 found = self._find(app)
-            if found is None and self._choose(lambda: 1):
+            if found is None and self.spares_whole:
+                self.is_blocked = True
+            elif found is None and self._choose(lambda: 1):
                 found = self._find(app)
         if hopeless and self._scene.has_promises:
             self.is_blocked = True
@@ -215,7 +219,7 @@ class Search:
         waits = not going and self._has_only_to_wait(node)
         for allocation in going:
             scene.take(allocation)
-        scene.promise(node, app, self._claimant.wanted)
+        scene.promise(node, app, self._spec)
         return Solution(node_id, going, waits)
 
     def _has_only_to_wait(self, node: Node) -> bool:

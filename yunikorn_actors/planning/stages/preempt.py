@@ -46,7 +46,7 @@ from yunikorn_actors.planning.preemption.victim_search import Search, Solution, 
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
 from yunikorn_actors.policies.places import Key
-from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
@@ -116,8 +116,12 @@ class Preemptor:
         self.agenda = Agenda(self._marks, delay_ns)
         self._due_ns = NEVER_NS
         """When an ask has waited long enough, or a quota is to be enforced."""
-        self.one_at_a_time = False
+        self.asks_about_places = self.asks_about_victims = False
         """The resource manager is asked first: until it answers, nothing counts on the result."""
+        self._awaits_answer = False
+        """It is asked about an ask of the leaf: with a yes there may be room for those behind."""
+        self._ends_leaf = False
+        """And a whole application goes then, so there will be."""
         self._is_cut_short = False
         """The bound ended the last plan; there may be more to find."""
         self._attempts = 0
@@ -228,9 +232,20 @@ class Preemptor:
         yield from self._for_quotas(scene, now_ns)
         yield from self._for_guarantees(scene, now_ns)
 
-    def _scene(self, now_ns: int) -> Scene:
-        flights = self.in_flight.values()
-        return Scene(self._model, flights, now_ns, one_at_a_time=self.one_at_a_time)
+    def _scene(self, now_ns: int, *, is_trial: bool = False) -> Scene:
+        scene = Scene(self._model, self.in_flight.values(), now_ns, self.is_asked_about)
+        scene.is_trial = is_trial
+        return scene
+
+    def is_asked_about(self, spec: AskSpec) -> bool:
+        """Whether the resource manager is asked before anything goes for this ask."""
+        return self.asks_about_victims or (self.asks_about_places and spec.has_predicates)
+
+    def _is_gang_asked_about(self, app: AppView) -> bool:
+        return any(
+            ask.is_placeholder and ask.waiting and self.is_asked_about(ask.ask.spec)
+            for ask in app.asks.values()
+        )
 
     def _measure(self) -> None:
         """Find out when to come back."""
@@ -286,7 +301,7 @@ class Preemptor:
 
     def would_go(self, ask: AskView, now_ns: int) -> tuple[Allocation, ...]:
         """Return who would go for an ask if its time had come; nothing is put in flight."""
-        scene = self._scene(now_ns)
+        scene = self._scene(now_ns, is_trial=True)
         spec, searches = ask.ask.spec, Searches(scene)
         if spec.required_node:
             return self._would_go_on(ask, spec.required_node)
@@ -435,7 +450,7 @@ class Preemptor:
                     app.asks[it.key],
                     self._model.nodes.views[it.node_id],
                     # A resource manager that is asked first answers for one of them at a time.
-                    0 if self.one_at_a_time else gang,
+                    0 if self._is_gang_asked_about(app) else gang,
                 )
                 gang = proposal.gang
                 yield proposal
@@ -494,7 +509,11 @@ class Preemptor:
 
     def _for_leaf(self, leaf: QueueView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         agenda, next_ns = self.agenda, NEVER_NS
-        self._again_ns = NEVER_NS
+        self._again_ns, self._ends_leaf = NEVER_NS, False
+        self._awaits_answer = any(
+            it.ask is not None and it.ask.app.leaf is leaf and self.is_asked_about(it.ask.ask.spec)
+            for it in self.in_flight.values()
+        )
         newest: dict[int, int] = {}
         for lane, ask in waiting_in(leaf, may_preempt):
             if not self._may_try(ask, lane, now_ns):
@@ -517,6 +536,8 @@ class Preemptor:
             else:
                 yield from self._try(ask, lane, searches, now_ns)
             next_ns = min(next_ns, _again_ns(ask, now_ns))
+            if self._ends_leaf:
+                break
             if self._attempts >= ATTEMPTS_MAX:
                 self._is_cut_short = True
                 return
@@ -525,7 +546,7 @@ class Preemptor:
     def _newest_ns(self, ask: AskView, known: dict[int, int]) -> int:
         """Return when the ask was made; of a gang, which claims at once, its newest placeholder."""
         app = ask.app
-        if self.one_at_a_time or not (ask.is_placeholder and app.app.spec.is_gang):
+        if not (ask.is_placeholder and app.app.spec.is_gang):
             return ask.ask.created_ns
         if app.app.serial not in known:
             placeholders = self._placeholders_of(app)
@@ -568,6 +589,7 @@ class Preemptor:
         leaf, search = ask.app.leaf, searches.of(lane.shape, ask)
         while self._repeats_left(ask):
             self._attempts += not search.is_over
+            search.spares_whole = self._awaits_answer
             found = (
                 None
                 if search.is_over
@@ -593,6 +615,15 @@ class Preemptor:
                 ask,
                 model.nodes.views[found.node_id],
             )
+            if self.is_asked_about(ask.ask.spec):
+                # Its node is closed until the answer. What a whole application leaves there may
+                # serve the asks behind, which would hurt another one elsewhere.
+                self._awaits_answer = True
+                victims = victims_of(model.state, found.victims)
+                if any(victim.is_whole for victim in victims):
+                    self._ends_leaf = True
+                    self.agenda.block(leaf, now_ns)
+                    return
 
     # -- gangs
 
@@ -603,9 +634,8 @@ class Preemptor:
         app = ask.app
         if app.app.serial in searches.gangs:
             return
-        if self.one_at_a_time and self._has_claim_for_all(app, searches.scene):
-            # A resource manager that is asked first answers for one ask at a time.
-            yield from self._try(ask, lane, searches, now_ns)
+        if self._is_gang_asked_about(app) and self._has_claim_for_all(app, searches.scene):
+            yield from self._try_one_of_gang(ask, lane, searches, now_ns)
             return
         if any(it.is_placeholder and it.keeping for it in app.asks.values()):
             # What was decided for some of them may be refused, as it is one after the other where
@@ -621,6 +651,28 @@ class Preemptor:
             yield from self._try_gang(app, searches, now_ns)
         else:
             self._give_up(self._placeholders_of(app), now_ns)
+
+    def _try_one_of_gang(
+        self, ask: AskView, lane: Lane, searches: Searches, now_ns: int
+    ) -> Iterator[Preempt]:
+        """A resource manager that is asked first answers for one ask at a time.
+
+        So they are decided one by one, but only while all that wait would find room.
+        """
+        bound = self._find_bound(ask.app)
+        found, again_ns = None, NEVER_NS
+        if bound is not None:
+            found, again_ns = self._find_best(ask.app, now_ns, bound)
+        if found is None:
+            asks = self._placeholders_of(ask.app)
+            if self._awaits_answer or any(it.shape.denial is not None for it in asks):
+                # A question about another of them keeps a node closed until it is answered, and
+                # what was refused may be allowed at any time.
+                self.agenda.block(ask.app.leaf, now_ns)
+            else:
+                self._give_up([ask], now_ns, again_ns)
+            return
+        yield from self._try(ask, lane, searches, now_ns)
 
     def _has_claim_for_all(self, app: AppView, scene: Scene) -> bool:
         to_claim: Resource = {}
@@ -754,7 +806,7 @@ class Preemptor:
 
     def _scene_with(self, bound: Sequence[Bound], now_ns: int) -> Scene:
         """Return a scene in which what goes for these is gone."""
-        scene = self._scene(now_ns)
+        scene = self._scene(now_ns, is_trial=True)
         for victim in (victim for it in bound for victim in it.victims):
             leaf = scene.state.applications[victim.spec.application_id].queue
             scene.usage.take(leaf, victim.resource)

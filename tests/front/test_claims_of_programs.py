@@ -1,0 +1,77 @@
+"""Programs at the front door: gangs go whole and claim whole, though the core may ask for places.
+
+Every program may be asked where an ask fits, so the core once took all of its asks for such that
+are decided one by one.
+"""
+
+import pytest
+from fronting import PATIENCE_S
+from probes import wait_until
+
+from yunikorn_actors import Scheduler, SchedulerCore
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+
+QUEUES = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: serving, properties: {preemption.delay: 10ms}, resources: {guaranteed: {gpu: 4000}}}
+    - {name: research, properties: {preemption.grace: 30s}}
+    - {name: kept, properties: {preemption.policy: disabled}}
+"""
+GANG = {"rank": {"count": 4, "gpu": 1}}
+
+
+@pytest.fixture(params=TOPOLOGIES)
+def s(request: pytest.FixtureRequest) -> Scheduler:
+    topology: TopologyName = request.param
+    return Scheduler(QUEUES, core=SchedulerCore(topology=topology))
+
+
+def test_nobody_goes_for_a_gang_that_does_not_find_room_for_all(s: Scheduler) -> None:
+    with s:
+        s.add_node("n1", gpus=4)
+        plain = s.application("plain", queue="root.research", user="ann")
+        leases = [it.result(PATIENCE_S) for it in plain.ask("p", gpu=1, count=2)]
+        kept = s.application("kept", queue="root.kept", user="ann")
+        others = [it.result(PATIENCE_S) for it in kept.ask("k", gpu=1, count=2)]
+        claim = s.application("claim", queue="root.serving", user="ben", gang=GANG)
+        asked = claim.ask("r", group="rank", count=4)
+        tried = "no victims were found for it"
+        wait_until(lambda: tried in _text(claim.explain("r-1").why))
+        assert [False, False] == [it.wanted_back.is_set() for it in leases]
+        for it in others:
+            it.release()
+        wait_until(lambda: all(it.wanted_back.is_set() for it in leases))
+        for it in leases:
+            it.release()
+        assert 4 == len([it.result(PATIENCE_S) for it in asked])
+
+
+def _text(why: object) -> str:
+    its = getattr(why, "preempting", None)
+    return "" if its is None else str(its.text)
+
+
+def test_one_gang_goes_for_several_asks(s: Scheduler) -> None:
+    with s:
+        for name in ("n1", "n2"):
+            s.add_node(name, gpus=4)
+        leases = []
+        for name in ("one", "two"):
+            app = s.application(
+                name, queue="root.research", user="ann", gang=GANG, gang_style="Hard"
+            )
+            leases.append([it.result(PATIENCE_S) for it in app.ask("r", group="rank", count=4)])
+        web = s.application("web", queue="root.serving", user="ben")
+        asked = web.ask("w", gpu=1, count=3)
+        wait_until(lambda: any(it.wanted_back.is_set() for gang in leases for it in gang))
+        going = [[it for it in gang if it.wanted_back.is_set()] for gang in leases]
+        for it in (it for gang in going for it in gang):
+            it.release()
+        assert 3 == len([it.result(PATIENCE_S) for it in asked])
+        going = [[it for it in gang if it.wanted_back.is_set()] for gang in leases]
+        assert [0, 4] == sorted(map(len, going)), "one gang is enough"
