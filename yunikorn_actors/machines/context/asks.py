@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.batch_commit import LONGEST
 from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.container_states import tell_state
@@ -83,7 +84,8 @@ def take_item(turn: Turn, item: AskItem) -> None:
     if item.foreign:
         _take_foreign(turn, item)
         return
-    if _is_back(turn, item) or _is_rejected(turn, item):
+    awaited = turn.partition.awaited
+    if (awaited is not None and _is_back(turn, awaited, item)) or _is_rejected(turn, item):
         return
     spec = item.spec
     app = turn.state.applications[spec.application_id]
@@ -98,16 +100,16 @@ def recover(turn: Turn, node_id: str, item: AskItem) -> None:
     """Take work that came with its node: charged like any other, not announced back."""
     if item.node_id != node_id:
         item = replace(item, node_id=node_id)
-    if _is_back(turn, item) or _is_rejected(turn, item):
+    awaited = turn.partition.awaited
+    if (awaited is not None and _is_back(turn, awaited, item)) or _is_rejected(turn, item):
         return
     app = turn.state.applications[item.spec.application_id]
     _take_report(turn, app, item, announced=False)
 
 
-def _is_back(turn: Turn, item: AskItem) -> bool:
+def _is_back(turn: Turn, awaited: Awaited, item: AskItem) -> bool:
     """Whether this is the report of work that the core knew before it was restarted."""
-    awaited = turn.partition.awaited
-    allocation = None if awaited is None else take_awaited(turn, awaited, item)
+    allocation = take_awaited(turn, awaited, item)
     if allocation is None:
         return False
     _resize(turn, turn.state.applications[item.spec.application_id], (allocation.uuid,), item.spec)

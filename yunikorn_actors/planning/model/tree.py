@@ -14,7 +14,7 @@ from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.model.sorted_collections import Pile
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, Pile
 from yunikorn_actors.planning.model.views import (
     AppView,
     AskView,
@@ -22,7 +22,6 @@ from yunikorn_actors.planning.model.views import (
     Lane,
     QueueView,
     key_of,
-    priority_of,
 )
 from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.state.queues import Queue
@@ -276,6 +275,7 @@ class Tree:
         """Put an ask on its pile; the application takes part, or moves up, as it should."""
         app, shape = view.app, view.shape
         pile = app.piles.get(shape)
+        is_alone = pile is None
         if pile is None:
             pile = app.piles[shape] = Pile()
             if app.entry is not None:
@@ -283,7 +283,7 @@ class Tree:
         pile.add(view)
         priority = view.order.priority
         if pile.head[0] is view:
-            second = pile.second
+            second = None if is_alone else pile.second
             self._top(app, shape, None if second is None else second.order.priority, priority)
         if priority > app.priority:
             self._rank(app, priority)
@@ -307,7 +307,7 @@ class Tree:
             app.entry = None
         # Last, because to move the application means to leave and to enter with what it still has.
         if priority == app.priority and not (head and head[0].order.priority == priority):
-            self._rank(app, priority_of(app))
+            self._rank(app, max(app.heads, default=NO_PRIORITY))
 
     def _top(self, app: AppView, shape: Shape, old: int | None, new: int | None) -> None:
         """Another ask is on top of a pile; these are the priorities of both."""

@@ -612,11 +612,6 @@ def order_of(ask: AskView) -> AskOrder:
     return ask.order
 
 
-def priority_of(app: AppView) -> int:
-    """Return the highest priority among the asks that wait."""
-    return max(app.heads, default=NO_PRIORITY)
-
-
 def key_of(app: AppView, priority: int | None = None) -> tuple[object, ...]:
     """Order the applications of a leaf; the serial, which tells arrival, decides in the end.
 
