@@ -272,6 +272,10 @@ class PlanningLoop:
         self._heard_ns = now_ns
         return self._next_cycle() if self.has_token else self._look_later(now_ns)
 
+    def after_question(self) -> list[Effect]:
+        """A policy may have failed at what it was asked for: what is built in decides, and now."""
+        return self.next_cycle() if self.planner.model.deciders.news else []
+
     def next_cycle(self) -> list[Effect]:
         return self._next_cycle() if self.has_token else []
 

@@ -117,7 +117,8 @@ class Scheduler:
         return self.loop.on_planning_due(self._now_ns)
 
     def _on_explain_requested(self, message: ExplainRequested) -> list[Effect]:
-        return [Send(to=CONTEXT, message=self.loop.explain(message, self._now_ns))]
+        answer = Send(to=CONTEXT, message=self.loop.explain(message, self._now_ns))
+        return [answer, *self.loop.after_question()]
 
     def _commit(self, proposals: list[Proposal], _now_ns: int) -> list[Effect]:
         """Propose; the answers come as facts, or as refusals."""

@@ -243,7 +243,8 @@ class Partitions:
             if not id_ or id_ in partition.state.applications:
                 if partition.loop is not None:
                     answer = partition.loop.explain(message, now_ns)
-                    return [_answered(partition, message, answer, now_ns)]
+                    answered = _answered(partition, message, answer, now_ns)
+                    return [answered, *partition.loop.after_question()]
                 return [_asked(partition, message)]
         return [self._without_application(message, named, now_ns)]
 

@@ -1,0 +1,33 @@
+"""Policies that fail in drawn worlds: what is built in decides, and everything goes on."""
+
+from collections import Counter
+
+from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.swarm.failing_policies import POLICIES, WHERE
+from yunikorn_actors.lab.swarm.swarm_runs import Plan
+from yunikorn_actors.lab.waiting_oracle import Waiting
+from yunikorn_actors.messages.base import EVENT_PUBLISHER
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.state.facts import PolicyFailed
+
+FIRST_FAILS_IN_A_QUESTION = 13
+WORLDS = range(FIRST_FAILS_IN_A_QUESTION, FIRST_FAILS_IN_A_QUESTION + 20)
+
+
+def test_all_goes_on_where_policies_fail() -> None:
+    """In the first of these worlds a policy fails at a question, and nothing else comes then."""
+    plan, failed = Plan(seed=1, policies=WHERE), Counter[str]()
+    for number in WORLDS:
+        run = plan.drawn(number)
+        # That oracle asks the planner itself, beside all questions of the run.
+        checkers = tuple(it for it in run.checkers() if not isinstance(it, Waiting))
+        outcome = explore(run.case, run.schedule(), checkers)
+        assert outcome.ok, f"{number}: {outcome.violation}"
+        failed.update(
+            fact.policy
+            for it in outcome.deliveries
+            if it.mailbox == EVENT_PUBLISHER and isinstance(it.message, FactsAppended)
+            for fact in it.message.facts
+            if isinstance(fact, PolicyFailed)
+        )
+    assert failed.keys() == POLICIES.keys(), "vacuous"
