@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from yunikorn_actors.drivers.simulator.checkers import facts_in
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
-from yunikorn_actors.lab.replanning_oracle import planner_at_work
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation
@@ -37,27 +36,27 @@ class GangsClaimWhole(Oracle):
             if partition is None:
                 continue
             for id_ in sorted(claims):
-                app = partition.state.applications[id_]
-                if not app.spec.is_gang or _is_asked_about(simulator, partition, app):
+                app = partition.state.applications.get(id_)
+                if app is None or _is_asked_about(partition, app):
                     continue
                 faults = [*_without_room(app, partition.state.nodes)]
                 if faults:
                     raise InvariantViolation("; ".join(faults))
 
 
-def _is_asked_about(simulator: Simulator, partition: PartitionContext, app: Application) -> bool:
+def _is_asked_about(partition: PartitionContext, app: Application) -> bool:
     """Whether its resource manager is asked about victims for it, for one ask at a time."""
-    planner = planner_at_work(simulator, partition)
-    return planner is None or any(
-        ask.spec.placeholder and planner.preemptor.is_asked_about(ask.spec)
-        for ask in app.asks.values()
+    may_be_asked = partition.capabilities
+    return may_be_asked.has_preemption_predicates or (
+        may_be_asked.has_predicates
+        and any(it.spec.placeholder and it.spec.has_predicates for it in app.asks.values())
     )
 
 
 def _without_room(app: Application, nodes: dict[str, Node]) -> Iterator[str]:
     """Name placeholders that wait and have no room, when others go for some of them."""
     waiting = [ask for ask in app.asks.values() if ask.spec.placeholder and ask.remaining]
-    if not any(_is_claimed(nodes, ask.spec) for ask in waiting):
+    if not app.spec.is_gang or not any(_is_claimed(nodes, ask.spec) for ask in waiting):
         return
     missing = dict(app.spec.placeholder_ask)
     discharge(missing, app.placed)

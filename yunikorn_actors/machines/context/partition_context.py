@@ -205,8 +205,12 @@ class PartitionContext:
         """Whether an allocation is to be reported yet, because the core was restarted."""
         return self.awaited is not None and self.awaited.has_allocation(uuid)
 
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._life.capabilities
+
     def has_other(self, capabilities: Capabilities) -> bool:
-        return self._life.capabilities != capabilities
+        return self.capabilities != capabilities
 
     def plan_anew(self, capabilities: Capabilities) -> None:
         """Its resource manager has come back with another callback: plan as that one wants it."""
