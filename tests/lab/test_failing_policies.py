@@ -11,7 +11,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import PolicyFailed
 
 FIRST_FAILS_IN_A_QUESTION = 13
-WORLDS = range(FIRST_FAILS_IN_A_QUESTION, FIRST_FAILS_IN_A_QUESTION + 20)
+WORLDS = range(FIRST_FAILS_IN_A_QUESTION, FIRST_FAILS_IN_A_QUESTION + 8)
 
 
 def test_all_goes_on_where_policies_fail() -> None:

@@ -13,7 +13,7 @@ from yunikorn_actors.lab.sides.front_door import Doors, Heard, OnLoop, walk
 from yunikorn_actors.lab.sights import Sight
 
 RUN = 7
-WALKS = 30
+WALKS = 12
 DUMP, HEARD = "the dump", "what the callback of the program heard"
 
 
