@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_completed, wait
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed, wait
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +192,41 @@ def test_a_block_ends_when_all_have_ended(s: Scheduler) -> None:
     with s.executor(queue="root.batch", user="ann", vcore=4) as pool:
         futures = [pool.submit(time.sleep, 0.05) for _ in range(3)]
     assert all(it.done() for it in futures)
+
+
+@pytest.mark.parametrize("error", [LookupError, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_an_error_in_the_block_withdraws_what_waits(
+    s: Scheduler, kind: Any, error: type[BaseException], tmp_path: Path
+) -> None:
+    futures: list[Future[Any]] = []
+    left: list[BaseException] = []
+
+    def block() -> None:
+        with s.executor(kind, queue="root.batch", user="ann", name="pool", vcore=3) as pool:
+            futures.extend([pool.submit(wait_for, tmp_path / "a"), pool.submit(square, 1, vcore=9)])
+            wait_until(begun(tmp_path / "a"))
+            raise error("the block")
+
+    def program() -> None:
+        try:
+            block()
+        except BaseException as caught:  # noqa: BLE001 - it is what is looked at
+            left.append(caught)
+
+    thread = threading.Thread(target=program)
+    thread.start()
+    try:
+        wait_until(lambda: len(futures) == 2 and futures[1].cancelled())
+        assert "withdrawn" == s.explain("pool", "call-2").state
+        assert futures[0].running()
+        assert thread.is_alive(), "it waits for what runs"
+    finally:
+        let_go(tmp_path / "a", "done")
+        futures[1].cancel()
+        thread.join(PATIENCE_S)
+    assert [error] == [type(it) for it in left]
+    assert "done" == futures[0].result(0)
 
 
 def test_what_cannot_be_is_refused(s: Scheduler) -> None:

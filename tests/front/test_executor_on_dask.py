@@ -10,7 +10,7 @@ import pytest
 from looping import on_a_loop
 from probes import wait_until
 
-from yunikorn_actors import AsyncScheduler, InvalidRequest, LeaseLost, Scheduler
+from yunikorn_actors import AsyncScheduler, InvalidRequest, LeaseLost, Scheduler, StillWaiting
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -72,6 +72,19 @@ def test_functions_run_on_the_worker_whose_node_has_the_room(client: Any, tmp_pa
             with pytest.raises(LookupError, match="no such"):
                 pool.submit(fail).result(PATIENCE_S)
             assert [1, 4, 9] == list(pool.map(pow, [1, 2, 3], [2, 2, 2], timeout=PATIENCE_S))
+
+
+def test_an_error_in_the_block_withdraws_what_waits(client: Any) -> None:
+    def block(s: Scheduler) -> None:
+        with s.executor(user="ann", vcore=9, workers=client) as pool:
+            futures.append(pool.submit(pow, 2, 2))
+            futures[0].result(0.2)
+
+    futures: list[Any] = []
+    with Scheduler() as s:
+        with pytest.raises(StillWaiting, match="still waits"):
+            block(s)
+        assert futures[0].cancelled()
 
 
 def test_a_worker_that_goes_takes_its_functions_with_it(client: Any, tmp_path: Path) -> None:

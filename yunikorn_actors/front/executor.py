@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import count
+from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
 from yunikorn_actors import si
@@ -303,6 +304,18 @@ class LeasedExecutor(Executor):
         self._calls.shut(cancel_futures=cancel_futures)
         if wait:
             self._calls.over.result()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wait for all functions; after an error for those that run, and withdraw the others.
+
+        Room may never come, so the error would not leave the block.
+        """
+        self.shutdown(cancel_futures=kind is not None)
 
 
 def called(fn: Callable[..., T], *args: Any, **kwargs: Any) -> Callable[[], T]:  # noqa: ANN401
