@@ -71,6 +71,7 @@ def test_what_is_not_recorded_is_not_compared(tmp_path: Path) -> None:
     file = tmp_path / "a.msgpack"
     recorded(2, map).write(file)
     before = read_baseline(file)
+    assert [None, None] == [read_baseline().compare(number) for number in (1, 2)]
     assert before.worlds == read_baseline().worlds[:2]
     found = compared(before, 9, map)
     assert (2, ()) == (found.worlds, found.changes)

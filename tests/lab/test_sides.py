@@ -14,6 +14,7 @@ from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles import all_oracles
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import explore, play
+from yunikorn_actors.lab.sides import read_sides
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.lab.tape import Entry
@@ -337,6 +338,33 @@ def test_what_is_said_while_a_manager_registers_anew_belongs_to_its_new_life() -
     came = [type(it.message) for it in outcome.deliveries if it.mailbox == RM_PROXY]
     again = len(came) - came[::-1].index(RegistrationRequested)
     assert ApplicationsRequested in came[again : came.index(RMRegistered, again)], "vacuous"
+
+
+ENDED_AND_BEGUN = """\
+name: a partition ends and begins anew in one step
+steps:
+- add_app: {id: app-1}
+- add_app: {id: app-2}
+- register: {}
+- add_app: {id: app-1}
+- register: {}
+- add_app: {id: app-2}
+"""
+
+
+def test_facts_of_a_former_life_are_not_repeated_behind_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    repeated = list[str]()
+    again = read_sides._tell_again
+    monkeypatch.setattr(read_sides, "_TWICE", 1)
+    monkeypatch.setattr(
+        read_sides, "_tell_again", lambda *it: (repeated.append(it[1].partition), again(*it))
+    )
+    case = parse_case(ENDED_AND_BEGUN, "anew.yaml")
+    outcome = play(case, case.tape(), all_oracles(Draw(1)))
+    assert outcome.ok, outcome.violation
+    assert repeated, "vacuous"
 
 
 OF_TWO_QUEUES = """\

@@ -89,7 +89,7 @@ def test_what_is_wrong_in_a_request_is_refused_in_many_ways() -> None:
     wanted = Wanted(only=("broken-requests", "gangs", "devices", "releases", "removals"))
     for number in range(1, 31):
         run = drawn(1, number, wanted)
-        watched = Watched(number, begins_again=RESTART in run.parts)
+        watched = Watched(number, run.case.scenario.settings, begins_again=RESTART in run.parts)
         outcome = explore(run.case, run.schedule(), watched.checkers)
         assert outcome.ok, outcome.violation
         for sight in watched.sights:

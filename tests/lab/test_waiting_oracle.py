@@ -73,3 +73,29 @@ def test_all_ways_tell_the_same() -> None:
 def test_what_is_told_in_one_way_alone_is_found(says: str) -> None:
     with MUTANTS[says].applied():
         assert says in _played(CASE)
+
+
+BEHIND = """\
+name: one that no node could hold stands behind one that ends the pass of its gate
+queues:
+  partitions:
+  - queues:
+    - name: root
+      submitacl: '*'
+      queues: [{name: a, properties: {application.sort.policy: fcfs}}]
+steps:
+- create_node: {id: n1, capacity: {vcore: 2000, memory: 1}}
+- create_node: {id: n2, capacity: {vcore: 2000}}
+- add_app: {id: app-4, queue: root.a}
+- add_app: {id: app-5, queue: root.a}
+- ask: {app: app-5, key: job1, resource: {vcore: 0, memory: 0}}
+- ask: {app: app-4, key: job2-1, resource: {memory: 2}}
+- ask: {app: app-4, key: job2-2, resource: {memory: 1}}
+- ask: {app: app-5, key: job5, resource: {vcore: 4000}}
+- ask: {app: app-5, key: job5, resource: {vcore: 4000}}
+"""
+
+
+def test_one_behind_a_gate_that_fits_nowhere_may_be_told_as_held() -> None:
+    """A list looks at no node, so it tells what comes behind the nodes."""
+    assert not _played(BEHIND)

@@ -15,14 +15,19 @@ from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.sides.answered import answers
+from yunikorn_actors.lab.sides.checked import placed, said
+from yunikorn_actors.lab.sides.computed import computed
+from yunikorn_actors.lab.sides.configurations import read
 from yunikorn_actors.lab.sides.encoded import Encoded
 from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides
 from yunikorn_actors.lab.sides.front_door import walk
-from yunikorn_actors.lab.sides.inquiries import foresee, inquire, operate
+from yunikorn_actors.lab.sides.inquiries import foresee, from_dump, inquire, operate
 from yunikorn_actors.lab.sides.reported import Reported
-from yunikorn_actors.lab.sides.restarted import Ended
+from yunikorn_actors.lab.sides.restarted import Damage, Ended
 from yunikorn_actors.lab.sides.routed import answers as routed
+from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
@@ -40,11 +45,16 @@ _REQUESTS_AGAIN: Final = 2
 """So many of the last requests are made once more in what would happen."""
 _OF_PROGRAMS: Final = 5
 """The seed of what they do."""
+_OF_QUESTIONS: Final = 6
+"""The seed of what is proposed, and of what is read and computed beside a world."""
+_CHECKED_EACH: Final = 30
+"""Proposals are made up behind every so many messages to Context, one of each kind."""
+_CHECKED_AT_REST: Final = 4
 _FIRST: Final = follower_address(0)
 """No follower of a core has it."""
-_ASIDES: Final = 4
+TURNS: Final = 4
 """What is dear is looked at in turn: each in every so many worlds."""
-_ROUTES, _FORESIGHT, _FILES, _WIRE = range(_ASIDES)
+_ROUTES, _FORESIGHT, _FILES, _WIRE = range(TURNS)
 _FRONT: Final = (_FILES, _WIRE)
 """Beside the world a program is at the front door then."""
 
@@ -66,11 +76,11 @@ class Sight(NamedTuple):
 class Watched(Oracle):
     """Notes all that can be seen of a run; its number says what of the dearer things."""
 
-    def __init__(self, number: int, *, begins_again: bool) -> None:
+    def __init__(self, number: int, settings: Settings, *, begins_again: bool) -> None:
         """`begins_again`: cores of the run end, and the next one goes on with their journal."""
         self.sights: list[Sight] = []
-        self._turn = number % _ASIDES
-        self._number = number
+        self._turn = number % TURNS
+        self._number, self._settings = number, settings
         self._encoded, self._reported, self._ended = Encoded(), Reported(), Ended()
         self._keeps_files = begins_again or self._turn == _FILES
         self.checkers: Final[tuple[Checker, ...]] = (
@@ -81,6 +91,9 @@ class Watched(Oracle):
         """What the run needs to be seen."""
         self._fed = FedReadSides()
         self._requests: list[Any] = []
+        self._draw = Draw(_OF_QUESTIONS, number)
+        self._handled = 0
+        """Messages that Context has handled."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         mailbox, message = delivery.mailbox, delivery.message
@@ -95,6 +108,9 @@ class Watched(Oracle):
             self._requests.append(message.request)
         elif mailbox == CONTEXT:
             self._feed(simulator)
+            self._handled += 1
+            if self._handled % _CHECKED_EACH == 0:
+                self._note(self._checked(simulator, of_each=1))
 
     def _feed(self, simulator: Simulator) -> None:
         assert isinstance(simulator, LabSimulator)
@@ -104,12 +120,28 @@ class Watched(Oracle):
         elif fed.begin(simulator):
             fed.follow(simulator, _FIRST)
 
+    def _checked(self, simulator: Simulator, of_each: int) -> Iterator[tuple[str, Any]]:
+        """What Context says of this moment to what nobody proposes."""
+        context, draw = simulator.machines[CONTEXT], self._draw
+        assert isinstance(context, Context)
+        for name, it in context.partitions.items():
+            if it.state.applications:
+                checks = said(it.state, self._settings, simulator.now_ns, draw, of_each)
+                yield f"what would be refused in {name}", list(checks)
+
     def at_rest(self, world: World) -> None:
         self._note([("what calls were refused for", world.refused)])
+        self._note(self._checked(world.simulator, of_each=_CHECKED_AT_REST))
+        for name, it in world.context.partitions.items():
+            placements = list(placed(it.state, self._draw))
+            self._note([(f"where applications would go in {name}", placements)])
+        self._note([read(self._draw), ("what is computed", list(computed(self._draw)))])
         self._note(self._beside(world))
         self._note(inquire(world))
         if self._turn == _FORESIGHT:
             self._note(foresee(world, self._requests[-_REQUESTS_AGAIN:]))
+            if self._number % (2 * TURNS) < TURNS:
+                self._note(from_dump(world))
         self._note(operate(world))
 
     def _beside(self, world: World) -> Iterator[tuple[str, Any]]:
@@ -123,7 +155,9 @@ class Watched(Oracle):
             side.catch_up(core.now_ns)
             yield from routed(side, core)
         if self._keeps_files:
-            yield "what the next core reads", self._ended.truth(Draw(self._number))
+            damage = Damage(Draw(_OF_QUESTIONS, self._number))
+            yield "what the next core reads", self._ended.truth(Draw(self._number), damage)
+            yield "what is said of damaged files", damage.said
         if self._turn == _WIRE:
             yield "requests and answers as JSON", self._encoded.lines
             yield "their parts, and what of answers is news", self._reported.made
@@ -135,10 +169,13 @@ class Watched(Oracle):
             yield "the event records", records
 
     def drained(self, world: World) -> None:
+        self._note([("how much was counted in the end", world.simulator.counts())])
+
+    def at_the_front_door(self) -> None:
+        """Have a program do something, in another core beside this world."""
         if self._turn in _FRONT:
             seen = walk(Draw(_OF_PROGRAMS, self._number))
             self._note((f"at the front door, {what}", value) for what, value in seen)
-        self._note([("how much was counted in the end", world.simulator.counts())])
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
         self.sights.extend(Sight(what, value) for what, value in seen)

@@ -207,8 +207,10 @@ def _wrong_counts(
     if listed.keys() != told.keys() or causes != Counter(listed.values()):
         yield f"counted by cause {dict(causes)} wait, listed {listed}, explained {whole.causes}"
     for one, cause in listed.items():
-        # Nodes are looked at for what is explained alone: without that nothing is seen to refuse.
-        if told.get(one) is not cause and cause is not Cause.NEXT:
+        # Nodes are looked at for what is explained alone: without that nothing is seen to refuse,
+        # or a gate behind them, where somebody before it has ended the pass for all.
+        is_behind = cause is Cause.POLICY and told.get(one) is Cause.NO_NODE
+        if told.get(one) is not cause and cause is not Cause.NEXT and not is_behind:
             yield f"{one} is listed as {cause}, and explained as {told.get(one)}"
     for part in parts:
         for why in part.explained:

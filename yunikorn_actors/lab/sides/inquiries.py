@@ -1,8 +1,11 @@
 """All that a core can be asked at rest, and what its operators may do then."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
+
+import msgspec
 
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.config.diff import config_changes
@@ -10,13 +13,15 @@ from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.lab.harness import LabSimulator, World
 from yunikorn_actors.planning.why.reasons import Cause, WaitingQuestion
 from yunikorn_actors.scenario.step_structs import Config, Register
+from yunikorn_actors.si import EventRecord, ResourceManagerCallback
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.what_if.changes import Request
 from yunikorn_actors.what_if.core_state import state_of
+from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.simulation import simulate
 
 Answer = tuple[str, Any]
-_ASKS_MAX: Final = 6
+_ASKS_MAX: Final = 5
 """So many asks of a partition are explained each."""
 _RANGES: Final = ((0, 5), (1, 10_000), (7, 3), (10_000, 5))
 _QUESTIONS: Final = (
@@ -26,10 +31,22 @@ _QUESTIONS: Final = (
     WaitingQuestion(cause=Cause.QUEUE_LIMIT, listed=2),
     WaitingQuestion(cause=Cause.NO_NODE, listed=2),
 )
+_HISTORIES: Final = (2, 0, 1_000, -1)
+"""So many records each stream is to begin with; a resource manager may allow one stream only."""
 _WHO: Final = "ann"
 _SECONDS: Final = 30.0
 """So far is looked ahead."""
 _BROKEN: Final = "partitions: [{name: default, queues: [{name: other}]}]"
+
+
+class _Reader(ResourceManagerCallback):
+    """Reads event records along."""
+
+    def __init__(self) -> None:
+        self.heard: list[EventRecord] = []
+
+    def send_event(self, events: tuple[EventRecord, ...]) -> None:
+        self.heard += events
 
 
 def _tried(ask: Callable[..., Any], *arguments: object, **words: object) -> Any:  # noqa: ANN401
@@ -71,6 +88,12 @@ def _of_partition(core: LabSimulator, name: str, state: PartitionState) -> Itera
 def operate(world: World) -> Iterator[Answer]:
     """Do what an administrator may do, each act twice: the second time it is refused."""
     core = world.simulator
+    readers = [_Reader() for _ in _HISTORIES]
+    for reader, history in zip(readers, _HISTORIES, strict=True):
+        yield (
+            f"a stream with {history} records from before",
+            _tried(core.open_stream, reader, history),
+        )
     for name, it in tuple(world.context.partitions.items()):
         for node in (*tuple(it.state.nodes)[:2], "nowhere"):
             for drained in (True, True, False, False):
@@ -83,6 +106,7 @@ def operate(world: World) -> Iterator[Answer]:
     for text in (*texts[-1:], _BROKEN, *texts[:1]):
         yield "an administrator's configuration", _tried(core.administer, text, _WHO)
     core.settle()
+    yield "what the streams got", [it.heard for it in readers]
 
 
 def _differences(one: str, other: str) -> tuple[Any, ...]:
@@ -100,9 +124,23 @@ def _configurations(world: World) -> list[str]:
     return [*dict.fromkeys((world.case.scenario.queues, *(it for it in sent if it)))]
 
 
+def from_dump(world: World) -> Iterator[Answer]:
+    """Say what is made of a dump of this moment, and what the dump does not tell."""
+    made = _tried(_read_dump, world.simulator.state_dump())
+    yield "what is made of a dump", made
+
+
+def _read_dump(dump: dict[str, Any]) -> tuple[Any, ...]:
+    state = state_from_dump(json.loads(msgspec.json.encode(dump)))
+    return state.images, state.lacks
+
+
 def foresee(world: World, requests: Sequence[Request]) -> Iterator[Answer]:
-    """Say what would happen from here, and what if these were made again."""
+    """Say what would happen from here, with these made again and without."""
     core = world.simulator
     state = state_of(core)
-    for some in ((), requests) if requests else ((),):
-        yield "what would happen", _tried(simulate, state, *some, until=_SECONDS, origin=core)
+    for some in (requests, ()):
+        found = _tried(simulate, state, *some, until=_SECONDS, origin=core)
+        yield "what would happen", found
+        if not isinstance(found, str):
+            return

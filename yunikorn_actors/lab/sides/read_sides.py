@@ -115,7 +115,11 @@ class ReadAlong(Oracle):
     def _tell_some_again(self, told: list[Told], now_ns: int) -> None:
         for side, message in told:
             if isinstance(message, FactsAppended) and not self._draw.number(_TWICE):
-                _tell_again(side, message, now_ns)
+                # A partition may have ended and begun anew in one step of Context. Nothing of its
+                # former life comes behind that: there is one channel.
+                book = side.books.get(message.partition)
+                if book is not None and book.epoch == message.epoch:
+                    _tell_again(side, message, now_ns)
 
     # -- comparing
 

@@ -8,6 +8,7 @@ is read from there has to be what the core had.
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -35,6 +36,8 @@ from yunikorn_actors.messages.restart import CoreRestored
 
 _ID: Final = "drawn"
 _ROTATIONS_MAX: Final = 2
+_DAMAGES: Final = 2
+"""So often the files are damaged, and whole again."""
 _BY_JOURNAL: Final = 3
 """One end in so many is written by journals as a core has them: each takes as long as its disk."""
 _POWER_CUTS: Final = 3
@@ -62,8 +65,11 @@ class Ended(Oracle):
         if entry is not None:
             self._written.append(entry)
 
-    def truth(self, draw: Draw) -> CoreRestored:
-        """Write all that was kept, end, and return what the next core reads."""
+    def truth(self, draw: Draw, damage: "Damage | None" = None) -> CoreRestored:
+        """Write all that was kept, end, and return what the next core reads.
+
+        Afterwards the files come to harm, if `damage` is there to note what is said of that.
+        """
         with temporary_folder() as name:
             if self._restored is None and draw.once_in(_BY_JOURNAL):
                 return stored(self._by_journal(name, draw).as_message())
@@ -74,6 +80,8 @@ class Ended(Oracle):
                 lost = files.write(self._written)
                 made = _read(folder)
                 faults = [*self._differences(made.truth, lost), *files.unrefused()]
+                if damage is not None:
+                    damage.do(folder)
             except JournalError as error:
                 faults = [f"it is refused: {error}".replace(name, "")]
             finally:
@@ -115,6 +123,46 @@ class Ended(Oracle):
             expected.take(stored_entry(memoryview(encode(entry))))
         if made.digest() != expected.digest():
             yield f"without the last {lost} of {len(self._written)} entries it has another state"
+
+
+class Damage:
+    """Damages the files of a folder, one at a time, and notes what a core says that reads them."""
+
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+        self.said: list[str] = []
+
+    def do(self, folder: Folder) -> None:
+        files = sorted(it for it in folder.path.iterdir() if it.name != "lock")
+        for _ in range(_DAMAGES):
+            path = self._draw.one_of(files)
+            whole = path.read_bytes()
+            path.unlink()
+            what = self._put(path, whole, self._draw.one_of(files))
+            try:
+                said = f"{stored(_read(folder).truth.as_message())}"
+            except JournalError as error:
+                said = str(error).replace(str(folder.path), "")
+            self.said.append(f"{path.name} {what}: {said}")
+            path.unlink(missing_ok=True)
+            path.write_bytes(whole)
+
+    def _put(self, path: Path, whole: bytes, other: Path) -> str:
+        """Put something else there, or nothing."""
+        place = self._draw.number(len(whole))
+        match self._draw.number(6):
+            case 0:
+                return "is gone"
+            case 1:
+                path.write_bytes(whole[:place])
+            case 2:
+                path.write_bytes(whole + whole[place:])
+            case 3 if other.exists():
+                path.write_bytes(other.read_bytes())
+            case _:
+                flipped = bytes([whole[place] ^ 1 << self._draw.number(8)])
+                path.write_bytes(whole[:place] + flipped + whole[place + 1 :])
+        return f"is changed at byte {place}"
 
 
 class _File:

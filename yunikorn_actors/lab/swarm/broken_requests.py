@@ -18,7 +18,7 @@ _ODD_AMOUNTS: Final[tuple[dict[str, int], ...]] = (
 )  # fmt: skip
 _ODD_NAMES: Final = ("", "nobody", "a b", "root", "n1", "app-1", "x" * 300, "Ünicode", "a/b")
 _ODD_PARTITIONS: Final = ("", "other", "[rm-1]default", "[rm-9]default", "default ", "DEFAULT")
-_ODD_PATHS: Final = (
+ODD_PATHS: Final = (
     "", "root", "root.", ".root", "root..a", "root.none.x", "ROOT.A", "root.a.x.y", "a", "root.a b",
     "root.$", "root." + "y" * 80,
 )  # fmt: skip
@@ -67,7 +67,7 @@ _WRONG: Final[Mapping[str, Mapping[str, Callable[[Draw], object]]]] = {
         "allocationTags": _tags,
     },
     "new": {
-        **_APPLICATION, "queueName": _one_of(*_ODD_PATHS), "placeholderAsk": _amount,
+        **_APPLICATION, "queueName": _one_of(*ODD_PATHS), "placeholderAsk": _amount,
         "ugi": _one_of({}, {"user": ""}, {"user": "a b"}, {"user": "ann", "groups": ["", "x y"]}),
         "tags": _tags, "executionTimeoutMilliSeconds": _number,
         "gangSchedulingStyle": _one_of("", "Firm", "hard", "Soft"),

@@ -25,6 +25,7 @@ from yunikorn_actors.lab.swarm.world_parts import (
     Wanted,
     drawn_parts,
     faults_among,
+    with_last_parts,
     with_later_parts,
     with_operators,
     with_restart,
@@ -103,6 +104,7 @@ def drawn(seed: int, number: int, wanted: Wanted = ALL, policies: str = "") -> D
     parts = drawn_parts(draw, wanted)
     parts = with_later_parts(Draw(seed + _SEEDS, number), parts, wanted)
     parts = with_operators(Draw(seed + 2 * _SEEDS, number), parts, wanted)
+    parts = with_last_parts(Draw(seed + 3 * _SEEDS, number), parts, wanted)
     if policies:
         parts |= {"policies"}
     script = World(draw, parts, policies).script(f"run {number} of seed {seed}")

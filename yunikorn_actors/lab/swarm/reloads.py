@@ -71,6 +71,28 @@ def with_back_off(draw: Draw, config: Config) -> Config:
     return changed
 
 
+def with_second_type(draw: Draw, config: Config) -> Config:
+    """Have quotas, guarantees and limits bound memory as well as cores, or instead of them.
+
+    All of them in one proportion, so a tree that was valid is valid.
+    """
+    changed, times, instead = copy.deepcopy(config), draw.whole(1, 3), draw.once_in(4)
+    for _, queue in paths_below(changed["queues"][0]):
+        for holder in (queue, queue.get("childtemplate", {})):
+            for amounts in holder.get("resources", {}).values():
+                _bound_memory(amounts, times, instead=instead)
+        for limit in queue.get("limits", ()):
+            _bound_memory(limit.get("maxresources", {}), times, instead=instead)
+    return changed
+
+
+def _bound_memory(amounts: dict[str, Any], times: int, *, instead: bool) -> None:
+    if "vcore" in amounts:
+        amounts["memory"] = amounts["vcore"] * times
+        if instead:
+            del amounts["vcore"]
+
+
 def with_policies(draw: Draw, config: Config, names: PolicyNames, *, is_one: bool) -> Config:
     """Have policies decide in some leaves, or one of them in all, and which node comes first."""
     changed = copy.deepcopy(config)

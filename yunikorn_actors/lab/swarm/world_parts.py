@@ -93,6 +93,10 @@ PARTS: Final[dict[str, float]] = {
     "one-eviction": 0.1,
     "one-quota": 0.07,
     "broken-requests": SELDOM,
+    "second-type": 0.25,
+    "one-node": 0.06,
+    "one-ask": 0.06,
+    "one-manager": 0.08,
     RESTART: 0.12,
     OPERATORS: 0.15,
 }
@@ -102,12 +106,17 @@ _LATER: Final = (
     "broken-requests",
 )  # fmt: skip
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
+OF_ONE: Final = ("one-node", "one-ask", "one-manager")
+"""Scenes about one thing; a run that has one of these has no other."""
+_LAST: Final = ("second-type", *OF_ONE)
+"""Parts that are drawn apart from those as well."""
 
 
 _GATE_ALONE: Final = 0.7
 _OTHER_BARS: Final = {"limits", "application-limits", "back-off", "several-schedulers"}
 """What keeps applications from starting too, or hides what a plan has known."""
 _OTHER_SCENES: Final = {"one-gang", "one-contest", "one-rush", "one-reservation"}
+_LATER_SCENES: Final = {"one-gate", "one-eviction", "one-quota"}
 _BESIDE_RULES: Final = {
     "timeouts", "odd-amounts", "limits", "application-limits", "extra-configuration", "large",
     "short-times", "placement-rules", "joined-requests", "creation-times", "node-orders",
@@ -141,7 +150,7 @@ UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
     "late-placeholders", "back-off", "devices", "policies", "one-gate",
-    "broken-requests",
+    "broken-requests", "one-manager",
     *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire")),
     RESTART, OPERATORS,
 })  # fmt: skip
@@ -203,7 +212,7 @@ _BESIDE_FOCUS: Final = 0.3
 
 def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
     """Draw for each part whether a run has it; what is drawn for one is the same for all wishes."""
-    early = [name for name in PARTS if name not in {*_LATER, RESTART, OPERATORS}]
+    early = [name for name in PARTS if name not in {*_LATER, *_LAST, RESTART, OPERATORS}]
     drawn = {name for name in early if draw.chance(PARTS[name])}
     if draw.chance(_FOCUSED_SHARE):
         focus = draw.one_of(_FOCI)
@@ -245,6 +254,20 @@ def with_operators(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozens
     """Draw whether operators act in a run; those that the model can judge are few enough."""
     may_have = not wanted.only and OPERATORS not in wanted.without and parts & UNKNOWN_TO_MODEL
     return parts | {OPERATORS} if may_have and draw.chance(PARTS[OPERATORS]) else parts
+
+
+def with_last_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
+    """Draw those that leave all others as they are; what the model can judge it still can."""
+    if wanted.only:
+        return parts
+    drawn = {name for name in _LAST if draw.chance(PARTS[name])} - {*wanted.without}
+    if not parts & UNKNOWN_TO_MODEL:
+        drawn -= UNKNOWN_TO_MODEL
+    scenes = [name for name in OF_ONE if name in drawn]
+    if scenes:
+        parts -= _OTHER_SCENES | _LATER_SCENES
+        drawn -= {*OF_ONE} - {draw.one_of(scenes)}
+    return parts | drawn
 
 
 def with_restart(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:

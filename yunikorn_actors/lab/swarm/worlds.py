@@ -14,7 +14,7 @@ from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import Document
-from yunikorn_actors.lab.swarm import device_words
+from yunikorn_actors.lab.swarm import device_words, scenes_of_one
 from yunikorn_actors.lab.swarm.broken_requests import damaged
 from yunikorn_actors.lab.swarm.reloads import (
     NO_LEAVES,
@@ -28,6 +28,7 @@ from yunikorn_actors.lab.swarm.reloads import (
     with_lower_quota,
     with_one_change,
     with_policies,
+    with_second_type,
     without_a_queue,
 )
 from yunikorn_actors.lab.swarm.request_forms import (
@@ -48,7 +49,7 @@ from yunikorn_actors.lab.swarm.scripts import (
     drawn_queues,
 )
 from yunikorn_actors.lab.swarm.small_bounds import NS, TIMES, drawn_extra, drawn_settings
-from yunikorn_actors.lab.swarm.world_parts import OPERATORS
+from yunikorn_actors.lab.swarm.world_parts import OF_ONE, OPERATORS
 from yunikorn_actors.machines.settings import HOUR, Settings
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.scenario.drivers import INSTANCE
@@ -112,6 +113,9 @@ _SCENES: Final = {
     "one-gate": "limits",
     "one-eviction": EVICTIONS,
     "one-quota": LOWERED,
+    "one-node": "limits",
+    "one-ask": "limits",
+    "one-manager": "limits",
 }
 """The parts of which a world has nothing but one, each with what its queues are for."""
 _OF_SCENES: Final = {
@@ -124,6 +128,9 @@ _OF_SCENES: Final = {
     "one-quota": frozenset({
         "guarantees", "fences", "gangs", "opt-outs", "quota-preemption", "quotas", "waits",
     }),
+    "one-node": frozenset({"reservations", "required-nodes"}),
+    "one-ask": frozenset({"reservations", "repeats"}),
+    "one-manager": frozenset({"extra-configuration", "quotas"}),
 }  # fmt: skip
 """What else belongs to it."""
 _ALIKE: Final = 0.7
@@ -151,13 +158,25 @@ _OF_DEVICES: Final = {
     "bind": device_words.with_devices,
 }
 _OF_EVICTIONS: Final = {"one-eviction", "one-quota"}
-_NODES_OF_SCENES: Final = {"one-reservation": (1, 5), "one-quota": (2, 4), "one-eviction": (1, 3)}
+_NODES_OF_SCENES: Final = {
+    "one-reservation": (1, 5), "one-quota": (2, 4), "one-eviction": (1, 3), "one-ask": (1, 3),
+}  # fmt: skip
 _UNITS: Final = ({"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 1000, "memory": 1})
 """Small multiples of what quotas, guarantees and nodes are made of, so that bounds are met."""
 _UNIT_NODES: Final = (
     {"vcore": 2000, "memory": 8}, {"vcore": 3000, "memory": 8},
     {"vcore": 4000, "memory": 8}, {"vcore": 4000, "memory": 8},
 )  # fmt: skip
+_OF_TWO_TYPES: Final = (
+    {"vcore": 1000, "memory": 1}, {"vcore": 1000, "memory": 2}, {"vcore": 2000, "memory": 1},
+    {"vcore": 1000}, {"memory": 1}, {"memory": 3}, {"vcore": 3000, "memory": 2},
+    {"vcore": 1000, "memory": 3}, {"vcore": 2000, "memory": 4},
+)  # fmt: skip
+_NODES_OF_TWO_TYPES: Final = (
+    {"vcore": 4000, "memory": 6}, {"vcore": 4000, "memory": 3}, {"vcore": 6000, "memory": 4},
+    {"vcore": 8000, "memory": 8}, {"vcore": 2000, "memory": 8},
+)  # fmt: skip
+"""What is short is now the one type, now the other."""
 _MANNERS_OF_WORK: Final[tuple[dict[str, Any], ...]] = (
     {}, {"priority": 1}, {"priority": -1}, {"preemption": {"allow_self": False}},
     {"originator": True},
@@ -254,8 +273,8 @@ class World:
     def _length(self) -> int:
         if self.is_large:
             return self.draw.whole(25, 50)
-        if self.scene == "one-gate":
-            # A job has to come, to wait, and to be passed.
+        if self.scene == "one-gate" or self.scene in OF_ONE:
+            # A job has to come, to wait, and to be passed; and so with all that comes to one thing.
             return self.draw.whole(6, 16)
         return self.draw.whole(3, 10 if self.scene else 18)
 
@@ -467,6 +486,9 @@ class PartitionWriter(Writer):
             drawn = tuple(with_policies(draw, it, names, is_one=is_one) for it in drawn)
         if manager.world.scene in _OF_EVICTIONS:
             self.sizes, self.capacities = _UNITS, _UNIT_NODES
+        if "second-type" in parts:
+            drawn = tuple(with_second_type(draw, config) for config in drawn)
+            self.sizes, self.capacities = _OF_TWO_TYPES, _NODES_OF_TWO_TYPES
         if "devices" in parts:
             self.sizes, self.capacities = device_words.SIZES, device_words.NODES
         if "placement-rules" in parts:
@@ -483,6 +505,8 @@ class PartitionWriter(Writer):
         """The application that has taken all room."""
         self._entitled: dict[str, bool] = {}
         """Whether an application is in a leaf with a guarantee."""
+        self.asked: dict[str, dict[str, Any]] = {}
+        """The ask that a world is about, as each application sent it last."""
         self._sent: dict[str, list[dict[str, Any]]] = {}
         """The steps that were written, by their words."""
         self._places: dict[tuple[str, str], str] = {}
@@ -790,6 +814,9 @@ class PartitionWriter(Writer):
             ),
             "one-quota": (self.bring_down,) * 2 + (self.wait_for_window,) * 2,
             "timeouts": (self.come_again,),
+            "one-node": (*(lambda: scenes_of_one.pause(self),) * 3, self.large),
+            "one-ask": (lambda: scenes_of_one.pause(self),) * 4,
+            "one-manager": (lambda: scenes_of_one.pause(self),) * 3,
         }
 
     def _gang(self, fields: dict[str, Any]) -> None:
@@ -1307,6 +1334,9 @@ _BEGINNINGS: Final[dict[str, Callable[[PartitionWriter], None]]] = {
     "one-gate": PartitionWriter.jobs_come,
     "one-eviction": PartitionWriter.evicted,
     "one-quota": PartitionWriter.brought_down,
+    "one-node": scenes_of_one.begin,
+    "one-ask": scenes_of_one.begin_with_ask,
+    "one-manager": PartitionWriter.everybody,
 }
 _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-gang": PartitionWriter.moves_of_one_gang,
@@ -1316,6 +1346,9 @@ _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-gate": PartitionWriter.moves_of_gate,
     "one-eviction": PartitionWriter.moves_of_eviction,
     "one-quota": PartitionWriter.moves_of_quota,
+    "one-node": scenes_of_one.of_node,
+    "one-ask": scenes_of_one.of_ask,
+    "one-manager": scenes_of_one.of_manager,
 }
 assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
 

@@ -1,0 +1,48 @@
+"""Worlds about one thing, and bounds of a second type of resources."""
+
+from collections import Counter
+
+import pytest
+
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.swarm.drawn import drawn
+from yunikorn_actors.lab.swarm.reloads import with_second_type
+from yunikorn_actors.lab.swarm.scripts import drawn_queues
+from yunikorn_actors.lab.swarm.world_parts import OF_ONE, Wanted
+from yunikorn_actors.state import facts as f
+
+SEVERAL = {
+    "one-node": (f.NodeScheduleChanged, f.NodeResized),
+    "one-ask": (f.AskReplaced, f.ReservationMade),
+    "one-manager": (f.ApplicationAdded, f.ApplicationRemoved),
+}
+"""What happens several times to the one thing."""
+BESIDE = ("waits", "drained-nodes", "resized-nodes", "lost-nodes", "reservations", "short-times")
+
+
+@pytest.mark.parametrize("scene", OF_ONE)
+def test_much_happens_to_one_thing(scene: str) -> None:
+    most = Counter[type]()
+    for number in range(1, 13):
+        run = drawn(3, number, Wanted(only=(scene, *BESIDE)))
+        outcome = explore(run.case, run.schedule(), oracles())
+        assert outcome.ok, outcome.violation
+        facts = [
+            type(fact) for it in outcome.deliveries for fact in getattr(it.message, "facts", ())
+        ]
+        most |= Counter(facts)
+    assert all(most[kind] > 1 for kind in SEVERAL[scene]), [most[it] for it in SEVERAL[scene]]
+
+
+@pytest.mark.parametrize("theme", ["order", "gangs", "preempt", "limits"])
+def test_a_tree_with_a_second_type_is_valid(theme: str) -> None:
+    bounded = 0
+    for number in range(20):
+        (whole,), _ = drawn_queues(theme, number, 1)
+        changed = with_second_type(Draw(1, number), whole["partitions"][0])
+        bounded += "memory" in str(changed["queues"])
+        parse_config(str({"partitions": [changed]}))
+    assert bounded > 5
