@@ -7,6 +7,8 @@ from probes import wait_until
 from support import APP, CONFIG, PARTITION, RM, Recorder, ask
 
 from yunikorn_actors import si
+from yunikorn_actors.journal.compaction import fold
+from yunikorn_actors.journal.folder import Folder
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 
 
@@ -61,3 +63,17 @@ def release(core: SchedulerCore, rm: Recorder, *keys: str) -> None:
     releases = si.AllocationReleasesRequest(allocations_to_release=gone)
     core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
     wait_until(lambda: not set(keys) & set(rm.running.values()) and core.is_settled())
+
+
+class SnapshotAtOnce:
+    """Makes a snapshot in this process, where a service has another one for it."""
+
+    is_at_work = False
+
+    def __init__(self, folder: Folder, number: int) -> None:
+        former = folder.last_snapshot
+        fold(folder.path, number)
+        folder.adopt(number)
+        folder.drop_before(former)
+
+    def stop(self) -> None: ...

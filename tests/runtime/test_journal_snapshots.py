@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from journals import add_application, begin, place, release, truth_in, truth_of
+from journals import SnapshotAtOnce, add_application, begin, place, release, truth_in, truth_of
 from probes import wait_until
 from support import RM, Recorder
 
@@ -23,7 +23,6 @@ from yunikorn_actors.journal import Journal, compaction, headers, writing
 from yunikorn_actors.journal import compaction_process as folding
 from yunikorn_actors.journal import journaled_context as kept
 from yunikorn_actors.journal import restored_state as truth
-from yunikorn_actors.journal.compaction import fold
 from yunikorn_actors.journal.file_sequence import row_of
 from yunikorn_actors.journal.folder import Folder
 from yunikorn_actors.journal.headers import EARLY, ENTRIES, SNAPSHOT
@@ -48,20 +47,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make snapshots at once, in this process."""
-
-    class AtOnce:
-        is_at_work = False
-
-        def __init__(self, folder: Folder, number: int) -> None:
-            former = folder.last_snapshot
-            fold(folder.path, number)
-            folder.adopt(number)
-            folder.drop_before(former)
-
-        def stop(self) -> None: ...
-
-    monkeypatch.setattr(writing, "Folding", AtOnce)
+    monkeypatch.setattr(writing, "Folding", SnapshotAtOnce)
 
 
 def snapshots(folder: Path) -> list[int]:

@@ -18,7 +18,7 @@ from yunikorn_actors.workload import (
     play,
     read_nodes,
 )
-from yunikorn_actors.workload.recorded import Lives
+from yunikorn_actors.workload.lives import Lives
 from yunikorn_actors.workload.yunikorn import read_yunikorn
 
 SAMPLES = Path(job_stream.__file__).parent / "samples"

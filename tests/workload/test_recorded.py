@@ -12,7 +12,8 @@ from support import APP, CONFIG, QUEUE, RM
 from yunikorn_actors import SchedulerCore, StandingClock, VirtualCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.workload import Node, Workload, WorkloadError, play, read_nodes
-from yunikorn_actors.workload.recorded import STILL_RAN, read_recorded
+from yunikorn_actors.workload.lives import STILL_RAN
+from yunikorn_actors.workload.recorded import read_recorded
 
 SECOND = 1_000_000_000
 

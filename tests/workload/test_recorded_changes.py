@@ -1,21 +1,35 @@
 """What changes while a recording runs is replayed: nodes, applications, what is withdrawn."""
 
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
-from probes import PATIENCE_S
+from journals import SnapshotAtOnce
+from probes import PATIENCE_S, wait_until
 from support import APP, CONFIG, QUEUE, RM
 
-from yunikorn_actors import Scheduler, SchedulerCore, TraceSettings, VirtualCore, si
+from yunikorn_actors import (
+    Scheduler,
+    SchedulerCore,
+    StandingClock,
+    TraceSettings,
+    VirtualCore,
+    si,
+)
 from yunikorn_actors.cli import main
+from yunikorn_actors.journal import writing
+from yunikorn_actors.journal.folder import Folder
+from yunikorn_actors.journal.headers import ENTRIES
 from yunikorn_actors.workload import Job, Node, Table, Workload, WorkloadError, play, read_nodes
-from yunikorn_actors.workload.recorded import (
+from yunikorn_actors.workload.lives import (
+    CUT_SHORT,
     NEVER_PLACED,
     STILL_WAITED,
     WITHDRAWN,
     Lives,
-    read_recorded,
 )
+from yunikorn_actors.workload.recorded import read_recorded
 
 SECOND = 1_000_000_000
 NODES = """
@@ -115,6 +129,33 @@ steps:
 """
 
 
+PREEMPTED = """
+name: preempted work is asked for again by its owner
+queues:
+  partitions:
+  - name: default
+    queues:
+    - name: root
+      submitacl: "*"
+      queues:
+      - {name: low}
+      - {name: high, resources: {guaranteed: {vcore: 2}}, properties: {preemption.delay: 1s}}
+steps:
+- create_node: {id: node-1, capacity: {vcore: 2000}}
+- add_app: {id: low, queue: root.low}
+- ask: {app: low, key: first, resource: {vcore: 2000}}
+- advance: 100s
+- add_app: {id: high, queue: root.high}
+- ask: {app: high, key: claimant, resource: {vcore: 2000}}
+- advance: 1s
+- ask: {app: low, key: again, resource: {vcore: 2000}}
+- advance: 49s
+- release: {app: high, key: claimant}
+- advance: 200s
+- release: {app: low, key: again}
+"""
+
+
 def recorded_of(text: str, folder: Path) -> Path:
     (folder / "scenario.yaml").write_text(text, encoding="utf-8")
     trace = folder / "run.trace"
@@ -170,6 +211,37 @@ def test_a_gang_is_one_job(tmp_path: Path) -> None:
     assert (3, 0, 5, 10) == (gang.tasks, gang.submit_s, gang.waited_s, gang.run_s)
     recorded, again = waits(workload, table)
     assert {"single/a": 0, "single/b": 0, "single/c": 8, "gang/gang": 5} == recorded == again
+
+
+def test_what_was_preempted_is_not_played_twice(tmp_path: Path) -> None:
+    """Its owner asked for it again, and that is in the recording as well."""
+    trace = recorded_of(PREEMPTED, tmp_path)
+    assert 1 == read_recorded(trace).findings.assumed[CUT_SHORT]
+    workload, table = replayed(trace)
+    recorded, again = waits(workload, table)
+    assert {"low/first": 0, "high/claimant": 1, "low/again": 49} == recorded == again
+    assert 350 == table.run.ended_s
+
+
+@pytest.mark.parametrize("is_cut_short", [False, True])
+def test_preempted_work_begins_again_unless_that_was_its_end(*, is_cut_short: bool) -> None:
+    config = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: low}
+    - {name: high, resources: {guaranteed: {vcore: 1}}, properties: {preemption.delay: 1s}}
+"""
+    low = Job(id="low", number=0, submit_s=0, run_s=60, size={"vcore": 1_000}, queue="root.low",
+              is_cut_short=is_cut_short)  # fmt: skip
+    high = Job(id="high", number=1, submit_s=5, run_s=60, size={"vcore": 1_000}, queue="root.high")
+    table = play(Workload.of([low, high]), [Node(id="n", resources={"vcore": 1_000})], config)
+    ends = {row["job"]: (row["state"], row["end"], row["preemptions"]) for row in table}
+    again = ("done", 6, 0) if is_cut_short else ("done", 126, 1)
+    assert {"low": again, "high": ("done", 66, 0)} == ends
 
 
 def test_an_application_that_has_completed_comes_again() -> None:
@@ -312,3 +384,85 @@ def test_nodes_that_came_before_the_recording_are_named(
     error = capsys.readouterr().err
     assert "late.trace: it begins later than the run, so 1 nodes are not in it" in error
     assert error.rstrip().endswith("nodes.yaml: early")
+
+
+ADMIN = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: small, resources: {max: {vcore: 1}}}
+"""
+
+
+def served(core: SchedulerCore, clock: StandingClock) -> None:
+    """Two tasks, of which the quota of the administrator's configuration lets one run at a time."""
+    with Scheduler(core=core, queues="") as scheduler:
+        scheduler.add_node("node", vcore=4)
+        app = scheduler.application("app", user="ann", queue="root.small")
+        first, second = (app.ask(it, vcore=1) for it in ("first", "second"))
+        lease = first.result(PATIENCE_S)
+        clock.move_to(clock.now_ns() + 30 * SECOND)
+        lease.release()
+        lease = second.result(PATIENCE_S)
+        clock.move_to(clock.now_ns() + 30 * SECOND)
+        lease.release()
+
+
+@pytest.mark.parametrize("kind", ["journal", "trace"])
+def test_the_administrators_configuration_is_that_of_the_replay(tmp_path: Path, kind: str) -> None:
+    clock, place = StandingClock(1_767_225_600 * SECOND), tmp_path / "recorded"
+    given: dict[str, Any] = {kind: place}
+    served(SchedulerCore(config=ADMIN, clock=clock, driver="direct", **given), clock)
+    recorded, again = waits(*replayed(place))
+    assert {"app/first": 0, "app/second": 30} == recorded == again
+
+
+def test_what_a_snapshot_took_away_was_there_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes, configuration, what waits and what runs are in the snapshot, and come from there."""
+    monkeypatch.setattr(writing, "ROTATE_BYTES", 4_096)
+    monkeypatch.setattr(writing, "ROTATE_SNAPSHOTS", 0)
+    monkeypatch.setattr(writing, "Folding", SnapshotAtOnce)
+    clock, place = StandingClock(1_767_225_600 * SECOND), tmp_path / "journal"
+    core = SchedulerCore(config=ADMIN, clock=clock, driver="direct", journal=place)
+    with Scheduler(core=core, queues="") as scheduler:
+        scheduler.add_node("node", vcore=4)
+        app = scheduler.application("app", user="ann", queue="root.small")
+        first, second = (app.ask(it, vcore=1) for it in ("first", "second"))
+        lease = first.result(PATIENCE_S)
+        others = scheduler.application("others", user="bob", queue="root.small")
+        number = count()
+
+        def is_taken_away() -> bool:
+            others.ask(f"withdrawn-{next(number)}", vcore=1).cancel()
+            return Folder(place).numbers(ENTRIES)[0] > 1
+
+        wait_until(is_taken_away)
+        clock.move_to(clock.now_ns() + 30 * SECOND)
+        lease.release()
+        lease = second.result(PATIENCE_S)
+        clock.move_to(clock.now_ns() + 30 * SECOND)
+        lease.release()
+    lives = read_recorded(place)
+    assert [("node", 4_000, 0)] == [(it.id, it.resources["vcore"], it.from_s) for it in lives.nodes]
+    recorded, again = waits(*replayed(place))
+    assert {"app/first": 0, "app/second": 30} == recorded == again
+
+
+def test_a_recording_without_a_configuration_says_so(
+    recording_of_nothing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(recording_of_nothing.parent / "out")
+    assert 0 == main(["workload", "from-trace", str(recording_of_nothing), "-o", out])
+    assert "its configuration is not in it: give one with --config" in capsys.readouterr().err
+
+
+@pytest.fixture
+def recording_of_nothing(tmp_path: Path) -> Path:
+    with VirtualCore(trace=tmp_path / "nothing.trace"):
+        pass
+    return tmp_path / "nothing.trace"

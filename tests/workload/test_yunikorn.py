@@ -11,7 +11,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.workload import Job, Workload, WorkloadError, play, read_nodes
 from yunikorn_actors.workload.job_stream import open_text
-from yunikorn_actors.workload.recorded import STILL_RAN, STILL_WAITED
+from yunikorn_actors.workload.lives import STILL_RAN, STILL_WAITED
 from yunikorn_actors.workload.yunikorn import read_yunikorn
 
 DUMP, EVENTS = "sample:yunikorn-dump.json", "sample:yunikorn-events.json"

@@ -26,9 +26,10 @@ from yunikorn_actors.workload.campaign import PROCESSES, Result, RunJob, campaig
 from yunikorn_actors.workload.cluster import guaranteed_shares
 from yunikorn_actors.workload.compare import SHAKE_S, Comparison, Condition, compare
 from yunikorn_actors.workload.figures import spread
+from yunikorn_actors.workload.lives import Lives
 from yunikorn_actors.workload.page import page
 from yunikorn_actors.workload.player import Estimates, Jobs, never_fitting
-from yunikorn_actors.workload.recorded import Lives, read_recorded
+from yunikorn_actors.workload.recorded import read_recorded
 from yunikorn_actors.workload.replay_summary import (
     duration_signed,
     summary_lines,

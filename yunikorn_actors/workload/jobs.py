@@ -66,6 +66,9 @@ class Job(Struct, frozen=True, kw_only=True):
     """The only node that will do, as for a member of a daemon set."""
     application: str = ""
     """Jobs that name the same one share an application; without it a job has its own."""
+    is_cut_short: bool = False
+    """Whether it ended because it was preempted or its node left. What its owner did then is in the
+    log as well, so where that happens again it has ended, and does not begin anew."""
     gang: bool = False
     """Whether its tasks are members of a gang, also where a job is one ask by default."""
     priority: int = 0

@@ -453,6 +453,8 @@ class _Player(si.ResourceManagerCallback):
         self._forget(alive)
 
     def _forget(self, alive: _Alive) -> None:
+        # Its end may be due still.
+        alive.is_running = False
         del self._alive[alive.name]
         for key in alive.keys:
             del self._of_key[key]
@@ -471,7 +473,9 @@ class _Player(si.ResourceManagerCallback):
         alive = self._of_key.get(ended.allocation_key)
         if alive is not None and ended.uuid in alive.placed:
             self._take_off(alive, ended.uuid)
-            if kind is not _REPLACED:
+            if kind is not _REPLACED and alive.job.is_cut_short and alive.is_running:
+                self._end(alive, alive.attempt)
+            elif kind is not _REPLACED:
                 self._put_back(alive, preempted=kind is _PREEMPTED)
 
     def _put_back(self, alive: _Alive, *, preempted: bool) -> None:

@@ -18,7 +18,7 @@ from yunikorn_actors.service.read.configuration import of_go_names
 from yunikorn_actors.si.enums import ChangeDetail, ChangeType
 from yunikorn_actors.workload.job_stream import open_text
 from yunikorn_actors.workload.jobs import NOT_READ, Findings, Node, WorkloadError
-from yunikorn_actors.workload.recorded import AskKey, Lives
+from yunikorn_actors.workload.lives import AskKey, Lives
 
 DEFAULT: Final = "default"
 MS: Final = 1_000_000
