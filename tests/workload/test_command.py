@@ -95,7 +95,20 @@ def test_a_campaign_names_the_runs_in_which_no_job_was_taken(
     words = ["campaign", str(file), "--executor", "serial", "-o", str(tmp_path / "report.csv")]
     assert 1 == main(["workload", *words])
     err = capsys.readouterr().err
-    assert f"{SWF}, policy as configured, seed 1: the configuration rejects all 20 jobs" in err
+    # Each run by all that it differs in from the others.
+    for seed in (0, 1):
+        run = f"log {SWF}, config mine.yaml, limit 20, seed {seed}"
+        assert f"{run}: the configuration rejects all 20 jobs" in err
+
+
+@pytest.mark.parametrize("given", ["queue=root.ml", "{queue: root.ml}"])
+def test_a_campaign_says_which_queues_jobs_go_to(tmp_path: Path, given: str) -> None:
+    (tmp_path / "ml.yaml").write_text(JOBS.replace("jobs", "ml"), encoding="utf-8")
+    file, report = tmp_path / "campaign.yaml", tmp_path / "report.csv"
+    file.write_text(f"{{log: {SWF}, config: ml.yaml, limit: 20, map: {given}}}", encoding="utf-8")
+    words = ["campaign", str(file), "--executor", "serial", "-o", str(report)]
+    assert 0 == main(["workload", *words])
+    assert "20" == next(csv.DictReader(report.read_text().splitlines()))["done"]
 
 
 def test_a_log_from_a_pipe_is_read_as_often_as_it_takes(

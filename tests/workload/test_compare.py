@@ -241,7 +241,7 @@ def test_the_command_of_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture
     for wrong, what in (
         (text.replace("[1, 2]", "[]"), "a list is empty"),
         ("[]", "Expected `object`, got `array`"),
-        ("{log: a, options: {seed: 4}}", "write the fields of the options among the others"),
+        ("{log: a, options: {seed: 4}}", "options: no field of a run: the fields are checked,"),
     ):
         file.write_text(wrong)
         assert 2 == main(given)

@@ -272,7 +272,11 @@ def _campaign(options: argparse.Namespace) -> int:
     write_csv(options.output, (*jobs[0][0], "done", *waits, "slowdown", "digest"), rows)
     print(f"{len(jobs):,} runs: {options.output}")
     made = zip(jobs, results, strict=True)
-    return _nothing_ran({str(job): result for (_, job), result in made})
+    named = (
+        (", ".join(f"{name} {value}" for name, value in fields.items()), result)
+        for (fields, _), result in made
+    )
+    return _nothing_ran(dict(named))
 
 
 def _all_runs(options: argparse.Namespace) -> Callable[[Sequence[RunJob]], list[Result]]:

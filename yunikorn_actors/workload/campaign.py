@@ -65,9 +65,6 @@ class RunJob(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         check_number("shake_s", self.shake_s, SECONDS_MAX)
         check_number("shake_runs", self.shake_runs, SHAKE_RUNS_MAX)
 
-    def __str__(self) -> str:
-        return f"{self.log}, policy {self.policy or 'as configured'}, seed {self.options.seed}"
-
     def inputs(self, *, is_strict: bool = False) -> tuple[Workload, list[Node]]:
         """Read the log and the nodes."""
         workload = Workload.read(
@@ -177,6 +174,14 @@ def _digest(job: RunJob) -> str:
     return found.hexdigest()[:32]
 
 
+MAP: Final = "map"
+"""As `--map` of a run: `queue=root.{group}`, or a mapping of them."""
+_FIELDS: Final = {*RunJob.__struct_fields__, *Options.__struct_fields__, MAP} - {
+    "options",
+    "mapping",
+}
+
+
 def campaign_jobs(file: Path) -> list[tuple[dict[str, Any], RunJob]]:
     """Read a campaign: of each field of a job a value or a list; all combinations are made.
 
@@ -189,15 +194,20 @@ def campaign_jobs(file: Path) -> list[tuple[dict[str, Any], RunJob]]:
         named = [dict(zip(document, values, strict=True)) for values in product(*lists)]
         jobs = [(fields, _job(fields, file.parent)) for fields in named]
     except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
-        raise WorkloadError(f"{file}: no campaign: {error}"[:300]) from error
-    if not jobs or "options" in document:
-        what = "write the fields of the options among the others" if jobs else "a list is empty"
-        raise WorkloadError(f"{file}: no campaign: {what}")
+        raise WorkloadError(f"{file}: no campaign: {error}"[:400]) from error
+    if not jobs:
+        raise WorkloadError(f"{file}: no campaign: a list is empty")
     return jobs
 
 
 def _job(named: dict[str, Any], folder: Path) -> RunJob:
     fields = dict(named)
+    if unknown := sorted(fields.keys() - _FIELDS):
+        known = ", ".join(sorted(_FIELDS))
+        raise ValueError(f"{', '.join(unknown)}: no field of a run: the fields are {known}")
+    if mapped := fields.pop(MAP, None):
+        items = [f"{key}={it}" for key, it in mapped.items()] if isinstance(mapped, dict) else []
+        fields["mapping"] = Mapping.parse(items or str(mapped).split())
     if isinstance(nodes := fields.get("nodes"), int):
         fields["nodes"] = str(nodes)
     if config := fields.get("config"):
