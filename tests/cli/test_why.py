@@ -82,7 +82,13 @@ BROKEN = {
     "a dump that was cut off": (KEPT.read_text()[:900], "not JSON"),
     "nested too deep": ("[" * 200_000, "not JSON"),
     "something else": ("[]", "not a state dump: a list at the top"),
-    "an empty one": ("{}", "not a state dump: KeyError("),
+    "an empty one": ("{}", "' is missing; write one with json.dump(core.state_dump(), file)"),
+    "another": (
+        '{"partitions": 3, "waiting": 3, "scheduling_errors": 0}',
+        "not the state dump of a core: a part has a",
+    ),
+    "that of a service": ('{"partitions": []}', "it is the full state dump of a service; "),
+    "that of a service of long ago": ('{"Partitions": []}', "it is the full state dump of a ser"),
     "a later version": (
         json.dumps({"format": DUMP_FORMAT + 1}),
         f"is of format {DUMP_FORMAT + 1}, and this version reads up to {DUMP_FORMAT}",
@@ -102,6 +108,8 @@ def test_what_cannot_be_read_is_answered_with_2(
     said = capsys.readouterr()
     assert complaint in said.err
     assert "" == said.out
+    assert "Error(" not in said.err
+    assert "take /debug/fullstatedump" not in said.err, "they do not read that"
 
 
 def test_a_cause_that_this_version_does_not_know(

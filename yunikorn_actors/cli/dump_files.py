@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from yunikorn_actors.state.dump import DUMP_FORMAT, DUMP_REMEDY
+from yunikorn_actors.state.dump import CORE_DUMP_REMEDY, DUMP_FORMAT, DUMP_REMEDY
 
 DUMP_MAX = 1 << 30
 Answer = TypeVar("Answer")
@@ -18,16 +18,24 @@ class DumpError(Exception):
     """A dump cannot be read; the text says why."""
 
 
-def answer_from(name: str, ask: Callable[[dict[str, Any]], Answer]) -> Answer:
-    """Return what a function finds in the dump of this name; `-` is standard input."""
+def answer_from(name: str, ask: Callable[[dict[str, Any]], Answer], instead: str) -> Answer:
+    """Return what a function finds in the dump of a core of this name; `-` is standard input.
+
+    `instead` says what to do with the full state dump of a service, in which it finds nothing.
+    """
+    dump = read_dump(name, CORE_DUMP_REMEDY)
     try:
-        return ask(read_dump(name))
-    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
-        why = f"not a state dump: {error!r} is missing or has a wrong type"
-    raise DumpError(f"{name}: {why}; write one with json.dump(core.state_dump(), file)")
+        return ask(dump)
+    except KeyError as error:
+        why = f"{error.args[0]!r} is missing"
+    except (TypeError, AttributeError, msgspec.ValidationError) as error:
+        why = f"a part has a wrong form: {error}"
+    if any(isinstance(it, list) for key, it in dump.items() if key.lower() == "partitions"):
+        raise DumpError(f"{name}: it is the full state dump of a service; {instead}")
+    raise DumpError(f"{name}: not the state dump of a core: {why}; {CORE_DUMP_REMEDY}")
 
 
-def read_dump(name: str) -> dict[str, Any]:
+def read_dump(name: str, remedy: str = DUMP_REMEDY) -> dict[str, Any]:
     """Return what is in the file of this name; `-` is standard input."""
     try:
         text = _text_of(name)
@@ -44,7 +52,7 @@ def read_dump(name: str) -> dict[str, Any]:
             return dump
         kind = "list" if isinstance(dump, list) else type(dump).__name__
         why = f"not a state dump: a {kind} at the top, as in a part of one"
-    raise DumpError(f"{name}: {why}; {DUMP_REMEDY}")
+    raise DumpError(f"{name}: {why}; {remedy}")
 
 
 def _text_of(name: str) -> str:

@@ -9,6 +9,12 @@ import msgspec
 from yunikorn_actors.checks.health_checks import Health, health_of
 from yunikorn_actors.cli.dump_files import DumpError, answer_from
 
+OF_A_SERVICE = (
+    "the books that are judged are not in it: take /ws/v1/scheduler/healthcheck of that service, "
+    "or write the dump of a core with json.dump(core.state_dump(), file)"
+)
+"""What to do with the full state dump of a service."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dump", help="a state dump as JSON; - reads standard input")
@@ -17,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        health = answer_from(options.dump, health_of)
+        health = answer_from(options.dump, health_of, OF_A_SERVICE)
     except DumpError as error:
         print(error, file=sys.stderr)
         return 2

@@ -24,6 +24,11 @@ from yunikorn_actors.recording.printable import printable
 
 SHOWN_MAX = 200
 """Longer names are cut where nothing is known of them."""
+OF_A_SERVICE = (
+    "why asks wait is not in it: ask that service (without --dump), or write the dump of a core "
+    "with json.dump(core.state_dump(), file); `simulate --dump` takes both"
+)
+"""What to do with the full state dump of a service."""
 
 
 class Explained(NamedTuple):
@@ -54,8 +59,10 @@ def _run(options: argparse.Namespace) -> int:
     app, key = options.application, options.key
     try:
         if not app:
-            return tell_waiting(options, answer_from(options.dump, _all))
-        explained = answer_from(options.dump, lambda dump: list(_tell(dump, app, key)))
+            return tell_waiting(options, answer_from(options.dump, _all, OF_A_SERVICE))
+        explained = answer_from(
+            options.dump, lambda dump: list(_tell(dump, app, key)), OF_A_SERVICE
+        )
     except DumpError as error:
         print(printable(str(error)), file=sys.stderr)
         return MISUNDERSTOOD

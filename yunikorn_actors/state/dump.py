@@ -20,10 +20,9 @@ from yunikorn_actors.values.resource import Resource, pruned, saturated
 
 DUMP_FORMAT = 1
 """Number of the form of a state dump: another one where a reader of this one would be misled."""
-DUMP_REMEDY = (
-    "write one with json.dump(core.state_dump(), file), or take /debug/fullstatedump of a service"
-)
-"""What to do where something else was given."""
+CORE_DUMP_REMEDY = "write one with json.dump(core.state_dump(), file)"
+DUMP_REMEDY = f"{CORE_DUMP_REMEDY}, or take /debug/fullstatedump of a service"
+"""What to do where something else was given, and the dump of a service is taken as well."""
 
 
 def snapshot(state: PartitionState) -> dict[str, Any]:
