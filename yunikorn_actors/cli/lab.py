@@ -409,6 +409,8 @@ def _report_text(report: Report, saved: str, *, explains: bool) -> str:
         f"{len(left.entries)} are left, with {outcome.stimuli} stimuli and "
         f"{outcome.messages} messages:"
     )
+    if not finding.run:
+        how = f"fails undisturbed, with {outcome.stimuli} stimuli and {outcome.messages} messages:"
     rest += [f"kept in {saved}"] if saved else []
     if explains:
         explained = Explainer(report.case, finding.tape).explain()

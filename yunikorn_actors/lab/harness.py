@@ -22,7 +22,7 @@ from yunikorn_actors.errors import NoReply, UnknownResourceManager
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.scenario_promises import Glimpse, promises_of
 from yunikorn_actors.lab.slow_reader import SlowReader
-from yunikorn_actors.lab.tape import Entry, Verb
+from yunikorn_actors.lab.tape import ALTERING, Entry, Verb
 from yunikorn_actors.lab.tape_names import mailbox_name, message_name, numbered
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import (
@@ -132,7 +132,7 @@ class World:
         self.is_closing = False
         self.length = 0
         """How many messages were delivered until the case was over."""
-        self.promises = promises_of(case.scenario, self._look)
+        self.promises = promises_of(case.scenario, self._look, self._life)
         if self.promises.are_watched or case.workload is not None:
             checkers = (*checkers, self.promises)
         self.simulator = LabSimulator(self, checkers)
@@ -146,6 +146,8 @@ class World:
         """What was to be done, and nothing came of it."""
         self.refused: list[object] = []
         """What calls were refused for, of steps that nothing was expected of."""
+        self._is_altered = False
+        """Whether a fault has changed what the case brings and asks for."""
         self.unanswered: list[str] = []
         """Releases that the resource manager never confirms."""
         self.readers: dict[str, SlowReader] = {}
@@ -165,6 +167,10 @@ class World:
 
     def _look(self) -> Views:
         return self.stage.views(Glimpse(self.simulator))
+
+    def _life(self, views: Views) -> int | None:
+        partition = self.context.partitions.get(views.partition_name)
+        return None if partition is None else partition.epoch
 
     # -- the run
 
@@ -282,6 +288,8 @@ class World:
         """Do what the entry says, now."""
         if not self._acts[entry.verb](self, entry.what):
             self.in_vain.append(entry)
+        elif entry.verb in ALTERING:
+            self._is_altered = True
 
     def again(self, name: str) -> bool:
         """Do a step once more; time does not pass twice."""
@@ -350,6 +358,7 @@ class World:
         count = self._confirmations[item.allocation_key]
         name = numbered(item.allocation_key, count)
         how = self._schedule.confirmation(name)
+        self._is_altered |= how == "never" or how.startswith("as ")
         if how == "never":
             self.unanswered.append(name)
         elif how == "later":
@@ -376,6 +385,7 @@ class World:
         With `as TYPE` behind the name the confirmation has that type.
         """
         name, _, type_ = what.partition(" as ")
+        self._is_altered |= bool(type_)
         is_known = name in self.unconfirmed()
         self._acting = f"confirm {name}"
         with suppress(UnknownResourceManager):
@@ -435,7 +445,9 @@ class World:
         """Have judged what is left when all is quiet."""
         for oracle in self._oracles():
             oracle.at_rest(self)
-        self.promises.at_rest(self.context)
+        # A program answers faults by itself; the steps of a file say nothing for them.
+        keeps_end = self.case.workload is not None or not self._is_altered
+        self.promises.at_rest(self.context, judges_eventually=keeps_end)
 
     def _wait(self) -> None:
         patience_ns = max((oracle.patience_ns() for oracle in self._oracles()), default=0)

@@ -15,10 +15,19 @@ from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.state.allocations import Allocation
 
+ALWAYS: Final = "always"
 EVENTUALLY: Final = "eventually"
 Holds = Callable[[], bool]
+Fault = Callable[[], str]
+"""Returns how a promise is broken now; empty where it holds."""
+DOES_NOT_HOLD: Final = "does not hold"
 Believed = Callable[[], Mapping[str, str]]
 """Returns what runs: the UUID of each allocation with its node."""
+
+
+def is_promise(kind: str | None) -> bool:
+    """Whether a violation of this kind breaks a promise about all the steps there are."""
+    return (kind or "").startswith((f"{ALWAYS} ", f"{EVENTUALLY} "))
 
 
 class Broken(InvariantViolation):
@@ -29,15 +38,19 @@ class Broken(InvariantViolation):
         self.promise = promise
 
 
+def fault_of(holds: Holds) -> Fault:
+    return lambda: "" if holds() else DOES_NOT_HOLD
+
+
 class Promises:
     """Those of one run; it hears of each message."""
 
     def __init__(self) -> None:
         self.held: dict[str, bool] = {}
         """What is to hold sometimes, each with whether it has in this run."""
-        self.always: dict[str, Holds] = {}
+        self.always: dict[str, Fault] = {}
         self.sometimes: dict[str, Holds] = {}
-        self.eventually: dict[str, Holds] = {}
+        self.eventually: dict[str, Fault] = {}
         self.believed: list[tuple[str, Believed]] = []
         """Views of resource managers, each with its id; empty for all."""
         self._keys: dict[str, str] = {}
@@ -55,11 +68,11 @@ class Promises:
         if isinstance(delivery.message, CallUpdateAllocation):
             new = delivery.message.response.new
             self._keys.update((item.uuid, item.allocation_key) for item in new)
-        for name, holds in self.always.items():
-            if not holds():
+        for name, fault in self.always.items():
+            if found := fault():
                 kind = type(delivery.message).__name__
                 where = mailbox_name(delivery.mailbox)
-                raise Broken(f"always {name}", f"does not hold after {kind} to {where}")
+                raise Broken(f"{ALWAYS} {name}", f"{found} after {kind} to {where}")
         self._look()
 
     def _look(self) -> None:
@@ -67,13 +80,13 @@ class Promises:
             if not self.held.get(name):
                 self.held[name] = holds()
 
-    def at_rest(self, context: Context) -> None:
+    def at_rest(self, context: Context, *, judges_eventually: bool) -> None:
         """Judge the end of a run: nothing is under way. What comes behind it is nobody's doing."""
         self._is_over = True
         self._look()
-        for name, holds in self.eventually.items():
-            if not holds():
-                raise Broken(f"{EVENTUALLY} {name}", "does not hold at the end of the run")
+        for name, fault in self.eventually.items() if judges_eventually else ():
+            if found := fault():
+                raise Broken(f"{EVENTUALLY} {name}", f"{found} at the end of the run")
         for rm_id, believed in self.believed:
             faults = list(self._differences(believed(), _running(context, rm_id)))
             if faults:

@@ -1,10 +1,10 @@
 """Promises of a scenario file: expectations that a run has to keep in any order."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.lab.promises import Holds, Promises
+from yunikorn_actors.lab.promises import DOES_NOT_HOLD, Fault, Holds, Promises
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Message
 from yunikorn_actors.messages.queries import (
@@ -14,21 +14,101 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 from yunikorn_actors.scenario.actual_values import Views
-from yunikorn_actors.scenario.document import PROMISES, Scenario
-from yunikorn_actors.scenario.expectations import EXPECTATION
+from yunikorn_actors.scenario.document import Scenario
+from yunikorn_actors.scenario.expectations import EXPECTATION, OBJECTS
+from yunikorn_actors.scenario.expected_values import Difference
+
+_Expected: TypeAlias = dict[str, Any]
 
 
-def promises_of(scenario: Scenario, look: Callable[[], Views]) -> Promises:
-    """Return what a scenario file promises of what one sees at each moment."""
+def promises_of(
+    scenario: Scenario, look: Callable[[], Views], life: Callable[[Views], int | None]
+) -> Promises:
+    """Return what a scenario file promises of what one sees at each moment.
+
+    `life` returns the epoch of the partition that the views show, or None where it is not there.
+    """
     promises = Promises()
-    for kind in PROMISES:
-        for name, expected in getattr(scenario, kind).items():
-            getattr(promises, kind)[name] = _holds(expected, look)
+    for name, expected in scenario.always.items():
+        promises.always[name] = _Always(expected, look, life)
+    for name, expected in scenario.sometimes.items():
+        promises.sometimes[name] = _holds(expected, look)
+    for name, expected in scenario.eventually.items():
+        promises.eventually[name] = _fault(expected, look)
     return promises
 
 
-def _holds(expected: dict[str, Any], look: Callable[[], Views]) -> Holds:
+def _holds(expected: _Expected, look: Callable[[], Views]) -> Holds:
     return lambda: not [*EXPECTATION.differences(expected, look())]
+
+
+def _fault(expected: _Expected, look: Callable[[], Views]) -> Fault:
+    return lambda: _text(EXPECTATION.differences(expected, look()))
+
+
+def _text(differences: Iterable[Difference]) -> str:
+    """Say of each value what was expected and what was found."""
+    found = [f"{it.path}: expected {it.expected}, found {it.actual}" for it in differences]
+    return f"{DOES_NOT_HOLD} ({'; '.join(found)})" if found else ""
+
+
+class _Always:
+    """Judges what a file says of an object from the moment on at which there is one.
+
+    The first message of a run comes before anything that the file brings. Once an object was there,
+    its absence counts, too: a promise that forgot it could not be broken by losing it. A partition
+    whose manager leaves or registers anew begins again with nothing.
+    """
+
+    def __init__(
+        self,
+        expected: _Expected,
+        look: Callable[[], Views],
+        life: Callable[[Views], int | None],
+    ) -> None:
+        self._expected = expected
+        self._look = look
+        self._life = life
+        self._epoch: int | None = None
+        self._seen: set[tuple[str, ...]] = set()
+
+    def __call__(self) -> str:
+        views = self._look()
+        epoch = self._life(views)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._seen.clear()
+        return _text(EXPECTATION.differences(self._judged(self._expected, views), views))
+
+    def _judged(self, expected: _Expected, views: Views) -> _Expected:
+        """Leave out what is said of objects that have not been there."""
+        judged = dict(expected)
+        for view in OBJECTS.keys() & expected.keys():
+            fold = OBJECTS[view]
+            judged[view] = {
+                name: self._parts(view, name, value, views[view].get(fold(name)))
+                for name, value in expected[view].items()
+                if value is None or self._was_there((view, name), fold(name) in views[view])
+            }
+        if "any_of" in expected:
+            judged["any_of"] = [self._judged(it, views) for it in expected["any_of"]]
+        return judged
+
+    def _parts(self, view: str, name: str, value: Any, actual: Any) -> Any:  # noqa: ANN401 - of any view
+        if view != "apps" or not value or "task_groups" not in value:
+            return value
+        there = {} if actual is None else actual["task_groups"]
+        groups = {
+            group: wanted
+            for group, wanted in value["task_groups"].items()
+            if wanted is None or self._was_there((view, name, group), group in there)
+        }
+        return value | {"task_groups": groups}
+
+    def _was_there(self, object_: tuple[str, ...], is_there: bool) -> bool:
+        if is_there:
+            self._seen.add(object_)
+        return object_ in self._seen
 
 
 class Glimpse:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.promises import EVENTUALLY
+from yunikorn_actors.lab.promises import is_promise
 from yunikorn_actors.lab.run_schedule import Outcome, as_played, events_in, play, steps_of
 from yunikorn_actors.lab.shrink_document import minimal
 from yunikorn_actors.lab.tape import THE_END, Entry, Tape
@@ -35,11 +35,20 @@ class Shrinker:
         """The smallest tape so far, for a caller that interrupts this."""
 
     def shrink(self, tape: Tape) -> Tape:
-        """Return a smaller tape that fails alike, and cannot be made smaller by one part."""
+        """Return a smaller tape that fails alike, and cannot be made smaller by one part.
+
+        A promise that is broken undisturbed is so by the steps as they are: fewer of them would
+        break it for want of a step.
+        """
         if tape.steps is not None:
             tape = replace(tape, steps=_unless_all(self._case, tape.steps))
         self.best = tape
-        self._needs_deviation = self._misses_steps and not self._fails(replace(tape, entries=()))
+        undisturbed = replace(tape, entries=())
+        fails_undisturbed = self._misses_steps and self._fails(undisturbed)
+        if fails_undisturbed and is_promise(self._kind):
+            self.best = undisturbed
+            return as_played(self._case, undisturbed)
+        self._needs_deviation = self._misses_steps and not fails_undisturbed
         before = None
         while before != tape:
             before = tape
@@ -64,7 +73,7 @@ class Shrinker:
     @property
     def _misses_steps(self) -> bool:
         """Whether it may fail for want of a step: nothing comes of it, or code relies on it."""
-        return self._case.workload is not None or (self._kind or "").startswith(EVENTUALLY)
+        return self._case.workload is not None or is_promise(self._kind)
 
     def _fails(self, tape: Tape) -> bool:
         if not self._effort.spend():

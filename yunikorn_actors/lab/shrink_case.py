@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.case import Case, parse_case
-from yunikorn_actors.lab.promises import EVENTUALLY
+from yunikorn_actors.lab.promises import is_promise
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.scenario_documents import Document, document_of, steps_alone, written
 from yunikorn_actors.lab.shrink import Shrinker
@@ -60,9 +60,12 @@ class CaseShrinker:
         return self._best if tape is None else replace(self._best, tape=tape)
 
     def shrink(self) -> Failing:
-        self._needs_deviation = (self._kind or "").startswith(EVENTUALLY) and not self._fails(
-            _undisturbed(self._best)
-        )
+        if is_promise(self._kind):
+            undisturbed = _undisturbed(self._best)
+            if self._fails(undisturbed):
+                self._best = undisturbed
+                return self._best
+            self._needs_deviation = True
         if not self._best.case.text or not self._try(_alone(self._best)):
             # Made by a function, or written in a way that plain data has not: its tape is all.
             self._shrink_tape()

@@ -40,6 +40,15 @@ Verb = Literal[
     "reload", "register", "restart", "freeze", "thaw", "join", "fail", "propose", "query",
     "operate",
 ]  # fmt: skip
+ALTERING: Final[frozenset[Verb]] = frozenset(
+    {
+        "repeat", "fire", "flap", "drain", "open", "shrink", "bounce", "lose", "reload", "register",
+        "operate",
+    }
+)  # fmt: skip
+"""What changes what a case brings and asks for, or has time pass; other verbs change only the order
+and what the machines bear.
+"""
 THE_END: Final = "the end"
 """What is held until then is delivered when nothing else is left to happen."""
 

@@ -16,7 +16,7 @@ from yunikorn_actors.errors import WouldBlock
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.harness import Redundant, Schedule, StageDriver, World
 from yunikorn_actors.lab.nondeterminism_guard import inside
-from yunikorn_actors.lab.promises import Believed, Holds
+from yunikorn_actors.lab.promises import Believed, Holds, fault_of
 from yunikorn_actors.lab.tape import Verb
 from yunikorn_actors.lab.tape_names import RETURN, numbered, request_label, step_label
 from yunikorn_actors.lab.watchdog import Stuck, Watchdog
@@ -69,7 +69,7 @@ class Trial:
 
     def always(self, name: str, holds: Holds) -> None:
         """Promise something that holds after every message; it may look at your own code only."""
-        self._world.promises.always[name] = holds
+        self._world.promises.always[name] = fault_of(holds)
 
     def sometimes(self, name: str, holds: Holds) -> None:
         """Promise something that holds in at least one run, after some message."""
@@ -77,7 +77,7 @@ class Trial:
 
     def eventually(self, name: str, holds: Holds) -> None:
         """Promise something that holds at the end of each run, when all is quiet."""
-        self._world.promises.eventually[name] = holds
+        self._world.promises.eventually[name] = fault_of(holds)
 
 
 class TrialCore:

@@ -37,7 +37,8 @@ class Views:
     def __init__(self, core: Seen, rm: SimulatedResourceManager) -> None:
         self._core = core
         self._rm = rm
-        self._partition_name = partition_name(rm.rm_id, "")
+        self.partition_name = partition_name(rm.rm_id, "")
+        """The partition that is shown."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - each view has its own shape
         return _VIEWS[name](self)
@@ -45,7 +46,7 @@ class Views:
     @cached_property
     def _partition(self) -> dict[str, Any]:
         partitions: dict[str, dict[str, Any]] = self._core.state_dump()["partitions"]
-        return _NO_PARTITION | partitions.get(self._partition_name, {})
+        return _NO_PARTITION | partitions.get(self.partition_name, {})
 
     @cached_property
     def apps(self) -> dict[str, Any]:
@@ -57,7 +58,7 @@ class Views:
         ended = {
             app["application"]: {"state": app["state"], "queue": app["queue"], **_NOTHING_HELD}
             for app in by_weight
-            if not self._rm.has_removed(self._partition_name, app["application"])
+            if not self._rm.has_removed(self.partition_name, app["application"])
         }
         living = {id_: _living(app) for id_, app in self._partition["applications"].items()}
         return ended | living

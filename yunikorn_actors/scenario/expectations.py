@@ -250,10 +250,19 @@ def _any_differences(expected: Value, views: Value) -> list[Difference]:
     return tried
 
 
+OBJECTS: Final[Mapping[str, Callable[[str], str]]] = {
+    "apps": str,
+    "queues": str.lower,
+    "nodes": str,
+    "allocations": str,
+    "pending": str,
+}
+"""The views of what comes and goes, each with what turns a written name into that of the view."""
+
 EXPECTATION: Final = named(
     {
         "apps": each(existing(_APP)),
-        "queues": each(existing(_QUEUE_OBJECT), fold=str.lower),
+        "queues": each(existing(_QUEUE_OBJECT), fold=OBJECTS["queues"]),
         "nodes": each(existing(_NODE)),
         "users": each(_TRACKED),
         "groups": each(_TRACKED),
