@@ -8,6 +8,7 @@ from yunikorn_actors.lab.mutants.mutant import Mutant, Target
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.planning.preemption import quota
+from yunikorn_actors.planning.preemption.victim_units import Units
 
 QUEUES = """{partitions: [{name: default, preemption: {quotapreemptionenabled: true}, queues: [
   {name: root, submitacl: "*", queues: [{name: a, %s queues: [
@@ -33,6 +34,31 @@ LOWER = f"""- config: {{queues: {QUEUES % LOWERED}}}
 - advance: 2s
 """
 
+GANGS = """{partitions: [{name: default, preemption: {quotapreemptionenabled: true}, queues: [
+  {name: root, submitacl: "*", queues: [
+    {name: a, properties: {%s quota.preemption.delay: 1s}, resources: {max: {gpu: %s}}}]}]}]}"""
+OF_GANGS = f"""\
+name: a queue of gangs may have less
+queues: {GANGS % ("%s", 20)}
+steps:
+- create_node: {{id: n1, capacity: {{gpu: 20}}}}
+- add_app: {{id: wide, queue: root.a, placeholder_ask: {{gpu: 2}}, style: Hard}}
+- ask: {{app: wide, key: w-hold, count: 2, resource: {{gpu: 1}}, task_group: r, placeholder: true}}
+- ask: {{app: wide, key: w-m, count: 2, resource: {{gpu: 1}}, task_group: r}}
+- ask: {{app: wide, key: w-aside, resource: {{gpu: 1}}}}
+- ask: {{app: wide, key: w-more, count: 2, resource: {{gpu: 1}}, task_group: r, priority: 5}}
+- add_app: {{id: old, queue: root.a, placeholder_ask: {{gpu: 3}}, style: Hard}}
+- ask: {{app: old, key: o-hold, count: 3, resource: {{gpu: 1}}, task_group: r, placeholder: true}}
+- ask: {{app: old, key: o-m, count: 3, resource: {{gpu: 1}}, task_group: r, priority: 9}}
+- release: {{app: old, key: o-m-2}}
+- add_app: {{id: plain, queue: root.a}}
+- ask: {{app: plain, key: p, resource: {{gpu: 1}}}}
+- add_app: {{id: soft, queue: root.a, placeholder_ask: {{gpu: 2}}, style: Soft}}
+- ask: {{app: soft, key: s-hold, count: 2, resource: {{gpu: 1}}, task_group: r, placeholder: true}}
+- ask: {{app: soft, key: s-m, count: 2, resource: {{gpu: 1}}, task_group: r}}
+- advance: 1s
+"""
+
 
 def _mutant(where: Target, old: str, new: str) -> Mutant:
     return Mutant("one", "", "others go for a quota", where, old, new)
@@ -55,21 +81,62 @@ MUTANTS = {
 }
 
 
-def _played() -> str:
-    """Lower it to what leaves parts of shares over, and to what takes them whole."""
-    for most in (4, 1):
-        case = parse_case(CASE + LOWER % most, "quota.yaml")
+OF_GANG_MUTANTS = {
+    "what a gang loses does not count": _mutant(quota._order, "        part,\n", ""),
+    "the older gang goes first": _mutant(quota._order, "-app.serial", "app.serial"),
+    "broken gangs go last": _mutant(Units._parts_of, "Part.OF_BROKEN", "Part.OF_WHOLE"),
+    "nothing is surplus": _mutant(Units._parts_of, "= Part.SURPLUS", "= Part.OF_WHOLE"),
+    "the oldest are surplus": _mutant(
+        Units._parts_of, "surplus.sort(", "surplus.sort(reverse=True, "
+    ),
+    "all that could be is surplus": _mutant(
+        Units._parts_of, "discharge(beyond, allocation.resource)", "pass"
+    ),
+    "no gang goes as one": _mutant(Units.with_it, "return self.whole(app)", "pass"),
+}
+
+
+def _played(*cases: str) -> str:
+    for text in cases:
+        case = parse_case(text, "quota.yaml")
         outcome = play(case, case.tape(), (*oracles(), FollowedByModel()))
         if outcome.violation is not None:
             return outcome.violation.text
     return ""
 
 
+def _of_parents() -> str:
+    """Lower it to what leaves parts of shares over, and to what takes them whole."""
+    return _played(*(CASE + LOWER % most for most in (4, 1)))
+
+
+def _of_gangs() -> str:
+    """Lower it to each size, with the unit as it is and as a leaf may set it."""
+    units = ("", "preemption.unit: application,", "preemption.unit: allocation,")
+    return _played(
+        *(
+            OF_GANGS % unit + f"- config: {{queues: {GANGS % (unit, most)}}}\n- advance: 2s\n"
+            for unit in units
+            for most in range(10)
+        )
+    )
+
+
 def test_what_goes_is_what_the_rules_say() -> None:
-    assert not _played()
+    assert not _of_parents()
+
+
+def test_what_goes_of_gangs_is_what_the_rules_say() -> None:
+    assert not _of_gangs()
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_what_goes_otherwise_is_found(name: str) -> None:
     with MUTANTS[name].applied():
-        assert _played()
+        assert _of_parents()
+
+
+@pytest.mark.parametrize("name", OF_GANG_MUTANTS)
+def test_what_goes_otherwise_of_gangs_is_found(name: str) -> None:
+    with OF_GANG_MUTANTS[name].applied():
+        assert _of_gangs()

@@ -519,8 +519,6 @@ class Judge(Model):
     def _takes_these(self, queue: Queue, victims: list[Placed], whom: str) -> None:
         """All of it worked out a second time; what the same plan has placed does not run yet."""
         expected = QuotaRules(self).victims_of(queue)
-        if expected is None:
-            return
         ran = [it.came <= self.seen for it in self.placed.values() if queue in it.app.leaf.up]
         these = {victim.uuid for victim in victims} == expected
         keys = sorted(self.placed[uuid].spec.key for uuid in expected)

@@ -8,8 +8,8 @@ leaf gives what fits into its share, in order. All sums are made anew for each q
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from yunikorn_actors.lab.model.partition_sums import Placed, Queue
-from yunikorn_actors.lab.model.rules import Model
+from yunikorn_actors.lab.model.partition_sums import App, Placed, Queue
+from yunikorn_actors.lab.model.rules import ALONE, BROKEN, SURPLUS, WHOLE, Model
 from yunikorn_actors.values.resource import Resource
 
 _HOUR_NS = 3600 * 10**9
@@ -22,11 +22,8 @@ class QuotaRules:
         self._model = model
         self._gone: list[Placed] = []
 
-    def victims_of(self, queue: Queue) -> set[str] | None:
-        """Return the UUIDs; None where gangs go as one, of which this says nothing."""
-        for app in self._model.below(queue):
-            if self._model.is_bound(app, None) and any(app.spec.placeholder_ask.values()):
-                return None
+    def victims_of(self, queue: Queue) -> set[str]:
+        """Return the UUIDs."""
         over = {
             kind: self._uses(queue).get(kind, 0) - most
             for kind, most in (queue.spec.max or {}).items()
@@ -82,33 +79,59 @@ class QuotaRules:
         )
 
     def _units(self, leaf: Queue, over: Resource) -> Iterator[list[Placed]]:
-        """Yield victims that go together: opted in first, then the least important and newest."""
+        """Yield victims that go together: what hurts gangs least, least important and newest."""
         model, seen = self._model, set[str]()
-        mine = [it for it in model.placed.values() if it.app.leaf is leaf]
-        for placed in sorted(mine, key=lambda it: self._order(it, over)):
-            if placed.uuid in seen or not _may_go(placed, over):
+        able = [it for it in model.placed.values() if it.app.leaf is leaf and _may_go(it, over)]
+        apps = dict.fromkeys(it.app for it in able)
+        parts = {uuid: part for app in apps for uuid, part in self._parts(app).items()}
+        for placed in sorted(able, key=lambda it: self._order(it, parts[it.uuid], over)):
+            if placed.uuid in seen:
                 continue
             unit = [placed]
-            if model.is_bound(placed.app, None):
+            if parts[placed.uuid] == WHOLE and model.is_bound(placed.app, None):
                 unit = model.stay_of(placed.app)
             seen |= {it.uuid for it in unit}
             if all(_may_go(it, over) for it in unit):
                 yield unit
 
-    def _order(self, placed: Placed, over: Resource) -> tuple[Any, ...]:
+    def _parts(self, app: App) -> dict[str, int]:
+        """Rank all that stays of an application by what its gang loses with it.
+
+        Surplus is what the gang stays whole without, when what is before it is gone as well.
+        """
+        model, stays = self._model, self._model.stay_of(app)
+        if not model.goes_whole(app):
+            return {placed.uuid: ALONE for placed in stays}
+        is_gang = any(app.spec.placeholder_ask.values())
+        if is_gang and not model.makes_whole(app, stays):
+            return {placed.uuid: BROKEN for placed in stays}
+        parts = {placed.uuid: WHOLE for placed in stays}
+        left = stays
+        for placed in sorted(stays, key=self._newest) if is_gang else ():
+            rest = [it for it in left if it is not placed]
+            is_free = not placed.leaving and not placed.spec.originator
+            if is_free and model.makes_whole(app, rest):
+                parts[placed.uuid], left = SURPLUS, rest
+        return parts
+
+    def _newest(self, placed: Placed) -> tuple[Any, ...]:
+        spec, ask = placed.spec, self._model.asks[placed.app.id, placed.spec.key]
+        marks = (not spec.allow_preempt_self, spec.originator)
+        return (*marks, -ask.created, -ask.sequence, -placed.since, placed.uuid)
+
+    def _order(self, placed: Placed, part: int, over: Resource) -> tuple[Any, ...]:
         spec, app, most = placed.spec, placed.app, placed.app.leaf.spec.max or {}
         ask = self._model.asks[app.id, spec.key]
         shares = [
             placed.size.get(kind, 0) / (most[kind] if most.get(kind, 0) > 0 else 1) for kind in over
         ]
-        is_whole = self._model.is_bound(app, None)
         return (
             not spec.allow_preempt_self,
             spec.originator,
-            is_whole,
+            part,
             -sum(kind in placed.size for kind in over),
             spec.priority,
-            -app.serial if is_whole else 0,
+            -app.serial if part == WHOLE else 0,
             -(ask.created // _HOUR_NS),
             max(shares, default=0.0),
             -ask.sequence,

@@ -367,12 +367,17 @@ class Model(Cluster):
 
     def is_bound(self, app: App, ask: Ask | None) -> bool:
         """Whether an application goes as one: for this ask, or for a quota."""
+        by_guarantee = ask is not None and not ask.spec.required_node
+        is_set = app.leaf.says.preemption_unit is not None
+        return (by_guarantee or is_set) and self.goes_whole(app)
+
+    def goes_whole(self, app: App) -> bool:
+        """Whether it is to go as one where no number is to be met, or its leaf says so."""
         unit = app.leaf.says.preemption_unit
         if unit is not None:
             return unit == "application"
-        by_guarantee = ask is not None and not ask.spec.required_node
         hard = app.spec.gang_style.lower() == "hard"
-        return by_guarantee and hard and any(app.spec.placeholder_ask.values())
+        return hard and any(app.spec.placeholder_ask.values())
 
     def stay_of(self, app: App) -> list[Placed]:
         """Return what stays when all that was asked back is gone; a swap goes on."""
@@ -402,8 +407,7 @@ class Model(Cluster):
         """
         app = placed.app
         gang = any(app.spec.placeholder_ask.values())
-        hard = app.spec.gang_style.lower() == "hard" and gang
-        if (app.leaf.says.preemption_unit or ("application" if hard else "")) != "application":
+        if not self.goes_whole(app):
             return ALONE
         if gang and not self.makes_whole(app, self.stay_of(app)):
             return BROKEN
