@@ -472,7 +472,7 @@ def test_who_fares_otherwise_in_a_state(tmp_path: Path, capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     assert "    max vcore: 4 -> 6" in lines
     where = lines.index("fares otherwise:")
-    assert ["  site/c: starts never, with them at once on n1", "in sum:"] == lines[
+    assert ["  site/c: starts never, with the changes at once on n1", "in sum:"] == lines[
         where + 1 : where + 3
     ]
     assert 1 == main(["config", "diff", str(less), str(more), "--dump", state, "--json"])

@@ -132,3 +132,28 @@ def test_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
 
     assert 2 == full.returncode
     assert "cannot go on: [Errno 28] No space left on device\n" == full.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "workload run a.swf --nodes 4 --config {}",
+        "workload compare {} policy:fcfs a.swf --nodes 4",
+        "workload run a.swf --nodes 4 -o a.swf/{}",
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_the_command(
+    arguments: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.swf").write_text("1 0 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n")
+    words = arguments.format("none/x\x1b").split()
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"yunikorn-actors {words[0]} {words[1]}: ")
+    assert err.endswith("; check the path, and whether you may use it\n")
+    assert "Errno" not in err
+    assert "\x1b" not in err

@@ -56,8 +56,6 @@ def test_what_cannot_be_understood(dump: str, capsys: pytest.CaptureFixture[str]
     assert "--change:1: step 1: unknown step 'drain'; allowed: add_app" in capsys.readouterr().err
     assert main(["simulate", "--dump", f"{dump}.not", "-c", ASK]) == 2
     assert "No such file or directory" in capsys.readouterr().err
-    assert main(["simulate", "--trace", dump, "-c", ASK]) == 2
-    assert "--trace: name the moment with --at" in capsys.readouterr().err
     assert main(["simulate", "--dump", dump, "--journal", dump]) == 2
     assert "--dump and --journal: a simulation begins with one state" in capsys.readouterr().err
     assert main(["simulate", "--dump", dump, "--server", "localhost:1"]) == 2
@@ -107,4 +105,9 @@ def test_a_place_behind_the_end_of_a_recording(
     assert main(["simulate", *where, "9s", "-c", ASK]) == 1
     err = capsys.readouterr().err
     assert "does not come that far: its last message is record " in err
-    assert ", 2.5s after the start" in err
+    assert ", 2.5s after the start; without --at its end is taken" in err
+    last = err.partition(" is record ")[2].partition(",")[0]
+    assert main(["simulate", *where, last, "-c", "drain_node: n1"]) == 0
+    at_the_last = capsys.readouterr().out
+    assert main(["simulate", *where[:2], "-c", "drain_node: n1"]) == 0
+    assert at_the_last == capsys.readouterr().out

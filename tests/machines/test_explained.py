@@ -127,6 +127,21 @@ def _victims_go(it: Cluster) -> Whom:
     return "p", "want"
 
 
+def _one_victim_of_two_is_gone(it: Cluster) -> Whom:
+    """Its own room is secured on the node, and that of nobody else."""
+    _victims(it)
+    it.ask("p", "large", 4_000, preemption_policy=PUSHY, priority=9)
+    it.pass_time(5)
+    gone = si.AllocationRelease(
+        application_id="r", allocation_key="v1",
+        termination_type=si.TerminationType.PREEMPTED_BY_SCHEDULER,
+    )  # fmt: skip
+    releases = si.AllocationReleasesRequest(allocations_to_release=(gone,))
+    it.core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
+    it.rest()
+    return "p", "large"
+
+
 def _victim(it: Cluster) -> Whom:
     _victims_go(it)
     return "r", "v2"
@@ -234,6 +249,10 @@ CASES: dict[str, tuple[Callable[[Cluster], Whom], list[str]]] = {
         "1. NODE_KEPT: n1 is reserved for it and is vcore 2 short",
         "reserved for it: n1",
         "preemption: victims are preempted for it; their end is not confirmed yet",
+    ]),
+    "one victim of two is gone": (_one_victim_of_two_is_gone, [
+        "1. NODE_KEPT: n1 is reserved for it and is vcore 2 short",
+        "reserved for it: n1",
     ]),
     "a victim": (_victim, [
         "1. PLACED: it runs on n1; asked back: 1 of 1 (PREEMPTED_BY_SCHEDULER for want of p)",

@@ -170,7 +170,7 @@ def test_a_configuration_is_tried_on_a_service(say: Say, tmp_path: Path) -> None
     assert (1, []) == (said.status, said.err)
     assert "    max vcore: 6 -> 8" in said.out
     starts = said.out[said.out.index("fares otherwise:") + 1]
-    assert starts.startswith("  etl-1/task-3: starts never, with them at once on node-")
+    assert starts.startswith("  etl-1/task-3: starts never, with the changes at once on node-")
 
 
 def test_an_application_without_work_is_there_all_the_same(say: Say) -> None:

@@ -328,7 +328,7 @@ def test_the_command(day: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     new.write_text(CONFIG % 8)
     assert main(["trace", "what-if", str(day), "--config", str(new)]) == 1
     out = capsys.readouterr().out
-    assert "app/3: starts never, with them at once on n" in out
+    assert "app/3: starts never, with the changes at once on n" in out
     assert "queue root.a: 1 starts" in out
     assert "2 allocations run on to the end" not in out
     assert main(["trace", "what-if", str(day), "--config", str(new), "--json"]) == 1

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
+from typing import Final
 
 from yunikorn_actors import __version__
+from yunikorn_actors.recording.printable import printable
 
 COMMANDS = {
     "serve": "be a scheduler that others reach over the network",
@@ -95,11 +97,32 @@ def _run(arguments: Sequence[str]) -> int:
             command.set_defaults(run=module.run)
     try:
         options = parser.parse_args(arguments)
-        status: int = options.run(options)
+        status = _status(options)
     finally:
         # Flushed here, where `main` can still handle a failure; at exit Python would only print it.
         sys.stdout.flush()
     return status
+
+
+def _status(options: argparse.Namespace) -> int:
+    """Run the command; say which file, of those that the user named, it cannot use."""
+    try:
+        status: int = options.run(options)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        action = next((vars(options)[it] for it in _ACTIONS if it in options), "")
+        command = " ".join(filter(None, ("yunikorn-actors", options.command, action)))
+        remedy = "; check the path, and whether you may use it" * isinstance(error, _OF_PATHS)
+        text = f"{command}: {error.filename}: {error.strerror}{remedy}"
+        print(printable(text), file=sys.stderr)
+        return 2
+    return status
+
+
+_ACTIONS: Final = ("action", "part", "verb", "subcommand")
+"""Where a command with several of them keeps which of them is asked for."""
+_OF_PATHS: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 def _write_no_more() -> None:

@@ -51,8 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--trace", type=Path, metavar="FILE", help="begin within a recording")
     parser.add_argument(
-        "--at", metavar="PLACE", help="after this message of it: a number, context/751 or 3s"
-    )
+        "--at", metavar="PLACE",
+        help="after this message of it: a number, context/751 or 3s; its end without",
+    )  # fmt: skip
     parser.add_argument("--journal", type=Path, metavar="DIR", help="begin with a journal")
     parser.add_argument(
         "--until", type=float, metavar="SECONDS",
@@ -77,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
         changes, policies = _changes(options), options.policies.given
         state = _state(options)
         if state is None:
-            complain(f"{options.trace}: {reach_of(options.trace)}")
+            its_end = "" if options.at is None else "; without --at its end is taken"
+            complain(f"{options.trace}: {reach_of(options.trace)}{its_end}")
             return NO
         if options.least:
             end_s = time.monotonic() + SEARCH_S
@@ -142,10 +144,9 @@ def _state(options: argparse.Namespace) -> CoreState | None:
         return state_from_dump(read_dump(options.dump), topology=options.topology)
     if options.journal is not None:
         return state_from_journal(options.journal, topology=options.topology)
-    if options.at is None:
-        raise InvalidRequest("--trace: name the moment with --at")
+    moment = None if options.at is None else moment_of(options.at)
     with TraceReader(options.trace, policies=options.policies.given) as trace:
-        return state_from_trace(trace, moment_of(options.at))
+        return state_from_trace(trace, moment)
 
 
 def _steps(options: argparse.Namespace) -> list[tuple[str, str]]:

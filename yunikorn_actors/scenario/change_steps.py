@@ -53,8 +53,15 @@ def _read(source: str) -> tuple[w.WrittenStep, ...]:
 def _refuse_idle(written: tuple[w.WrittenStep, ...]) -> None:
     """Times begin anew with each text, so one that only lets time pass has no effect."""
     if written and all(isinstance(it.step, w.Advance) for it in written):
-        what = "advance: nothing is changed after it: write what is in the same text"
-        raise ScenarioFault(written[0].line, f"{what}; until says how far to look ahead")
+        after_s = (
+            sum(it.step.duration_ns for it in written if isinstance(it.step, w.Advance)) / SECOND
+        )
+        raise ScenarioFault(
+            written[0].line,
+            "advance: no change stands behind it, so it has no effect: to look that far ahead give "
+            f"--until {after_s:g} (until={after_s:g} of a call), or write the change behind it, in "
+            "the same text",
+        )
 
 
 def _refuse_too_many(written: tuple[w.WrittenStep, ...]) -> None:

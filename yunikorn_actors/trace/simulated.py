@@ -20,25 +20,35 @@ LACKS = (
 
 
 def state_from_trace(
-    trace: TraceReader, moment: Moment, checkpoints: Checkpoints | None = None
+    trace: TraceReader, moment: Moment | None = None, checkpoints: Checkpoints | None = None
 ) -> CoreState | None:
-    """Return the state after a message; None if the recording does not come that far."""
+    """Return the state after a message; None if the recording does not come that far.
+
+    Without a moment it is that of the end.
+    """
     replay = CheckpointedReplay(trace, checkpoints)
+    last_ns: int | None = None
     for delivery, _ in replay.follow():
-        if moment.is_reached(trace, delivery):
-            context = copied(replay.rerun).machines[CONTEXT]
-            assert isinstance(context, Context)
-            header = trace.header
-            return CoreState(
-                registered=context.registered,
-                images={name: image_of(it.state) for name, it in context.partitions.items()},
-                at_ns=delivery.at_ns,
-                topology=header.topology,
-                schedulers=header.schedulers,
-                settings=convert(header.settings, Settings),
-                instance=header.instance,
-                issued_uuids=context.issued_uuids,
-                last_numbers={name: it.last_numbers for name, it in context.partitions.items()},
-                lacks=LACKS,
-            )
-    return None
+        if moment is None:
+            last_ns = max(delivery.at_ns, last_ns or 0)
+        elif moment.is_reached(trace, delivery):
+            return _state(trace, replay, delivery.at_ns)
+    return None if last_ns is None else _state(trace, replay, last_ns)
+
+
+def _state(trace: TraceReader, replay: CheckpointedReplay, at_ns: int) -> CoreState:
+    context = copied(replay.rerun).machines[CONTEXT]
+    assert isinstance(context, Context)
+    header = trace.header
+    return CoreState(
+        registered=context.registered,
+        images={name: image_of(it.state) for name, it in context.partitions.items()},
+        at_ns=at_ns,
+        topology=header.topology,
+        schedulers=header.schedulers,
+        settings=convert(header.settings, Settings),
+        instance=header.instance,
+        issued_uuids=context.issued_uuids,
+        last_numbers={name: it.last_numbers for name, it in context.partitions.items()},
+        lacks=LACKS,
+    )

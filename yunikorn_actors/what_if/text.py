@@ -121,10 +121,10 @@ def _difference(it: Difference) -> str:
     now = "never" if it.with_s is None else f"{when(it.with_s)} on {it.with_node}"
     why = f": {it.why}" if it.why else ""
     if it.what in {"refused", "taken"}:
-        return f"{name}: {it.what} with them{why if it.what == 'refused' else ''}"
+        return f"{name}: {it.what} with the changes{why if it.what == 'refused' else ''}"
     if it.what in {"preempted", "spared"}:
-        return f"{name}: preempted {was}, with them {now}"
-    return f"{name}: starts {was}, with them {now}{why}"
+        return f"{name}: preempted {was}, with the changes {now}"
+    return f"{name}: starts {was}, with the changes {now}{why}"
 
 
 _IN_SUM: Final = (

@@ -439,7 +439,7 @@ def _kept(case: Case) -> Iterator[Obstacle]:
         free = room_for(node.node, case.ask.ask.spec, node.free)
         lacks = shortfall(free, {}, shape.wanted, True)
         short = f"{case.words.amounts(lacks)} short"
-        if free is not node.free:
+        if any(free.get(kind, 0) < node.free.get(kind, 0) for kind in lacks):
             short += ", beside the room that victims of other asks made"
         if lacks:
             sizes = _of(shape.wanted, node.node.capacity)
