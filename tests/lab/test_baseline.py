@@ -33,8 +33,12 @@ WRONG_SUMS = "M16"
 
 def _compared(first: int, step: int) -> None:
     numbers = range(first, min(first + RUNS // SHARES * step, RUNS + 1), step)
-    changes = compare(Share(numbers, read_baseline()))
-    assert [None] * len(numbers) == changes
+    baseline = read_baseline()
+    changes = compare(Share(numbers, baseline))
+    changed = [it for it, change in zip(numbers, changes, strict=True) if change is not None]
+    # A program at the front door has threads, and what it sends may go in one request or in two: a
+    # change of the core is there each time.
+    assert [None] * len(changed) == compare(Share(changed, baseline))
 
 
 @pytest.mark.parametrize("first", range(1, RUNS + 1, RUNS // SHARES * STEP))

@@ -124,7 +124,7 @@ def read_baseline(path: Path = PACKAGED) -> Baseline:
 class Share(Struct, frozen=True):
     """Worlds that are played together; with a baseline they are compared with it."""
 
-    numbers: range
+    numbers: Sequence[int]
     before: Baseline | None = None
 
     def __str__(self) -> str:
