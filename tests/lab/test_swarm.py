@@ -5,15 +5,20 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.config import parse_config
+from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.explore import Budget
+from yunikorn_actors.lab.harness import Oracle, World
+from yunikorn_actors.lab.judges import BY_OPERATORS, MODEL, RECORDING, judges_of
 from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import explore, play
@@ -22,8 +27,9 @@ from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.small_bounds import COUNTS, TIMES, drawn_settings
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, Swarm, played
 from yunikorn_actors.lab.swarm.world_parts import PARTS, RESTART, NoPart, Wanted
-from yunikorn_actors.lab.tape import THE_END, Entry
+from yunikorn_actors.lab.tape import THE_END, Entry, parse_tape
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
@@ -271,3 +277,58 @@ def test_processes_change_nothing_but_the_time(
         return {**report, "seconds": 0}
 
     assert told() == told("--jobs", "2")
+
+
+class _Sometimes(Oracle):
+    def __init__(self, plays: Callable[[], bool]) -> None:
+        self._is_wrong = plays()
+
+    def at_rest(self, _: World) -> None:
+        if self._is_wrong:
+            raise InvariantViolation("by what was drawn")
+
+
+WHOLE = ("lab", "swarm", "--seed", "3", "--first", "5", "--runs", "1")
+
+
+def test_a_tape_repeats_what_a_side_found_by_what_it_drew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = Draw(0).number(1_000)
+
+    def sides(draw: Draw) -> tuple[Checker, ...]:
+        return (_Sometimes(lambda: draw.number(1_000) != usual),)
+
+    monkeypatch.setattr("yunikorn_actors.lab.oracles.sides", sides)
+    assert 1 == main((*WHOLE, "--save", str(tmp_path), "--shrink-seconds", "2s"))
+    (tape,) = tmp_path.glob("*.tape")
+    assert f"yunikorn-actors lab replay {tape}\n" in capsys.readouterr().out
+    assert 1 == main(("lab", "replay", str(tape)))
+    assert "by what was drawn" in capsys.readouterr().out
+    assert 1 == main(("lab", "shrink", str(tape)))
+
+
+def test_what_its_tape_does_not_repeat_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = [True]
+    monkeypatch.setattr(
+        "yunikorn_actors.lab.oracles.sides",
+        lambda _: (_Sometimes(lambda: bool(wrong and wrong.pop())),),
+    )
+    command = (*WHOLE, "--without", "gangs")
+    assert 1 == main((*command, "--save", str(tmp_path)))
+    again = f"its tape does not repeat it; this does: yunikorn-actors {' '.join(command)}\n"
+    assert again in capsys.readouterr().out
+    (tape,) = tmp_path.glob("*.tape")
+    assert "# to play this tape does not repeat it" in tape.read_text()
+
+
+def test_a_tape_names_all_that_judged_its_run() -> None:
+    named: set[str] = set()
+    for number in range(1, 81):
+        run = drawn(1, number)
+        tape = parse_tape(str(replace(run.case.tape(), judges=run.judges)))
+        assert [*map(type, judges_of(tape))] == [*map(type, run.checkers())]
+        named |= {word.partition(" ")[0] for word in tape.judges}
+    assert {"core", "sides", RECORDING, BY_OPERATORS, MODEL} == named

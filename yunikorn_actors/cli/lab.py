@@ -30,9 +30,9 @@ from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explanation import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS, RESTART, USUAL_FAULTS
-from yunikorn_actors.lab.model.follower import FollowedByModel
+from yunikorn_actors.lab.judges import judges_of
 from yunikorn_actors.lab.narrative import not_played_lines, told
-from yunikorn_actors.lab.oracles import all_oracles, oracles
+from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.random_draw import RUNS_MAX
 from yunikorn_actors.lab.run_schedule import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
@@ -513,16 +513,12 @@ def _replay(options: argparse.Namespace) -> int:
 def _replay_tape(name: str, options: argparse.Namespace) -> int:
     tape, source = read_tape(name), source_of(name)
     case = case_of(tape, source, options.scenario)
-    outcomes = [play(case, tape, _judges(options)) for _ in range(options.runs)]
+    outcomes = [
+        play(case, tape, judges_of(tape, by_model=options.model)) for _ in range(options.runs)
+    ]
     digests = {outcome.digest() for outcome in outcomes}
     _print_replay(source, case, outcomes, len(digests), options)
     return 0 if all(outcome.ok for outcome in outcomes) else 1
-
-
-def _judges(options: argparse.Namespace) -> tuple[Checker, ...]:
-    if not options.model:
-        return all_oracles()
-    return (*all_oracles(), FollowedByModel())
 
 
 def _print_replay(
@@ -577,7 +573,8 @@ def _needed(
     case: Case, tape: Tape, options: argparse.Namespace
 ) -> Callable[[], tuple[Checker, ...]]:
     """Return what judges the many plays: the dear oracles only where the others see nothing."""
-    return partial(_judges, options) if play(case, tape, oracles()).ok else oracles
+    dear = partial(judges_of, tape, by_model=options.model)
+    return dear if play(case, tape, oracles()).ok else oracles
 
 
 _ACTIONS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {

@@ -3,11 +3,12 @@
 import argparse
 import json
 import time
+from functools import partial
 from typing import Any
 
 from yunikorn_actors.cli.executor_options import INTERRUPTED
 from yunikorn_actors.lab.budget import Effort
-from yunikorn_actors.lab.oracles import all_oracles
+from yunikorn_actors.lab.judges import judges_of
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
 from yunikorn_actors.lab.tape_files import case_of, keep_case, read_tape, source_of
@@ -16,14 +17,13 @@ from yunikorn_actors.lab.tape_files import case_of, keep_case, read_tape, source
 def run(options: argparse.Namespace) -> int:
     tape, source = read_tape(options.tape), source_of(options.tape)
     failing = Failing(case_of(tape, source, options.scenario), tape)
-    violation = play(failing.case, tape, all_oracles()).violation
+    judges = partial(judges_of, tape)
+    violation = play(failing.case, tape, judges()).violation
     if violation is None:
         print(f"ok    {source}: nothing is wrong, so there is nothing to make small")
         return 0
     begun = time.perf_counter()
-    shrinker = CaseShrinker(
-        failing, violation.kind, all_oracles, Effort(seconds=options.shrink_seconds)
-    )
+    shrinker = CaseShrinker(failing, violation.kind, judges, Effort(seconds=options.shrink_seconds))
     status = 1
     try:
         small = shrinker.shrink()

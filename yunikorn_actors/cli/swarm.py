@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     def found(finding: Finding) -> None:
         kept.append(None if options.save is None else finding.keep(options.save))
         if not options.json:
-            print(_finding_text(finding, kept[-1]), flush=True)
+            print(_finding_text(finding, kept[-1], _again(finding, options)), flush=True)
 
     with _planned(plan, options) as (planned, player, first):
         swarm = Swarm(
@@ -199,7 +199,24 @@ def _shown(player: Player) -> Player:
     return play
 
 
-def _finding_text(finding: Finding, saved: Path | None) -> str:
+def _again(finding: Finding, options: argparse.Namespace) -> str:
+    """Say how the run is played again as it was drawn."""
+    if options.corpus is not None:
+        return "it was made of other runs, so no command draws it alone"
+    words = ["yunikorn-actors lab swarm", f"--seed {finding.drawn.seed}"]
+    words.append(f"--first {finding.drawn.number} --runs 1")
+    words += [
+        f"--{name} {','.join(getattr(options, name))}"
+        for name in ("parts", "without")
+        if getattr(options, name)
+    ]
+    words += [
+        f"--{name} {value}" for name in ("policies", "mutant") if (value := getattr(options, name))
+    ]
+    return f"this does: {' '.join(words)}"
+
+
+def _finding_text(finding: Finding, saved: Path | None, again: str) -> str:
     drawn, tape, outcome = finding.drawn, finding.small.tape, finding.outcome
     how = (
         f"found by {len(finding.found.tape.entries)} deviations; {len(tape.entries)} are left, "
@@ -210,11 +227,12 @@ def _finding_text(finding: Finding, saved: Path | None) -> str:
         finding.violation.text,
         how,
     ]
-    if saved is None:
+    if not finding.repeats:
+        lines.append(f"its tape does not repeat it; {again}")
+    elif saved is None:
         lines.append("--save DIR keeps the scenario file and the tape that repeat it")
     else:
-        model = "--model " if finding.drawn.is_judged else ""
-        lines.append(f"yunikorn-actors lab replay {model}{saved}")
+        lines.append(f"yunikorn-actors lab replay {saved}")
     return "\n      ".join(lines)
 
 
@@ -260,6 +278,7 @@ def _as_json(report: Report, kept: list[Path | None]) -> dict[str, Any]:
                 "tape": finding.small.tape.line(),
                 "saved": None if saved is None else str(saved),
                 "by_model": finding.drawn.is_judged,
+                "repeats": finding.repeats,
             }
             for finding, saved in zip(report.findings, kept, strict=True)
         ],

@@ -162,12 +162,16 @@ class Tape(Struct, frozen=True, kw_only=True):
     """The numbers of the steps that are left of a scenario file; None for all of them."""
     without: tuple[str, ...] = ()
     """The steps that are left out of a program. Which steps it has shows only when it runs."""
+    judges: tuple[str, ...] = ()
+    """What judged the run beside the oracles of the core; empty where a replay has all of them."""
     entries: tuple[Entry, ...] = ()
 
     def header(self) -> str:
         steps = "" if self.steps is None else f", steps {_ranges(self.steps)}"
         if self.without:
             steps += f", without {', '.join(self.without)}"
+        if self.judges:
+            steps += f", judged by {', '.join(self.judges)}"
         file = quote(self.scenario, safe="-_./+=@~")
         several = f" with {self.schedulers} schedulers" if self.schedulers > 1 else ""
         policies = f" with policies {self.policies}" if self.policies else ""
@@ -218,11 +222,13 @@ def _steps(text: str, place: str) -> Iterator[str]:
 
 # -- from text
 
+_JUDGE: Final = r"(?:core|sides \d{1,10}/\d{1,10}|recording|operators|model)"
 _HEADER: Final = re.compile(
     r"tape (?P<format>\d+) of (?P<file>\S+) sha256 (?P<digest>[0-9a-f]{8,64}) "
     r"on (?P<topology>\w+)(?: with (?P<schedulers>\d{1,6}) schedulers)?"
     rf"(?: with policies (?P<policies>[\w.]+:[\w.]+))?"
     rf"(?:, steps (?P<steps>[^;,]*))?(?:, without (?P<without>{_LABEL}(?:, {_LABEL})*))?"
+    rf"(?:, judged by (?P<judges>{_JUDGE}(?:, {_JUDGE}){{0,4}}))?"
 )
 
 
@@ -263,6 +269,7 @@ def parse_tape(text: str, source: str = "tape") -> Tape:
         policies=header["policies"] or "",
         steps=None if steps is None else tuple(_steps(steps, place)),
         without=() if header["without"] is None else tuple(header["without"].split(", ")),
+        judges=() if header["judges"] is None else tuple(header["judges"].split(", ")),
         entries=tuple(_entry(phrase, f"{source}:{line}") for line, phrase in phrases[1:]),
     )
 

@@ -10,12 +10,17 @@ from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import Case, case_of, digest_of
 from yunikorn_actors.lab.faults import Faulty
 from yunikorn_actors.lab.harness import Schedule
-from yunikorn_actors.lab.model.follower import FollowedByModel
-from yunikorn_actors.lab.operator_oracle import Operators
-from yunikorn_actors.lab.oracles import all_oracles, oracles
+from yunikorn_actors.lab.judges import (
+    BY_OPERATORS,
+    CORE,
+    MODEL,
+    RECORDING,
+    judged_by,
+    sides_drawn,
+)
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import written
-from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES, Replayed
+from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES
 from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
 from yunikorn_actors.lab.swarm.bursts import Bursts
 from yunikorn_actors.lab.swarm.world_parts import (
@@ -64,18 +69,23 @@ class Drawn(Struct, frozen=True, kw_only=True):
         """Whether the model of the rules can follow it."""
         return not self.parts & UNKNOWN_TO_MODEL
 
-    def checkers(self) -> tuple[Checker, ...]:
-        """Make what judges one run of it: the oracles, and the model if it can."""
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Name what judges it: the oracles, and the model if it can."""
         # Journal and read side are as dear as all else together, so they are in some of the runs.
         is_whole = self.number % _WHOLE == 0
-        judges = all_oracles(Draw(self.number, self.order)) if is_whole else oracles()
+        judges: tuple[str, ...] = (sides_drawn(self.number, self.order) if is_whole else CORE,)
         is_recorded = self.number % _RECORDED == 0 and not UNLIKE_MACHINES & {*self.faults}
         if is_recorded and not is_whole:
             # Oracles of a whole run open streams of their own, which are in no recording.
-            judges = (*judges, Replayed())
+            judges += (RECORDING,)
         if OPERATORS in self.parts:
-            judges = (*judges, Operators())
-        return (*judges, FollowedByModel()) if self.is_judged else judges
+            judges += (BY_OPERATORS,)
+        return (*judges, MODEL) if self.is_judged else judges
+
+    def checkers(self) -> tuple[Checker, ...]:
+        """Make what judges one run of it."""
+        return judged_by(self.judges)
 
     def schedule(self) -> Schedule:
         """Make the schedule; it serves one run."""

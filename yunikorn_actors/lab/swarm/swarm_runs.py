@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.coverage import Coverage
 from yunikorn_actors.lab.explore import Budget, Run, run_of
 from yunikorn_actors.lab.fan_out import FanOut
-from yunikorn_actors.lab.run_schedule import Outcome, Violation, explore, write
+from yunikorn_actors.lab.judges import judges_of
+from yunikorn_actors.lab.run_schedule import Outcome, Violation, explore, play, write
 from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
 from yunikorn_actors.lab.swarm.drawn import Drawn, drawn
 from yunikorn_actors.lab.swarm.small_bounds import Passed
 from yunikorn_actors.lab.swarm.world_parts import Wanted
+from yunikorn_actors.lab.tape import parse_tape
 from yunikorn_actors.lab.tape_files import keep_case
 
 RUNS_IN_SHARE: Final = 20
@@ -113,12 +116,14 @@ class Finding(Struct, frozen=True, kw_only=True):
     small: Failing
     outcome: Outcome
     """What the small one gives."""
+    repeats: bool
+    """Whether that is what was found; if not, only the run as it was drawn shows it."""
 
     def keep(self, folder: Path) -> Path:
         """Write the scenario file and the tape that is played on it; return the tape's file."""
         why = f"{self.drawn.case.scenario.name}: {self.violation.text}"
-        if self.drawn.is_judged:
-            why += "\nthe model judges it: replay it with --model"
+        if not self.repeats:
+            why += "\nto play this tape does not repeat it: play the run again"
         _, tape = keep_case(folder, self.small.case, self.small.tape, why)
         return tape
 
@@ -213,14 +218,16 @@ class Swarm:
         except KeyboardInterrupt:
             self._is_interrupted = True
             small = shrinker.best
-        outcome = shrinker.play(small)
-        assert outcome.violation is not None, "the tape gives another run than was explored"
+        tape = replace(small.tape, judges=run.judges)
+        outcome = play(small.case, parse_tape(str(tape)), judges_of(tape))
+        repeats = outcome.violation is not None and outcome.violation.kind == violation.kind
         return Finding(
             drawn=run,
-            violation=outcome.violation,
+            violation=outcome.violation if repeats and outcome.violation else violation,
             found=found,
-            small=small,
+            small=replace(small, tape=tape),
             outcome=outcome,
+            repeats=repeats,
         )
 
     def report(self) -> Report:

@@ -1,0 +1,48 @@
+"""What judges a run beside the oracles of the core, in words that a tape can carry.
+
+Some judges are not in every run, and what some look at is drawn. So a tape names them: without them
+it would give the same messages, and nobody would find what was found.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from yunikorn_actors.drivers.simulator.simulator import Checker
+from yunikorn_actors.lab.model.follower import FollowedByModel
+from yunikorn_actors.lab.operator_oracle import Operators
+from yunikorn_actors.lab.oracles import all_oracles, oracles
+from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.sides.replayed import Replayed
+from yunikorn_actors.lab.tape import Tape
+
+CORE: Final = "core"
+"""The oracles that judge every run: a tape that names no other names them."""
+RECORDING: Final = "recording"
+BY_OPERATORS: Final = "operators"
+MODEL: Final = "model"
+_SIDES: Final = re.compile(r"sides (\d+)/(\d+)")
+
+
+def sides_drawn(seed: int, run: int) -> str:
+    """Name the sides of a core, and what they draw from."""
+    return f"sides {seed}/{run}"
+
+
+def judged_by(words: Iterable[str]) -> tuple[Checker, ...]:
+    """Make the oracles of the core and those named, for one run."""
+    named = tuple(words)
+    drawn = next(filter(None, map(_SIDES.fullmatch, named)), None)
+    judges = oracles() if drawn is None else all_oracles(Draw(int(drawn[1]), int(drawn[2])))
+    if RECORDING in named:
+        judges = (*judges, Replayed())
+    if BY_OPERATORS in named:
+        judges = (*judges, Operators())
+    return (*judges, FollowedByModel()) if MODEL in named else judges
+
+
+def judges_of(tape: Tape, *, by_model: bool = False) -> tuple[Checker, ...]:
+    """Make those that the tape names; all but the model where it names none."""
+    if tape.judges:
+        return judged_by({**dict.fromkeys(tape.judges), **({MODEL: None} if by_model else {})})
+    return (*all_oracles(), FollowedByModel()) if by_model else all_oracles()
