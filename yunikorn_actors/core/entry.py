@@ -713,6 +713,11 @@ class Gateway(ABC):
             if registration is not None and registration.callback == message.callback:
                 registration.backlog.handled(message.count)
 
+    @property
+    def is_administered(self) -> bool:
+        """Whether the administrator has brought a configuration."""
+        return self._resolvers.is_administered
+
     def administer(self, text: str, by: str = "") -> None:
         """Load the administrator's configuration; what is refused changes nothing."""
         try:

@@ -148,7 +148,8 @@ class Resolvers:
         """Resource managers, lost ones included, each with its policy group."""
         self._brought: dict[str, str] = {}
         """Policy groups that brought a configuration, each with its resolver."""
-        self._admin = ""
+        self._admin: str | None = None
+        """None while the administrator has brought no configuration."""
 
     def copy(self, now_ns: Clock) -> "Resolvers":
         """Return another that knows what this one knows, by another clock."""
@@ -171,6 +172,11 @@ class Resolvers:
         if group is not None and config is not None:
             self._brought[group] = _resolver_of(config)
 
+    @property
+    def is_administered(self) -> bool:
+        """Whether the administrator has brought a configuration."""
+        return self._admin is not None
+
     def bring_admin(self, config: SchedulerConfig) -> None:
         self._admin = _resolver_of(config)
 
@@ -187,7 +193,7 @@ class Resolvers:
             )
 
     def users_of(self, rm_id: str) -> UserGroups:
-        name = self._brought.get(self._members.get(rm_id, ""), self._admin)
+        name = self._brought.get(self._members.get(rm_id, ""), self._admin or "")
         users = self._users.get(name)
         if users is None:
             mine = UserGroups(name, self._lookups[name], self._now_ns)

@@ -240,6 +240,9 @@ class SchedulerCore(Gateway):
         self._dispatcher.start()
         self._timers.start()
         if self._journal is not None and self._journal.restored is not None:
+            admin = self._journal.restored.registered.admin
+            if admin is not None:
+                self._resolvers.bring_admin(admin)
             self._post(CONTEXT, self._journal.restored, "restart")
 
     def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:

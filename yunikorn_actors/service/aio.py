@@ -61,6 +61,7 @@ def connect_async(
     ```
     """
     core = AsyncRemoteCore(address, token=token, ca=ca, cert=cert, key=key, wait=wait)
+    core._core._default_config = arguments.OPEN_QUEUE if queues is None else None
     patience = read_give_up_after(give_up_after)
     scheduler = AsyncScheduler(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition

@@ -32,7 +32,8 @@ def connect(
         s.add_node("node-1", vcore=16, memory="64Gi")
     ```
 
-    - `queues`: as for `Scheduler`; an empty text takes the configuration of the service.
+    - `queues`: as for `Scheduler`, for this program alone. Without it the configuration of the
+      service holds (`serve --config`), or one open queue, `root.default`, if it has none.
     - `token`, `ca`: what the service wants to be shown, and the file of the certificate to trust. A
       function in place of a token is called for each connection, so that the token may change.
     - `cert`, `key`: the files of the program's own certificate and its key, where the service wants
@@ -50,6 +51,7 @@ def connect(
     settings of the service give, which is a second.
     """
     core = RemoteCore(address, token=token, ca=ca, cert=cert, key=key, wait=wait)
+    core._default_config = arguments.OPEN_QUEUE if queues is None else None
     patience = read_give_up_after(give_up_after)
     scheduler = Scheduler(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition

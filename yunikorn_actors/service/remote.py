@@ -99,6 +99,8 @@ class RemoteCore:
         self._when_away: Callable[[CoreError], None] | None = None
         """Called when the connection has broken; without it that is the end."""
         self.sent = SentEndings()
+        self._default_config: str | None = None
+        """A configuration for a service without one: that of its administrator goes before it."""
 
     @property
     def failure(self) -> CoreError | None:
@@ -212,7 +214,10 @@ class RemoteCore:
             former = self._conversations.get(request.rm_id)
             self._replaced.add(former)
         try:
-            conversation = link.register(request, callback, self._callback_raised, self._lost)
+            conversation = link.register(
+                request, callback, self._callback_raised, self._lost,
+                config_is_default=request.config == self._default_config,
+            )  # fmt: skip
         except BaseException:
             self._replaced.discard(former)
             raise

@@ -211,6 +211,11 @@ class ClusterCore:
             manager_channels,
         )
 
+    @property
+    def is_administered(self) -> bool:
+        """Whether the administrator has brought a configuration."""
+        return bool(self._config.strip())
+
     def administer(self, text: str, by: str = "") -> None:
         """Take the configuration of the administrator; where one core refuses it, none has it."""
         self.check_running()

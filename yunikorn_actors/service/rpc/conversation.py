@@ -115,9 +115,13 @@ class Conversation:
         call: Callable[[Iterator[bytes]], Any],
         request: si.RegisterResourceManagerRequest,
         timeout: float,
+        *,
+        config_is_default: bool = False,
     ) -> None:
         """Register; raise what the core has against it."""
-        opening = Opening(hears=hears(self._callback), registration=request)
+        opening = Opening(
+            hears=hears(self._callback), registration=request, config_is_default=config_is_default
+        )
         self._outgoing.put(codec(Said).encode(Said(opening=opening)), waits=False)
         self._call = call(self._outgoing)
         self._thread.start()

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import grpc
 import msgspec
+from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import NoReply, Refused
@@ -124,7 +125,10 @@ class Extension:
     async def _open(self, opening: m.Opening) -> Manager:
         if opening.registration is None:
             return self._managers.find(opening.rm_id)
-        return await self._managers.register(opening.registration, opening.hears)
+        registration = opening.registration
+        if opening.config_is_default and self._managers.core.is_administered:
+            registration = replace(registration, config="")
+        return await self._managers.register(registration, opening.hears)
 
     async def _take(self, manager: Manager, said: m.Said) -> None:
         if said.answer is not None:

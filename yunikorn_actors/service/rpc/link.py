@@ -148,11 +148,16 @@ class Link:
         callback: si.ResourceManagerCallback,
         raised: Raised,
         over: Over,
+        *,
+        config_is_default: bool = False,
     ) -> Conversation:
         """Register, and begin to hear; raise what the core has against it."""
         conversation = Conversation(request.rm_id, callback, raised, over, self)
         call: Any = self._channel.stream_stream(f"{EXTENSION}Converse")
-        conversation.open(lambda said: call(said, metadata=self._metadata), request, REPLY_S)
+        conversation.open(
+            lambda said: call(said, metadata=self._metadata), request, REPLY_S,
+            config_is_default=config_is_default,
+        )  # fmt: skip
         return conversation
 
 

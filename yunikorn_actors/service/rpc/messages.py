@@ -24,6 +24,7 @@ class Opening(SiMessage, frozen=True, kw_only=True):
     rm_id: Name = ""
     hears: tuple[Kind, ...] = ()
     registration: si.RegisterResourceManagerRequest | None = None
+    config_is_default: bool = False
 
 
 class Verdict(SiMessage, frozen=True, kw_only=True):
