@@ -92,6 +92,9 @@ OF_GANG_MUTANTS = {
     "all that could be is surplus": _mutant(
         Units._parts_of, "discharge(beyond, allocation.resource)", "pass"
     ),
+    "what went counts again with its gang": _mutant(
+        quota.Enforcement._pick, "not in picked", "not in ()"
+    ),
     "no gang goes as one": _mutant(Units.with_it, "return self.whole(app)", "pass"),
 }
 

@@ -61,10 +61,11 @@ class QuotaRules:
     def _take_from(self, leaf: Queue, over: Resource) -> None:
         left = dict(over)
         for unit in list(self._units(leaf, over)):
-            sizes = {kind: sum(it.size.get(kind, 0) for it in unit) for kind in _kinds(unit)}
+            rest = [it for it in unit if it not in self._gone]
+            sizes = {kind: sum(it.size.get(kind, 0) for it in rest) for kind in _kinds(rest)}
             fits = all(sizes.get(kind, 0) <= n for kind, n in left.items())
             if fits and all(self._may_give(level, sizes, over) for level in leaf.up):
-                self._gone += unit
+                self._gone += rest
                 left = {kind: n - sizes.get(kind, 0) for kind, n in left.items()}
 
     def _may_give(self, queue: Queue, sizes: Resource, over: Resource) -> bool:
@@ -90,7 +91,7 @@ class QuotaRules:
             unit = [placed]
             if parts[placed.uuid] == WHOLE and model.is_bound(placed.app, None):
                 unit = model.stay_of(placed.app)
-            seen |= {it.uuid for it in unit}
+            seen |= {it.uuid for it in unit if parts[it.uuid] == WHOLE}
             if all(_may_go(it, over) for it in unit):
                 yield unit
 

@@ -94,14 +94,17 @@ class Enforcement:
         return {kind: amount for kind, amount in shares.items() if amount}
 
     def _pick(self, leaf: Queue, plan: Resource) -> Iterator[Allocation]:
-        left = dict(plan)
+        left, picked = dict(plan), dict[str, None]()
         for unit in self._units(leaf, plan):
-            resource = together(unit)
+            # Its surplus may have gone before the rest of an application that goes as one.
+            rest = [it for it in unit if it.uuid not in picked]
+            resource = together(rest)
             fits = all(resource.get(kind, 0) <= amount for kind, amount in left.items())
             if fits and keeps_guarantees(leaf, resource, plan, self._usage):
                 self._usage.take(leaf, resource)
                 discharge(left, {kind: resource.get(kind, 0) for kind in left})
-                yield from unit
+                picked.update(dict.fromkeys([it.uuid for it in rest]))
+                yield from rest
 
     def _units(self, leaf: Queue, plan: Resource) -> Iterator[tuple[Allocation, ...]]:
         """Yield what may go, in order: allocations, and what goes as one as its leaf says."""
@@ -110,7 +113,7 @@ class Enforcement:
             if allocation.uuid in seen:
                 continue
             unit = units.with_it(app, allocation)
-            seen.update(dict.fromkeys(item.uuid for item in unit))
+            seen.update(dict.fromkeys(units.bound(app, unit)))
             if unit and all(may_be_victim(item, plan) for item in unit):
                 yield unit
 

@@ -5,7 +5,7 @@ all work that is not more important. What is on its way out counts as gone, exce
 in a swap.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from operator import itemgetter
 
 from yunikorn_actors.planning.preemption.device_room import freed, keep, targets
@@ -61,12 +61,19 @@ def _victims(
     wanted: Resource, node: Node, units: list[Unit], room: Resource
 ) -> tuple[Allocation, ...] | None:
     picked: list[Unit] = []
+    taken: dict[str, None] = {}
     for unit in units:
         if fits_in(wanted, room):
             break
-        comes_free = _on(unit, node)
+        rest = [it for it in unit if it.uuid not in taken]
+        comes_free = _on(rest, node)
         if _helps(comes_free, wanted, room):
+            if len(rest) < len(unit):
+                # The surplus of an application stands before all of it, and stays part of that.
+                whole = {it.uuid for it in unit}
+                picked = [it for it in picked if it[0].uuid not in whole]
             picked.append(unit)
+            taken.update(dict.fromkeys([it.uuid for it in rest]))
             charge(room, comes_free)
     if not fits_in(wanted, room):
         return None
@@ -137,12 +144,12 @@ def _units(
             continue
         app = state.applications[allocation.spec.application_id]
         unit = units.with_it(app, allocation)
-        seen.update(dict.fromkeys(item.uuid for item in unit))
+        seen.update(dict.fromkeys(units.bound(app, unit)))
         if unit and all(may_be_victim(item, spec) for item in unit):
             yield unit
 
 
-def _on(unit: Unit, node: Node) -> Resource:
+def _on(unit: Iterable[Allocation], node: Node) -> Resource:
     comes_free: Resource = {}
     for allocation in unit:
         if allocation.node_id == node.id:

@@ -122,6 +122,10 @@ class Units:
             return self.whole(app)
         return (allocation,)
 
+    def bound(self, app: Application, unit: Iterable[Allocation]) -> list[str]:
+        """Return which of a unit go in it only; a surplus may go by itself as well."""
+        return [it.uuid for it in unit if self.part_of(app, it) is Part.OF_WHOLE]
+
     def whole(self, app: Application) -> tuple[Allocation, ...]:
         """Return all that goes with a whole application; empty where it cannot go as one."""
         if not goes_as_one(app):
