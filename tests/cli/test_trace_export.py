@@ -64,7 +64,9 @@ def test_a_format_that_there_is_not_leaves_with_2(path: Path, capsys: Screen) ->
 def test_a_folder_that_there_is_not_leaves_with_2(path: Path, capsys: Screen) -> None:
     write(path, *CYCLES)
     assert export(path, "jsonl", "-o", str(path.parent / "no" / "out")) == 2
-    assert "No such file or directory" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert err.startswith("yunikorn-actors trace export: ")
+    assert "No such file or directory; check the path" in err
 
 
 def test_json_is_read_by_every_command(path: Path, capsys: Screen) -> None:

@@ -84,7 +84,7 @@ BROKEN = {
     "something else": ("[]", "not a state dump: a list at the top"),
     "an empty one": ("{}", "' is missing; write one with json.dump(core.state_dump(), file)"),
     "another": (
-        '{"partitions": 3, "waiting": 3, "scheduling_errors": 0}',
+        '{"partitions": 3, "waiting": 3, "scheduling_errors": 0, "failed_nodes": 0}',
         "not the state dump of a core: a part has a",
     ),
     "that of a service": ('{"partitions": []}', "it is the full state dump of a service; "),

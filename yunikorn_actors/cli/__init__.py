@@ -111,7 +111,8 @@ def _status(options: argparse.Namespace) -> int:
     except OSError as error:
         if error.filename is None:
             raise
-        action = next((vars(options)[it] for it in _ACTIONS if it in options), "")
+        given = (getattr(options, name, "") for name in _ACTIONS)
+        action = next((it for it in given if it and isinstance(it, str)), "")
         command = " ".join(filter(None, ("yunikorn-actors", options.command, action)))
         remedy = "; check the path, and whether you may use it" * isinstance(error, _OF_PATHS)
         text = f"{command}: {error.filename}: {error.strerror}{remedy}"
