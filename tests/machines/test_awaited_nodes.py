@@ -5,10 +5,25 @@ its node passes a drain and a node that is not ready, but not this.
 """
 
 import pytest
+from ganging import (
+    REPLACED,
+    STOPPED,
+    TIMED_OUT,
+    application,
+    ask_members,
+    assert_swapping,
+    both_ways,
+    confirm,
+    gang_lab,
+    submit_gang,
+    swapping_lab,
+    used,
+)
 from restarting import Restarted
-from support import APP, Lab, report
+from support import APP, RM, Lab, report
 
 from yunikorn_actors import si
+from yunikorn_actors.checks.rm_record import RmRecord
 from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -17,6 +32,8 @@ from yunikorn_actors.values.tags import TAG_REQUIRED_NODE
 RETURN_S = Settings().paused_timeout_ns / 1e9
 EVERY = pytest.mark.parametrize("topology", TOPOLOGIES)
 MAY = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
+SINCE = pytest.mark.parametrize("begins_after", [False, True], ids=["before", "after"])
+ENDS = pytest.mark.parametrize("type_", [REPLACED, STOPPED, TIMED_OUT], ids=lambda it: it.name)
 HERE = {"tags": {TAG_REQUIRED_NODE: "n1"}}
 
 
@@ -216,3 +233,111 @@ def test_why_it_waits_names_the_report(topology: TopologyName) -> None:
     lab.settle()
     why = str(lab.simulator.explain(APP, "daemon"))
     assert "node n1, which it requires, is not reported since the restart" in why
+
+
+def swapping(topology: TopologyName, *, crosses: bool, begins_after: bool = False) -> Restarted:
+    """A member takes the place of ph-1 on n1, or moves to n2; neither node is reported yet."""
+    if begins_after:
+        former = gang_lab(topology=topology)
+    else:
+        former = swapping_lab(crosses=crosses, topology=topology)
+    lab = Restarted(former, topology)
+    lab.come_back()
+    submit_gang(lab, 1)
+    ask_members(lab, "real")
+    lab.settle()
+    assert_swapping(lab, crosses=crosses)
+    return lab
+
+
+def assert_waits(lab: Lab) -> None:
+    assert ([], ["real"]) == (lab.rm.told("new"), lab.waiting())
+    assert ({}, {}) == (application(lab).swaps, lab.state.owners)
+    assert {"n1": 0, "n2": 0, "leaf": 0, "real": 0, "ph": 0} == used(lab)
+
+
+@EVERY
+@SINCE
+@ENDS
+def test_no_swap_ends_there_before_its_report(
+    topology: TopologyName, begins_after: bool, type_: si.TerminationType
+) -> None:
+    """The placeholder may have ended because its node is gone, so the member finds another."""
+    lab = swapping(topology, crosses=False, begins_after=begins_after)
+    confirm(lab, "ph-1", type_=type_)
+    lab.settle()
+    assert_waits(lab)
+    lab.report_node("n2")
+    lab.settle()
+    assert [("real", "n2")] == lab.rm.told("new")
+    lab.advance(RETURN_S)
+    assert (["n2"], ["real"]) == (list(lab.state.nodes), lab.running())
+    assert [] == violations(lab.state)
+    assert {} == lab.leftovers()
+
+
+@EVERY
+@ENDS
+def test_no_swap_moves_there_before_its_report(
+    topology: TopologyName, type_: si.TerminationType
+) -> None:
+    lab = swapping(topology, crosses=True)
+    lab.report_node("n1", report("ph-1", "n1"))
+    confirm(lab, "ph-1", type_=type_)
+    lab.settle()
+    assert [("real", "n1")] == lab.rm.told("new"), "the member takes the room of its placeholder"
+    assert {"n1": 1, "n2": 0, "leaf": 1, "real": 1, "ph": 0} == used(lab)
+    assert [] == violations(lab.state)
+    assert {} == lab.leftovers()
+
+
+@EVERY
+def test_no_swap_moves_there_when_the_node_of_its_placeholder_leaves(
+    topology: TopologyName,
+) -> None:
+    lab = swapping(topology, crosses=True)
+    lab.decommission("n1")
+    lab.settle()
+    assert ([], ["real"], {}) == (lab.rm.told("new"), lab.waiting(), application(lab).swaps)
+    lab.report_node("n2")
+    lab.settle()
+    assert [("real", "n2")] == lab.rm.told("new")
+    assert {} == lab.leftovers()
+
+
+@EVERY
+@both_ways
+def test_a_swap_goes_on_when_its_node_is_reported(topology: TopologyName, crosses: bool) -> None:
+    lab = swapping(topology, crosses=crosses)
+    lab.report_node("n1", report("ph-1", "n1"))
+    lab.report_node("n2")
+    assert [("ph-1", "PLACEHOLDER_REPLACED")] == lab.rm.told("released")
+    confirm(lab, "ph-1")
+    lab.settle()
+    assert [("real", "n2" if crosses else "n1")] == lab.rm.told("new")
+    assert {} == lab.leftovers()
+
+
+@EVERY
+@pytest.mark.parametrize("uuid", ["", "u"], ids=["unnamed", "named"])
+def test_work_is_reported_before_its_node(topology: TopologyName, uuid: str) -> None:
+    """Its resource manager says itself that it runs there; without the node it goes in the end."""
+    lab = restarted(topology)
+    lab.report(report("k", "n1", uuid=uuid))
+    lab.settle()
+    assert ([("k", "n1")], ["k"]) == (lab.rm.told("new"), lab.running())
+    lab.advance(RETURN_S)
+    assert [("k", "STOPPED_BY_RM")] == lab.rm.told("released")
+    assert ({}, {}) == (lab.state.nodes, lab.state.owners)
+
+
+def test_an_announcement_on_a_node_that_is_not_reported_is_found() -> None:
+    """Not what was reported there, though."""
+    record = RmRecord(RM, was_restored=True)
+    told = report("k", "n1", uuid="u")
+    record.requested(si.AllocationRequest(rm_id=RM, allocations=(report("k", "n2", uuid="u"),)))
+    [fault] = record.notified(si.AllocationResponse(new=(told,)))
+    assert fault.endswith("node n1 is none of its own")
+    other = RmRecord(RM, was_restored=True)
+    other.requested(si.AllocationRequest(rm_id=RM, allocations=(told,)))
+    assert [] == other.notified(si.AllocationResponse(new=(told,)))

@@ -84,8 +84,8 @@ class _Requested:
     """All that was requested under one key."""
 
     __slots__ = (
-        "by_list", "by_node", "is_repeated", "later", "main", "rejected_later", "rejected_main",
-        "sizes", "was_placed", "ways",
+        "by_list", "by_node", "is_repeated", "later", "main", "nodes", "rejected_later",
+        "rejected_main", "sizes", "was_placed", "ways",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -95,7 +95,9 @@ class _Requested:
         """How often it was requested in each form of the interface."""
         self.rejected_main = self.rejected_later = 0
         self.by_list = self.by_node = False
-        """Whether it was reported as running, and where."""
+        """Whether it was reported as running, and in which form."""
+        self.nodes: dict[str, None] = {}
+        """On which it was reported in the later form."""
         self.is_repeated = False
         self.was_placed = False
 
@@ -411,6 +413,7 @@ class RmRecord:
         else:
             asked.later += 1
             asked.by_list = True
+            asked.nodes[item.node_id] = None
         self._touched.asks[name] = None
         if item.uuid:
             uuid = item.uuid
@@ -573,7 +576,9 @@ class RmRecord:
         app = self._applications.get(app_id)
         if not self._was_restored and (app is None or not app.accepted):
             faults.append(self._fault("G27", notice, f"{app_id} was not accepted before"))
-        if notice.node_id not in self._nodes and not faults:
+        # A core that was restored knows the node and takes work that is reported there first.
+        is_reported = self._was_restored and asked is not None and notice.node_id in asked.nodes
+        if notice.node_id not in self._nodes and not is_reported and not faults:
             faults.append(self._fault("G16", notice, f"node {notice.node_id} is none of its own"))
         self._wanted.pop(name, None)
         self._by_report.pop(uuid, None)

@@ -269,10 +269,17 @@ def end_allocation(
     given_back: TerminationType | None = None,
 ) -> None:
     """The placeholder is gone: no longer charged, or taken over by the ask parked for it."""
-    if allocation.uuid in app.swaps:
-        complete_swap(turn, app, allocation, type_)
-    else:
+    swap = app.swaps.get(allocation.uuid)
+    if swap is not None and turn.state.nodes[swap.node_id].awaited:
+        # Work that ends before its node is reported may have ended with the node, so nothing is
+        # placed there yet: the ask waits again, as if the node had left (R-058).
+        reason = f"node {swap.node_id} is not reported since the restart"
+        unpark(turn, app, swap, reason, frees=False)
+        swap = None
+    if swap is None:
         remove_allocation(turn, app, allocation, type_, given_back)
+    else:
+        complete_swap(turn, app, allocation, type_)
 
 
 def complete_swap(
