@@ -136,6 +136,14 @@ first N drawn worlds of `lab swarm` instead. It looks with the oracles alone: no
   had not been found.
 - M200 to M299 are such slips as well. They were planted when each notice was recorded and judged,
   worlds were drawn and what is reached was counted; so they say more about the laboratory as it is.
+- M300 to M399 stand for classes of defects that the laboratory had passed by: for an oracle that
+  was missing, or a world that was never drawn.
+- M400 to M499 are about devices: which ones work has, and whose they are by now.
+- M500 to M599 are about what protects work from going: budgets, cooldowns, and what belongs
+  together.
+- M600 to M699 are about what operators do, and about records of it.
+
+Not every number has a mutant.
 
 The runs are the same for all mutants. Each is first played on the core as it is, which shows where
 a mutant would decide or compute something else. Elsewhere it gives the same run with the mutant as

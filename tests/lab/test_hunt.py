@@ -1,6 +1,8 @@
 """Mutants are found by playing, and nothing is found in the core as it is."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -128,10 +130,28 @@ def test_the_command_says_what_it_found(capsys: pytest.CaptureFixture[str]) -> N
     assert "1 of 1 found, 1 of them undisturbed" in text
 
 
-def test_an_unknown_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("id_", "said"),
+    [
+        ("M99", "'M99' is no mutant: next to it are M86 and M102"),
+        ("M129", "'M129' is no mutant: next to it are M127 and M130"),
+        ("M0", "'M0' is no mutant: next to it are M01"),
+        ("M9999", f"'M9999' is no mutant: next to it are {[*BY_ID][-1]}"),
+        ("gangs", "'gangs' is no mutant: they are M01 to "),
+    ],
+)
+def test_an_unknown_one_is_refused(id_: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["lab", "mutants", "M99"])
-    assert "'M99' is no mutant" in capsys.readouterr().err
+        main(["lab", "mutants", id_])
+    assert said in capsys.readouterr().err
+
+
+def test_the_reference_says_of_each_number_what_it_is_about() -> None:
+    text = Path("docs/reference/mutants.md").read_text()
+    said = re.findall(r"^- M(\d+) to M(\d+) ", text, re.MULTILINE)
+    assert [] == [
+        id_ for id_ in BY_ID if not any(int(a) <= int(id_[1:]) <= int(b) for a, b in said)
+    ]
 
 
 @pytest.mark.slow

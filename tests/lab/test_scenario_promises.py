@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from tests.docs.test_docs import blocks_of
 from yunikorn_actors.cli import main
+from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.lab.case import Case, case_of
 from yunikorn_actors.lab.explore import Budget, Options, Report, Runs, Search
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.run_schedule import explore, play
+from yunikorn_actors.lab.run_schedule import explore, play, write
+from yunikorn_actors.lab.shrink import Shrinker
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.scenario.document import ScenarioError, parse_scenario
@@ -194,6 +196,17 @@ always:
     assert finding.run
     assert finding.tape.entries
     assert play(case_, replace(finding.tape, entries=())).ok
+
+
+def test_what_is_made_small_keeps_the_order_of_the_steps() -> None:
+    """A drain before the ask would break it as well, and in every order of messages."""
+    text = f"{DRAINED}eventually: {{a runs: {{allocations: {{a: {{node: n1}}}}}}}}"
+    case_ = case_of(parse_scenario(text, "two.yaml"), "0" * 12)
+    found = write(case_, Uniform(Draw(1, 63)))
+    small = Shrinker(case_, "eventually a runs", default_checkers).shrink(found)
+    outcome = play(case_, small)
+    assert outcome.violation is not None
+    assert outcome.keeps_order, small
 
 
 @pytest.mark.parametrize("kind", ["lose", "register", "flap", "bounce", "drain", "confirm"])

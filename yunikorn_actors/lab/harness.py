@@ -146,6 +146,8 @@ class World:
         """What was to be done, and nothing came of it."""
         self.refused: list[object] = []
         """What calls were refused for, of steps that nothing was expected of."""
+        self.keeps_order = True
+        """Whether the steps were done in the order in which they are written."""
         self._is_altered = False
         """Whether a fault has changed what the case brings and asks for."""
         self.unanswered: list[str] = []
@@ -252,6 +254,7 @@ class World:
         step = next((step for step in self.script if step.name == name), None)
         if step is None:
             return False
+        self.keeps_order &= step is self.script[0]
         if isinstance(step.step, Advance):
             first_ns = self._until_ns if step is self.script[0] else 0
             self._until_ns = 0

@@ -56,9 +56,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Calls, answers and timers that came from outside."""
     deliveries: list[Delivery] = field(default_factory=list)
     held: dict[str, bool] = field(default_factory=dict)
+    """What is to hold sometimes, each with whether it has."""
     not_played: tuple[str, ...] = ()
     """What the tape says and the run did not have, each with the reason."""
-    """What is to hold sometimes, each with whether it has."""
+    keeps_order: bool = True
+    """Whether the steps were done in the order in which they are written."""
 
     @property
     def ok(self) -> bool:
@@ -198,6 +200,7 @@ def run(world: World) -> Outcome:
         stimuli=world.stimuli,
         deliveries=world.deliveries,
         held=world.promises.held,
+        keeps_order=world.keeps_order,
     )
 
 

@@ -87,8 +87,10 @@ class CaseShrinker:
     def _fails(self, failing: Failing) -> bool:
         if not self.effort.spend():
             return False
-        violation = self.play(failing).violation
-        return violation is not None and self._kind in {None, violation.kind}
+        outcome = self.play(failing)
+        if is_promise(self._kind) and not outcome.keeps_order:
+            return False
+        return outcome.violation is not None and self._kind in {None, outcome.violation.kind}
 
     def _fails_alike(self, failing: Failing) -> bool:
         """Whether it fails as the first one did, and not for want of a step."""
