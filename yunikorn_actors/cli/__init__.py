@@ -97,23 +97,23 @@ def _run(arguments: Sequence[str]) -> int:
             command.set_defaults(run=module.run)
     try:
         options = parser.parse_args(arguments)
-        status = _status(options)
+        status = _status(options, arguments)
     finally:
         # Flushed here, where `main` can still handle a failure; at exit Python would only print it.
         sys.stdout.flush()
     return status
 
 
-def _status(options: argparse.Namespace) -> int:
+def _status(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Run the command; say which file, of those that the user named, it cannot use."""
     try:
         status: int = options.run(options)
     except OSError as error:
         if error.filename is None:
             raise
-        given = (getattr(options, name, "") for name in _ACTIONS)
-        action = next((it for it in given if it and isinstance(it, str)), "")
-        command = " ".join(filter(None, ("yunikorn-actors", options.command, action)))
+        has_actions = any(it in options for it in _ACTIONS)
+        at = arguments.index(options.command)
+        command = " ".join(("yunikorn-actors", *arguments[at : at + 1 + has_actions]))
         remedy = "; check the path, and whether you may use it" * isinstance(error, _OF_PATHS)
         text = f"{command}: {error.filename}: {error.strerror}{remedy}"
         print(printable(text), file=sys.stderr)
@@ -122,7 +122,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 _ACTIONS: Final = ("action", "part", "verb", "subcommand")
-"""Where a command with several of them keeps which of them is asked for."""
+"""Where a command with several of them keeps what was asked for; its name is the next word."""
 _OF_PATHS: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
