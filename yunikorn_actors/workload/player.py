@@ -8,12 +8,12 @@ removed when the job ends, so the core holds what is alive and no more.
 import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from random import Random
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,6 +46,7 @@ from yunikorn_actors.workload.jobs import (
     check_number,
     ns,
 )
+from yunikorn_actors.workload.node_changes import NodeChange, changed_node, node_changes, node_info
 from yunikorn_actors.workload.table import Run, Table
 
 RM_ID: Final = "workload"
@@ -215,7 +216,7 @@ class _Player(si.ResourceManagerCallback):
         """Of applications that several jobs name those that wait or run."""
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         """What will happen: when, a number, what."""
-        self._changes = [*reversed(_node_changes(nodes))]
+        self._changes = [*reversed(node_changes(nodes))]
         """When nodes come, leave or become others; the next is the last of the list."""
         self._dues = 0
         self._ended: list[si.RemoveApplicationRequest] = []
@@ -533,11 +534,11 @@ class _Player(si.ResourceManagerCallback):
 
     def _find_again(self, node: str) -> None:
         if (it := self._nodes.get(node)) is not None:
-            self._update_nodes(_node_info(it))
+            self._update_nodes(node_info(it))
 
     # -- nodes
 
-    def _node_ns(self, change: "_NodeChange") -> int:
+    def _node_ns(self, change: NodeChange) -> int:
         return self._at(self._run.began_s + change.at_s) if change.at_s else self._base_ns
 
     def _change_nodes(self, now_ns: int) -> None:
@@ -549,7 +550,7 @@ class _Player(si.ResourceManagerCallback):
             if after is not None:
                 self._nodes[after.id] = after
                 self._usage.has(after, before)
-                infos += [_node_info(after)] if before is None else _changed_node(before, after)
+                infos += [node_info(after)] if before is None else changed_node(before, after)
             elif before is not None:
                 self._usage.has_lost(before.id)
                 infos.append(si.NodeInfo(node_id=before.id, action=si.ActionFromRM.DECOMISSION))
@@ -574,46 +575,3 @@ def _releases(alive: _Alive) -> tuple[si.AllocationRelease, ...]:
         si.AllocationRelease(application_id=alive.application, uuid=uuid, termination_type=why)
         for uuid in alive.placed
     )
-
-
-class _NodeChange(NamedTuple):
-    at_s: float
-    id: str
-    after: Node | None
-    """None if it leaves."""
-
-
-def _node_changes(nodes: Sequence[Node]) -> list[_NodeChange]:
-    """Return when nodes come, leave or become others: one that follows at once is a change."""
-    ordered = sorted(nodes, key=lambda it: it.from_s)
-    comes = [_NodeChange(it.from_s, it.id, it) for it in ordered]
-    begins = {(it.at_s, it.id) for it in comes}
-    leaves = [
-        _NodeChange(it.until_s, it.id, None)
-        for it in ordered
-        if it.until_s is not None and (it.until_s, it.id) not in begins
-    ]
-    return sorted(leaves + comes, key=lambda it: it.at_s)
-
-
-def _node_info(node: Node) -> si.NodeInfo:
-    """Report a node that comes."""
-    action = si.ActionFromRM.CREATE_DRAIN if node.drained else si.ActionFromRM.CREATE
-    return si.NodeInfo(
-        node_id=node.id, attributes=_attributes(node), action=action,
-        schedulable_resource=si.Resource.of(node.resources),
-    )  # fmt: skip
-
-
-def _changed_node(before: Node, after: Node) -> Iterator[si.NodeInfo]:
-    yield replace(_node_info(after), action=si.ActionFromRM.UPDATE)
-    if before.drained != after.drained:
-        ends, begins = si.ActionFromRM.DRAIN_TO_SCHEDULABLE, si.ActionFromRM.DRAIN_NODE
-        yield si.NodeInfo(node_id=after.id, action=begins if after.drained else ends)
-
-
-def _attributes(node: Node) -> dict[str, str]:
-    attributes = {tags.GPU_MODEL: node.model} if node.model else {}
-    if node.devices:
-        attributes[tags.GPU_DEVICES] = str(node.devices)
-    return attributes
