@@ -52,6 +52,20 @@ async def test_an_ask_gets_a_lease() -> None:
 
 
 @on_a_loop
+async def test_what_does_not_wait_may_be_awaited_too() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        app = await a_job(s)
+        lease = await placed(app.ask("t", vcore=1))
+        await s.drain("n1")
+        await s.resume("n1")
+        await lease.release()
+        assert "released" == lease.state
+        await asyncio.gather(s.remove_node("n1"), app.close())
+        assert {} == s.nodes == s.applications
+
+
+@on_a_loop
 async def test_what_is_refused_is_raised() -> None:
     async with AsyncScheduler(QUEUES) as s:
         await s.add_node("n1", vcore=4)

@@ -6,7 +6,7 @@ program is notified: futures, events and `wanted_back` are set on its loop, wher
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import isawaitable
@@ -18,6 +18,7 @@ from yunikorn_actors.errors import InvalidRequest, SchedulerClosed, UnknownName
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.aio_executor import AsyncLeasedExecutor
 from yunikorn_actors.front.aio_futures import (
+    SENT,
     AsyncEvent,
     AsyncEvents,
     AsyncLease,
@@ -77,6 +78,11 @@ class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]
         self._operations.session.check_may_wait("expected")
         return await asyncio.to_thread(self._operations.explanations.expected, self.id, key)
 
+    def close(self) -> Awaitable[None]:  # type: ignore[override]
+        """End it, as `Application` does; the call does not wait."""
+        super().close()
+        return SENT
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -101,8 +107,9 @@ class AsyncScheduler:
     ```
 
     What waits for the core is to be awaited; `ask`, `drain`, `resume`, `remove_node`, `release` and
-    `close` of an application return at once. `fits` and the callback run on the loop and may be
-    `async`; awaiting `application` or `add_node` in them raises `WouldBlock`.
+    `close` of an application return at once, and may be awaited as well. `fits` and the callback
+    run on the loop and may be `async`; awaiting `application` or `add_node` in them raises
+    `WouldBlock`.
     """
 
     def __init__(
@@ -202,17 +209,20 @@ class AsyncScheduler:
         with undone(self._operations.node(node_id).remove):
             return await self._answer(accepted.future, "add_node")
 
-    def drain(self, node_id: str) -> None:
+    def drain(self, node_id: str) -> Awaitable[None]:
         """Place nothing new on a node; what runs there goes on."""
         self._operations.node(node_id).drain()
+        return SENT
 
-    def resume(self, node_id: str) -> None:
+    def resume(self, node_id: str) -> Awaitable[None]:
         """Place work on a drained node again."""
         self._operations.node(node_id).resume()
+        return SENT
 
-    def remove_node(self, node_id: str) -> None:
+    def remove_node(self, node_id: str) -> Awaitable[None]:
         """Take a node away; the leases there are lost."""
         self._operations.node(node_id).remove()
+        return SENT
 
     @property
     def nodes(self) -> Mapping[str, Node[AsyncLease]]:

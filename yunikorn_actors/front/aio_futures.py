@@ -1,7 +1,7 @@
 """Futures, leases and events of a front on an event loop: set on the loop, from any thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextvars import Context
 from functools import partial
 from types import TracebackType
@@ -18,6 +18,16 @@ E = TypeVar("E")
 
 OnLoop = Callable[..., None]
 """Has a function called on the loop; nothing is called on one that was closed."""
+
+
+class _Sent:
+    """What a call returns that does not wait: a program may await it as others, and need not."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from ()
+
+
+SENT: Final[Awaitable[None]] = _Sent()
 
 
 class _WantedBack(asyncio.Event):
@@ -49,6 +59,11 @@ class AsyncLease(BaseLease):
         self.wanted_back: Final[asyncio.Event] = _WantedBack(check_may_wait)
         """Set when the work is to end; wait for it, or look at it now and then."""
         self._on_loop = on_loop
+
+    def release(self) -> Awaitable[None]:  # type: ignore[override]
+        """Give the room back: the work has ended, or has not begun. Again, it does nothing."""
+        self._release()
+        return SENT
 
     def _want_back(self) -> None:
         self._on_loop(self.wanted_back.set)
