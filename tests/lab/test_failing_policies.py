@@ -1,9 +1,10 @@
 """Policies that fail in drawn worlds: what is built in decides, and everything goes on."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from yunikorn_actors.lab.run_schedule import explore
-from yunikorn_actors.lab.swarm.failing_policies import POLICIES, WHERE
+from yunikorn_actors.lab.swarm.failing_policies import FOLDS, POLICIES, WHERE, WHERE_FOLDS
 from yunikorn_actors.lab.swarm.swarm_runs import Plan
 from yunikorn_actors.lab.waiting_oracle import Waiting
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
@@ -11,13 +12,23 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import PolicyFailed
 
 FIRST_FAILS_IN_A_QUESTION = 13
+WITH_FAILING_FOLDS = (25, 55)
 WORLDS = range(FIRST_FAILS_IN_A_QUESTION, FIRST_FAILS_IN_A_QUESTION + 8)
 
 
 def test_all_goes_on_where_policies_fail() -> None:
     """In the first of these worlds a policy fails at a question, and nothing else comes then."""
-    plan, failed = Plan(seed=1, policies=WHERE), Counter[str]()
-    for number in WORLDS:
+    assert failures(WHERE, WORLDS).keys() == POLICIES.keys(), "vacuous"
+
+
+def test_all_goes_on_where_a_policy_fails_at_what_it_remembers() -> None:
+    """Replicas, journals and cores that are restored keep that it has failed."""
+    assert failures(WHERE_FOLDS, WITH_FAILING_FOLDS).keys() == FOLDS.keys(), "vacuous"
+
+
+def failures(policies: str, worlds: Iterable[int]) -> Counter[str]:
+    plan, failed = Plan(seed=1, policies=policies), Counter[str]()
+    for number in worlds:
         run = plan.drawn(number)
         # That oracle asks the planner itself, beside all questions of the run.
         checkers = tuple(it for it in run.checkers() if not isinstance(it, Waiting))
@@ -30,4 +41,4 @@ def test_all_goes_on_where_policies_fail() -> None:
             for fact in it.message.facts
             if isinstance(fact, PolicyFailed)
         )
-    assert failed.keys() == POLICIES.keys(), "vacuous"
+    return failed

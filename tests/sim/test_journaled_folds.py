@@ -1,5 +1,6 @@
 """What policies keep comes back from a journal as if nothing had happened."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,12 +17,12 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
-from yunikorn_actors.policies import Policies
-from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies import Policies, Policy
+from yunikorn_actors.policies.folds import Folds, UnreadPolicies
 from yunikorn_actors.policies.inputs import Change, Ended, Started
 from yunikorn_actors.policies.places import ApplicationSeen, Key
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.snapshot import restore
+from yunikorn_actors.state.snapshot import image_of, restore
 
 
 @dataclass
@@ -45,15 +46,29 @@ class SecondsRun:
             self.ran_ns[fact.job.user] = self.ran_ns.get(fact.job.user, 0) + passed_ns
 
 
-MINE = {"mine": SecondsRun}
+@dataclass
+class FailsAtAnEnd(SecondsRun):
+    """Cannot bear its second end."""
+
+    ends: int = 0
+
+    def observe(self, fact: Change, now_ns: int) -> None:
+        super().observe(fact, now_ns)
+        self.ends += isinstance(fact, Ended)
+        if self.ends > 1:
+            raise RuntimeError(f"the second end, of {len(self.seen)}")
+
+
+MINE: dict[str, type[SecondsRun]] = {"mine": SecondsRun}
+FAILING: dict[str, type[SecondsRun]] = {"mine": FailsAtAnEnd}
 
 
 class Followed:
     """A journal that is read as it is written; at each entry the core might have been killed."""
 
-    def __init__(self, every: int) -> None:
-        self.truth, self.entries, self.kept, self.unread = Truth(), 0, 0, 0
-        self._every = every
+    def __init__(self, every: int, policies: Mapping[str, Policy]) -> None:
+        self.truth, self.entries, self.kept, self.unread, self.failed = Truth(), 0, 0, 0, 0
+        self._every, self._policies = every, policies
         self._of: kept.Entries | None = None
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
@@ -76,14 +91,21 @@ class Followed:
             self.truth = again
         for name, partition in context.partitions.items():
             image = told.images[name]
-            made = PartitionState(name, Folds(Policies(MINE)))
-            restore(made, image)
-            assert made.folds is not None
-            assert partition.state.folds is not None
+            made = restored(image, self._policies)
+            assert isinstance(partition.state.folds, Folds)
             expected = partition.state.folds.image()
-            assert made.folds.image() == expected
+            assert made.image() == expected
+            assert made.failed == partition.state.folds.failed
+            self.failed += bool(made.failed)
             self.kept += bool(expected)
             self.unread += sum(len(it) > 2 for it in image.get("folds", {}).values())
+
+
+def restored(image: dict[str, Any], policies: Mapping[str, Policy]) -> Folds:
+    made = PartitionState("[rm]default", Folds(Policies(policies)))
+    restore(made, image)
+    assert isinstance(made.folds, Folds)
+    return made.folds
 
 
 @pytest.mark.parametrize(
@@ -94,12 +116,47 @@ def test_a_fold_is_what_it_was_wherever_the_core_is_killed(
     topology: TopologyName, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "TALLY_EVERY", 7)
-    followed = Followed(every=11)
+    followed = Followed(every=11, policies=MINE)
     batch = Batch(policy, drawn(3), topology, gangs=False, checkers=(followed,), policies=MINE)
     starts = batch.run()
     assert len(starts) == len(drawn(3))
     assert followed.kept > 20, "a fold had something to keep"
     assert followed.unread > 20, "facts came behind what was noted"
+
+
+@pytest.mark.parametrize("topology", ["proposing", "fused"])
+def test_a_fold_that_has_failed_stays_so_wherever_the_core_is_killed(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "TALLY_EVERY", 7)
+    followed = Followed(every=11, policies=FAILING)
+    batch = Batch("mine", drawn(3), topology, gangs=False, checkers=(followed,), policies=FAILING)
+    assert len(batch.run()) == len(drawn(3)), "what is built in decides"
+    assert followed.kept > followed.failed > 20, "it worked, and then it had failed"
+
+
+def test_a_fold_that_has_failed_is_tried_again_once_it_is_mended() -> None:
+    batch = Batch("mine", drawn(3), "proposing", gangs=False, policies=FAILING)
+    batch.run()
+    context = batch.core.machines[CONTEXT]
+    assert isinstance(context, Context)
+    image = image_of(context.partitions["[rm]default"].state)
+    same, mended = restored(image, FAILING), restored(image, MINE)
+    [(path, (name, what))] = same.failed.items()
+    assert (path, name) == ("root.jobs", "mine")
+    assert "the second end" in what
+    assert not same.by_queue
+    assert not mended.failed
+    assert isinstance(mended.by_queue["root.jobs"], SecondsRun)
+    # Who follows the facts of a core that goes on with it notes what it keeps.
+    reader = Folds(UnreadPolicies())
+    reader.restore(PartitionState("of nobody"), None)
+    reader._restore("root.jobs", *image["folds"]["root.jobs"])
+    assert reader.image() == same.image()
+    reader.note(mended.image())
+    assert reader.image() == mended.image()
+    reader.note(same.image())
+    assert reader.image() == same.image()
 
 
 def test_a_fold_is_part_of_the_state() -> None:

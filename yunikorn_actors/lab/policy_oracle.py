@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
-from yunikorn_actors.lab.swarm.failing_policies import POLICIES
+from yunikorn_actors.lab.swarm.failing_policies import NAMES
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
@@ -55,7 +55,7 @@ def _folds(state: PartitionState) -> Iterator[str]:
     folds = state.folds
     assert isinstance(folds, Folds)
     for path, (name, what) in folds.failed.items():
-        if name not in POLICIES:
+        if name not in NAMES:
             yield f"the fold of {path} has failed: {what}"
     for path, fold in folds.by_queue.items():
         if isinstance(fold, Conservative):

@@ -49,7 +49,7 @@ class Scheduler:
         return HANDLERS[type(message)](self, message)
 
     def canonical_state(self) -> dict[str, Any]:
-        folds = None if self.replica.folds is None else self.replica.folds.image()
+        folds = None if self.replica.folds is None else self.replica.folds.kept()
         return {
             "replica": snapshot(self.replica),
             **({"folds": folds} if folds else {}),

@@ -51,6 +51,9 @@ class UnreadPolicies(Policies):
     def make(self, name: str) -> Unread:  # noqa: ARG002 - whatever it is
         return Unread()
 
+    def has(self, name: str, digest: str) -> bool:  # noqa: ARG002 - who has them compares
+        return True
+
 
 class Folds:
     """The folds of a partition, one for each queue whose policy is one.
@@ -65,6 +68,8 @@ class Folds:
         self.by_queue: dict[str, Any] = {}
         self.failed: dict[str, tuple[str, str]] = {}
         """Queues whose fold has raised, its name, and what: from then on it decides nothing."""
+        self._digests: dict[str, str] = {}
+        """Of which source these were: what was mended since is tried again."""
         self._names: dict[str, str] = {}
         self.changes = 0
         """How often one of them was given something."""
@@ -93,8 +98,12 @@ class Folds:
         watch = self.policies.watch
         _, fault = watch(path, self._names[path], "observe", lambda: fold.observe(change, now_ns))
         if fault:
-            self.failed[path] = (self._names[path], fault)
-            del self.by_queue[path]
+            name = self._names[path]
+            self._fail(path, name, fault, self.policies.digest(name))
+
+    def _fail(self, path: str, name: str, fault: str, digest: str) -> None:
+        self.by_queue.pop(path, None)
+        self._names[path], self.failed[path], self._digests[path] = name, (name, fault), digest
 
     def _look_at(self, state: PartitionState, queue: Queue, now_ns: int) -> None:
         """Its policy may be another now; one that it has had keeps what it knows."""
@@ -113,7 +122,7 @@ class Folds:
                     self._tell(queue.path, fold, change, at_ns)
 
     def _forget(self, path: str) -> None:
-        for table in (self._names, self.by_queue, self.failed):
+        for table in (self._names, self.by_queue, self.failed, self._digests):
             table.pop(path, None)
 
     def takes_gangs(self, policy: str) -> bool:
@@ -123,6 +132,14 @@ class Folds:
         return self.policies.has_gate(policy)
 
     def image(self) -> dict[str, Any]:
+        """Give what each keeps, and what has failed, so that it stays so for who goes on."""
+        failed: dict[str, Any] = {
+            path: [name, None, [], [fault, self._digests[path]]]
+            for path, (name, fault) in self.failed.items()
+        }
+        return failed | self.kept()
+
+    def kept(self) -> dict[str, Any]:
         """Give what each keeps; one whose fields cannot be written begins anew from this."""
         image: dict[str, Any] = {}
         for path, fold in self.by_queue.items():
@@ -132,27 +149,41 @@ class Folds:
         return image
 
     def restore(self, state: PartitionState, image: dict[str, Any] | None) -> None:
-        for table in (self.by_queue, self._names, self.failed):
+        for table in (self.by_queue, self._names, self.failed, self._digests):
             table.clear()
         now_ns = max((app.submitted_ns for app in state.applications.values()), default=0)
         for queue in state.queues.values():
             name, *kept = (image or {}).get(queue.path, ("",))
             if kept and name == policy_name(queue):
                 self._restore(queue.path, name, *kept)
+            if queue.path in self._names:
                 continue
             self._look_at(state, queue, now_ns)
             unread = self.by_queue.get(queue.path)
             if isinstance(unread, Unread) and name == policy_name(queue):
                 self.by_queue[queue.path] = Unread(is_fold=False)
 
-    def _restore(self, path: str, name: str, kept: Any, since: Any = ()) -> None:  # noqa: ANN401
+    def _restore(
+        self,
+        path: str,
+        name: str,
+        kept: Any,  # noqa: ANN401 - plain values
+        since: Sequence[Any] = (),
+        failure: Sequence[str] = (),
+    ) -> None:
+        """Begin with what it kept; with nothing where one failed that has been mended since."""
+        if failure:
+            fault, digest = failure
+            if self.policies.has(name, digest):
+                self._fail(path, name, fault, digest)
+            return
         fold, fault = tried("making it", lambda: self.policies.make(name))
         if isinstance(fold, Unread):
             fold.kept, fold.since = kept, _changes(since)
         elif isinstance(fold, Fold) and kept is not None:
             fold, fault = tried("restoring what it kept", partial(convert, kept, type(fold)))
         if fault:
-            self._names[path], self.failed[path] = name, (name, fault)
+            self._fail(path, name, fault, self.policies.digest(name))
         if fault or not isinstance(fold, Fold):
             return
         self._names[path], self.by_queue[path] = name, fold
@@ -162,9 +193,10 @@ class Folds:
 
     def note(self, image: dict[str, Any]) -> None:
         """Take what policies keep as another wrote it just now, where these only follow facts."""
-        for path in [*self.by_queue]:
+        for path, known in [*self._names.items()]:
             name, *kept = image.get(path, ("",))
-            if kept and name == self._names[path]:
+            self.failed.pop(path, None)
+            if kept and name == known:
                 self._restore(path, name, *kept)
             else:
                 self.by_queue[path] = Unread(is_fold=False)

@@ -23,6 +23,7 @@ from yunikorn_actors.policies.fgd import Fgd
 from yunikorn_actors.policies.guard import Watch, tried, unwatched
 from yunikorn_actors.policies.largest_first import LargestFirst
 from yunikorn_actors.policies.sjf import Sjf
+from yunikorn_actors.version import VERSION
 
 Policy = Callable[[], Any]
 """A class, or whatever makes a policy when it is called."""
@@ -123,6 +124,13 @@ class Policies:
         """
         known = installed() | self.given
         return {name: digest_of(policy) for name, policy in sorted(known.items())}
+
+    def digest(self, name: str) -> str:
+        return self.digests.get(name, VERSION)
+
+    def has(self, name: str, digest: str) -> bool:
+        """Whether the policy of this name has the same source as when this was its digest."""
+        return self.digest(name) == digest
 
     def compare(self, recorded: Mapping[str, str], where: object) -> None:
         """Compare with the digests of a recording or a journal.

@@ -41,7 +41,11 @@ class Followed(Protocol):
     def has_gate(self, policy: str) -> bool:
         """Whether it says who of a leaf may start."""
 
-    def image(self) -> dict[str, Any]: ...
+    def image(self) -> dict[str, Any]:
+        """Give all that one who goes on begins with."""
+
+    def kept(self) -> dict[str, Any]:
+        """Give what is kept, without what has failed."""
 
     def restore(self, state: "PartitionState", image: dict[str, Any] | None) -> None:
         """Begin with what an image has; with none as if all were new."""

@@ -57,6 +57,7 @@ from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.long_work import LongWorkKind
+from yunikorn_actors.state.partition import Followed
 from yunikorn_actors.values.ids import scheduler_of
 
 Handled = list[Effect] | ContextJob
@@ -160,13 +161,16 @@ class Context(Joining):
         yield from self._partitions.conclude(job)
 
     def folds(self) -> dict[str, Any]:
-        """Return what policies keep, by the names of the partitions where any does."""
+        """Return what policies keep, and what has failed, by partitions where there is any."""
+        return self._of_folds(lambda folds: folds.image())
+
+    def _of_folds(self, give: Callable[[Followed], dict[str, Any]]) -> dict[str, Any]:
         states = {name: it.state.folds for name, it in sorted(self.partitions.items())}
-        images = {name: it.image() for name, it in states.items() if it is not None}
-        return {name: image for name, image in images.items() if image}
+        given = {name: give(it) for name, it in states.items() if it is not None}
+        return {name: it for name, it in given.items() if it}
 
     def canonical_state(self) -> dict[str, Any]:
-        folds = self.folds()
+        folds = self._of_folds(lambda it: it.kept())
         failed_policies = self._partitions.failed_policies()
         return {
             "managers": {

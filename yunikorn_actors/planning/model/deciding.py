@@ -104,7 +104,7 @@ class Deciders:
 
     def of(self, queue: Queue) -> "Decider":
         name, policy = policy_name(queue), None
-        if self.has_policy(queue):
+        if self.has_policy(queue) and queue.path not in self.raised:
             policy = None if self._folds is None else self._folds.by_queue.get(queue.path)
             if policy is None:
                 policy = self._made(queue.path, name)
