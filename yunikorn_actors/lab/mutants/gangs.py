@@ -106,8 +106,8 @@ GANGS = (
         source="H-02",
         wrong="The end of a placeholder completes its swap only if its type says so.",
         where=gangs.end_allocation,
-        old="if allocation.uuid in app.swaps:",
-        new="if allocation.uuid in app.swaps and type_.name == 'PLACEHOLDER_REPLACED':",
+        old="if swap is None:",
+        new="if swap is None or type_.name != 'PLACEHOLDER_REPLACED':",
     ),
     Mutant(
         id="M29",
