@@ -1,11 +1,13 @@
 """Cores that end in the middle of a drawn run, and begin again with what their files have."""
 
+from pathlib import Path
+
 import pytest
 
 from yunikorn_actors.drivers.simulator.refusal_checks import AgreementChecker
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.journal.writing import Journal
-from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.case import parse_case, read_case
 from yunikorn_actors.lab.mutants.corpus import CORPUS
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles import oracles
@@ -70,6 +72,11 @@ IN_THE_PAUSE = (
     "do step 10 after SendEvents(step 8) from event_publisher to rm_proxy; "
     "restart core by 627761 after step 10"
 )
+BOUND_AND_FREE = (
+    Path(__file__).parents[1]
+    / "scenarios/preemption/162-bound-and-free-placeholders-claim-together.yaml"
+)
+WHILE_AWAITED = "restart core by 884125 after due PlanningDue(step 8) to scheduler"
 ON_FILES = ("M264", "M266", "M269")
 
 
@@ -151,6 +158,15 @@ def test_what_was_placed_and_never_announced_may_end_by_its_key(topology: Topolo
     """Its manager has asked for it again, and cannot know that it ran and is given back."""
     case = parse_case(CONFIRMED, "confirmed.yaml", topology)
     outcome = play(case, parse_tape(f"{case.tape().line()}; {BEFORE_IT_IS_ANNOUNCED}"), oracles())
+    assert any(isinstance(it.message, CoreRestored) for it in outcome.deliveries)
+    assert outcome.ok, outcome.violation
+
+
+def test_a_placeholder_that_is_bound_waits_for_the_next_search_of_its_gang() -> None:
+    """It was searched for while the node of one of them was awaited."""
+    case = read_case(BOUND_AND_FREE, "proposing")
+    tape = f"{case.tape().line()}, steps 0-2 4-6 8-9 11; {WHILE_AWAITED}"
+    outcome = play(case, parse_tape(tape), oracles())
     assert any(isinstance(it.message, CoreRestored) for it in outcome.deliveries)
     assert outcome.ok, outcome.violation
 

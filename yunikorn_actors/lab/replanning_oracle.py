@@ -10,7 +10,7 @@ over, what Context or a resource manager refuses is left alone, a search for vic
 nothing has a pause, and whom a gate holds is for the oracle of gates.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -84,13 +84,16 @@ class Replanning(Oracle):
         searches = _Searched(at_work, {})
         self._searches[life] = searches
         planner = _made_anew(simulator, state, at_work)
-        for proposal in _plan(planner, simulator.now_ns):
+        plan = _plan(planner, simulator.now_ns)
+        together = _searched_together(plan)
+        for proposal in plan:
             subject = _subject(proposal)
             if isinstance(proposal, Preempt):
                 if not proposal.victims:
                     # It says that nobody may go.
                     continue
-                if proposal.beneficiary.rule is PreemptionRule.GUARANTEE:
+                rule = proposal.beneficiary.rule
+                if rule is PreemptionRule.GUARANTEE or proposal.gang in together:
                     since_ns = before.get(subject, simulator.now_ns)
                     searches.since_ns[subject] = since_ns
                     if simulator.now_ns <= since_ns + PAUSE_NS:
@@ -98,6 +101,18 @@ class Replanning(Oracle):
             if _is_held_by_gate(at_work, proposal, simulator.now_ns):
                 continue
             yield f"G30: a planner made anew has {type(proposal).__name__} for {subject}"
+
+
+def _searched_together(plan: Sequence[Proposal]) -> frozenset[int]:
+    """Return the gangs for which a search found victims, whatever the rules for its placeholders.
+
+    One that is bound to a node waits with the others of its gang for the next search.
+    """
+    return frozenset(
+        it.gang
+        for it in plan
+        if isinstance(it, Preempt) and it.gang and it.beneficiary.rule is PreemptionRule.GUARANTEE
+    )
 
 
 def _is_held_by_gate(at_work: Planner, proposal: Proposal, now_ns: int) -> bool:
