@@ -50,11 +50,11 @@ def test_a_check_that_says_something_else_is_seen(
 
 
 def test_configurations_are_refused_in_many_ways_and_others_are_read() -> None:
-    said = [read(Draw(5, number)) for number in range(120)]
-    refused = [text for what, value in said if what.endswith("refused") for text in value]
+    outcomes = [read(Draw(5, number)) for number in range(120)]
+    refused = [text for what, value in outcomes if what.endswith("refused") for text in value]
     kinds = {re.sub(r"'.*?'|\d+|^line.*?: ", "_", text)[-60:] for text in refused}
     assert len(kinds) > 40
-    assert 20 < sum(what.endswith("read") for what, _ in said) < 60
+    assert 20 < sum(what.endswith("read") for what, _ in outcomes) < 60
 
 
 def test_functions_are_called_by_the_types_of_their_arguments() -> None:
@@ -110,14 +110,14 @@ def _folder(path: Path) -> Folder:
 def test_files_that_come_to_harm_are_refused_and_whole_again(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     before = {it.name: it.read_bytes() for it in tmp_path.iterdir()}
-    said: list[str] = []
+    outcomes: list[str] = []
     for number in range(30):
         damage = Damage(Draw(1, number))
         damage.do(folder)
-        said += damage.said
+        outcomes += damage.outcomes
     assert before == {it.name: it.read_bytes() for it in tmp_path.iterdir()}
-    assert str(tmp_path) not in " ".join(said)
-    assert 3 < len({re.sub(r"\d+", "_", it.partition(": ")[2])[:60] for it in said})
+    assert str(tmp_path) not in " ".join(outcomes)
+    assert 3 < len({re.sub(r"\d+", "_", it.partition(": ")[2])[:60] for it in outcomes})
 
 
 def test_streams_and_dumps_are_seen() -> None:

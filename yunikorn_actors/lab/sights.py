@@ -15,7 +15,7 @@ from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.sides.answered import answers
-from yunikorn_actors.lab.sides.checked import placed, said
+from yunikorn_actors.lab.sides.checked import placed, verdicts
 from yunikorn_actors.lab.sides.computed import computed
 from yunikorn_actors.lab.sides.configurations import read
 from yunikorn_actors.lab.sides.encoded import Encoded
@@ -126,7 +126,7 @@ class Watched(Oracle):
         assert isinstance(context, Context)
         for name, it in context.partitions.items():
             if it.state.applications:
-                checks = said(it.state, self._settings, simulator.now_ns, draw, of_each)
+                checks = verdicts(it.state, self._settings, simulator.now_ns, draw, of_each)
                 yield f"what would be refused in {name}", list(checks)
 
     def at_rest(self, world: World) -> None:
@@ -157,7 +157,7 @@ class Watched(Oracle):
         if self._keeps_files:
             damage = Damage(Draw(_OF_QUESTIONS, self._number))
             yield "what the next core reads", self._ended.truth(Draw(self._number), damage)
-            yield "what is said of damaged files", damage.said
+            yield "what is said of damaged files", damage.outcomes
         if self._turn == _WIRE:
             yield "requests and answers as JSON", self._encoded.lines
             yield "their parts, and what of answers is news", self._reported.made

@@ -162,7 +162,7 @@ class _Proposer:
         )
 
 
-def said(
+def verdicts(
     state: PartitionState, settings: Settings, now_ns: int, draw: Draw, of_each: int
 ) -> Iterator[str]:
     """Yield proposals that were made up, by their kinds, each with what Context says to it."""

@@ -226,16 +226,16 @@ class _Raw(si.ResourceManagerCallback):
     """Hears what the front has heard."""
 
     def __init__(self) -> None:
-        self.heard: list[Any] = []
+        self.received: list[Any] = []
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        self.heard.append(response)
+        self.received.append(response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        self.heard.append(response)
+        self.received.append(response)
 
     def update_node(self, response: si.NodeResponse) -> None:
-        self.heard.append(response)
+        self.received.append(response)
 
 
 class _Program:
@@ -264,7 +264,7 @@ class _Program:
     def end(self) -> Iterator[Heard]:
         for app in self._apps:
             yield f"{app!r}", (app.state, app.queue, [_shown(it) for it in app.leases])
-        yield "what the callback of the program heard", self._raw.heard
+        yield "what the callback of the program heard", self._raw.received
         yield "the dump", self._core.state_dump()
 
     def _seen(self, step: Callable[[], Any]) -> Iterator[Heard]:

@@ -43,10 +43,10 @@ class _Reader(ResourceManagerCallback):
     """Reads event records along."""
 
     def __init__(self) -> None:
-        self.heard: list[EventRecord] = []
+        self.received: list[EventRecord] = []
 
     def send_event(self, events: tuple[EventRecord, ...]) -> None:
-        self.heard += events
+        self.received += events
 
 
 def _tried(ask: Callable[..., Any], *arguments: object, **words: object) -> Any:  # noqa: ANN401
@@ -106,7 +106,7 @@ def operate(world: World) -> Iterator[Answer]:
     for text in (*texts[-1:], _BROKEN, *texts[:1]):
         yield "an administrator's configuration", _tried(core.administer, text, _WHO)
     core.settle()
-    yield "what the streams got", [it.heard for it in readers]
+    yield "what the streams got", [it.received for it in readers]
 
 
 def _differences(one: str, other: str) -> tuple[Any, ...]:

@@ -130,7 +130,7 @@ class Damage:
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
-        self.said: list[str] = []
+        self.outcomes: list[str] = []
 
     def do(self, folder: Folder) -> None:
         files = sorted(it for it in folder.path.iterdir() if it.name != "lock")
@@ -140,10 +140,10 @@ class Damage:
             path.unlink()
             what = self._put(path, whole, self._draw.one_of(files))
             try:
-                said = f"{stored(_read(folder).truth.as_message())}"
+                outcome = f"{stored(_read(folder).truth.as_message())}"
             except JournalError as error:
-                said = str(error).replace(str(folder.path), "")
-            self.said.append(f"{path.name} {what}: {said}")
+                outcome = str(error).replace(str(folder.path), "")
+            self.outcomes.append(f"{path.name} {what}: {outcome}")
             path.unlink(missing_ok=True)
             path.write_bytes(whole)
 
