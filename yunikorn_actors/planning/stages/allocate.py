@@ -60,7 +60,8 @@ class Placer:
         for ask in self._take_first() if self._model.wakes.gangs.first else ():
             if len(proposals) >= room:
                 self._model.wakes.goes_first((ask.app, ask.ask.spec.key))
-            elif not gate_of(self._model.state, ask) and not ask.app.blocked_at():
+            # One that lost two targets is owed two tries, and may have been placed by the first.
+            elif ask.open and not gate_of(self._model.state, ask) and not ask.app.blocked_at():
                 node = self._node_for(ask)
                 if node is not None:
                     proposal = self._decide(ask, node)
@@ -69,7 +70,7 @@ class Placer:
         return proposals
 
     def _take_first(self) -> list[AskView]:
-        """Take the asks that go before everybody else, each once."""
+        """Take the asks that go before everybody else, each as often as that is owed to it."""
         marks = self._model.wakes.gangs
         owed, marks.first = marks.first, []
         asks = [app.asks.get(key) for app, key in owed]
