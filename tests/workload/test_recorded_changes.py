@@ -466,3 +466,14 @@ def recording_of_nothing(tmp_path: Path) -> Path:
     with VirtualCore(trace=tmp_path / "nothing.trace"):
         pass
     return tmp_path / "nothing.trace"
+
+
+def test_members_whose_placeholders_nobody_saw_are_jobs_of_their_own() -> None:
+    """The recording began between the two."""
+    lives = Lives()
+    for number in (0, 1):
+        key = "gang", f"member-{number}"
+        lives.asked(key, 0, {"size": {"vcore": 1}})
+        lives.began(number, key, SECOND, is_member=True)
+        lives.ended(number, 3 * SECOND)
+    assert [(2, False), (2, False)] == [(it.run_s, it.gang) for it in lives.finish().jobs]

@@ -7,6 +7,7 @@ size are one job, which runs until the last of them has ended; their placeholder
 What still runs at the end is taken as ending there.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -146,7 +147,8 @@ class Lives:
             self.findings.assumed[STILL_RAN] += 1
             self.ended(name, self.last_ns)
         zero_ns = min((ask.asked_ns for ask in self._asks.values()), default=0)
-        gangs = self._gangs()
+        asks = self._placeholder_asks()
+        gangs = self._gangs(asks)
         placed = [
             self._job(life.key, life.ask, at, (end_ns - life.began_ns) / SECOND, zero_ns,
                       waited_s=(life.began_ns - life.ask.asked_ns) / SECOND,
@@ -154,9 +156,10 @@ class Lives:
             for at, (life, end_ns, is_cut_short) in enumerate(self._ended)
             if not (life.is_member and life.key[0] in gangs)
         ]  # fmt: skip
-        for id_, members in gangs.items():
-            placed.append(self._gang(id_, members, len(placed), zero_ns))
-        jobs = [*placed, *self._still_waiting(placed, zero_ns)]
+        for number, (id_, members) in enumerate(gangs.items(), len(self._ended)):
+            placed.append(self._gang(id_, members, asks[id_], number, zero_ns))
+        number = len(self._ended) + len(gangs)
+        jobs = [*placed, *self._still_waiting(placed, number, zero_ns)]
         self.jobs = sorted(jobs, key=lambda job: job.order)
         spans = [(since, None, node) for since, node in self._nodes.values()] + [
             it for it in self._nodes_before if it[1] > max(it[0], zero_ns)
@@ -179,17 +182,21 @@ class Lives:
             **{**self.owners.get(key[0], {}), **ask.fields},
         )  # fmt: skip
 
-    def _gangs(self) -> dict[str, list[Ended]]:
-        """Return the members of each gang that came together and is of one size."""
+    def _gangs(self, asks: dict[str, list[_Ask]]) -> dict[str, list[Ended]]:
+        """Return the members of each gang that came together and is of one size.
+
+        Where a recording begins between its placeholders and its members, nothing says how many
+        there were.
+        """
         members: dict[str, list[Ended]] = {}
         for it in self._ended:
             if it.life.is_member:
                 members.setdefault(it.life.key[0], []).append(it)
-        asks = self._placeholder_asks()
         return {
             id_: found
             for id_, found in members.items()
-            if len(found) == sum(ask.repeats for ask in asks[id_])
+            if id_ in asks
+            and len(found) == sum(ask.repeats for ask in asks[id_])
             and len({repr(ask.fields["size"]) for ask in asks[id_]}) == 1
             and min(it.end_ns for it in found) > max(it.life.began_ns for it in found)
         }
@@ -201,9 +208,10 @@ class Lives:
                 found.setdefault(id_, []).append(ask)
         return found
 
-    def _gang(self, id_: str, members: list[Ended], number: int, zero_ns: int) -> Job:
+    def _gang(self, id_: str, members: list[Ended], asks: list[_Ask], number: int,
+              zero_ns: int) -> Job:  # fmt: skip
         """It was asked for with its placeholders, and ran once the last member had begun."""
-        first = min(self._placeholder_asks()[id_], key=lambda ask: ask.number)
+        first = min(asks, key=lambda ask: ask.number)
         began_ns = max(it.life.began_ns for it in members)
         job = self._job(
             (id_, "gang"), first, number, (max(it.end_ns for it in members) - began_ns) / SECOND,
@@ -211,24 +219,24 @@ class Lives:
         )  # fmt: skip
         return replace(job, tasks=len(members), gang=True, application="")
 
-    def _still_waiting(self, placed: list[Job], zero_ns: int) -> Iterator[Job]:
-        runs: dict[str, list[float]] = {}
+    def _still_waiting(self, placed: list[Job], number: int, zero_ns: int) -> Iterator[Job]:
+        """Yield a job for each repeat that waits, from this number on."""
+        runs: Counter[str] = Counter()
+        run_s: dict[str, float] = {}
         for job in placed:
             for whose in (f"application {job.application}", f"queue {job.queue}", ""):
-                runs.setdefault(whose, []).append(job.run_s)
-        number = len(placed)
+                runs[whose] += 1
+                run_s[whose] = run_s.get(whose, 0.0) + job.run_s
         for key, ask in self._asks.items():
             queue = self.owners.get(key[0], {}).get("queue", "")
-            others = next(
-                (it for whose in (f"application {key[0]}", f"queue {queue}", "")
-                 if (it := runs.get(whose))), ()
-            )  # fmt: skip
+            others = (f"application {key[0]}", f"queue {queue}", "")
+            known = next((whose for whose in others if whose in runs), None)
             for _ in range(0 if ask.is_placeholder else ask.repeats - ask.placed):
-                if not others:
+                if known is None:
                     self.findings.leave_out(NEVER_PLACED)
                     continue
                 self.findings.assumed[STILL_WAITED] += 1
-                yield self._job(key, ask, number, sum(others) / len(others), zero_ns)
+                yield self._job(key, ask, number, run_s[known] / runs[known], zero_ns)
                 number += 1
 
     def write(self, folder: Path) -> None:
