@@ -7,14 +7,18 @@ from typing import NamedTuple
 
 import pytest
 
-from yunikorn_actors.drivers.simulator.simulator import Checker
+from yunikorn_actors.drivers.simulator.checkers import facts_in
+from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.oracles import Idle, Rest, oracles
 from yunikorn_actors.lab.rm_proxy_oracle import Proxied
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.tape import parse_tape
 from yunikorn_actors.lab.timer_oracle import Timers
+from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.state.facts import AllocationReleased, AskRemoved
 
 
 class Planted(NamedTuple):
@@ -262,6 +266,23 @@ WISHES = (
 )
 
 
+class EndsTogether(Oracle):
+    """In which order something real ended and an ask was withdrawn in one message."""
+
+    def __init__(self) -> None:
+        self.orders: list[tuple[str, ...]] = []
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox == CONTEXT:
+            for facts in facts_in(simulator.effects).values():
+                ends = tuple(
+                    type(fact).__name__
+                    for fact in facts
+                    if isinstance(fact, AllocationReleased | AskRemoved)
+                )
+                self.orders += [ends] if len(set(ends)) > 1 else []
+
+
 def violation(planted: Planted, *judges: Checker, is_planted: bool) -> str:
     text = f"name: planted\nrm: {{confirm: manual}}\nsteps:{planted.steps}"
     case = parse_case(text, "planted.yaml")
@@ -290,6 +311,24 @@ def test_what_is_taken_for_another(planted: Planted) -> None:
 def test_an_application_that_idles(planted: Planted) -> None:
     assert violation(planted, Idle(), Rest(), is_planted=False) == ""
     assert planted.words in violation(planted, Idle(), Rest(), is_planted=True)
+
+
+@pytest.mark.parametrize("last", ["parked", "waits"])
+def test_an_application_whose_last_ask_is_withdrawn_idles_by_right(last: str) -> None:
+    """Together with the end of its last allocation, before it: the ask was still there (R-029)."""
+    ask = "{app: app-1, key: b, resource: {vcore: 1}, task_group: tg}"
+    if last == "waits":
+        ask = "{app: app-1, key: b, resource: {vcore: 99}}"
+    both = "[{UUID: scenario-3, terminationType: 1}, {allocationKey: b, terminationType: 1}]"
+    steps = f"""{GANG}
+- ask: {ask}
+- raw: {{call: update_allocation, request: {{rmID: rm-1, releases: {{allocationsToRelease: {both}}}}}}}
+"""
+    text = f"name: last\nrm: {{confirm: manual}}\nsteps:{steps}"
+    case = parse_case(text, "last.yaml")
+    together = EndsTogether()
+    assert play(case, case.tape(), (*oracles(), together)).violation is None
+    assert together.orders == [("AllocationReleased", "AskRemoved")], "vacuous: not in one message"
 
 
 @pytest.mark.parametrize("planted", WISHES, ids=lambda it: it.mutant)

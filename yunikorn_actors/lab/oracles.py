@@ -45,7 +45,7 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.state.facts import AllocationReleased, Fact
+from yunikorn_actors.state.facts import AllocationReleased, AskRemoved, Fact
 from yunikorn_actors.state.limits import is_limited
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.placement import is_tagged
@@ -121,11 +121,19 @@ class Idle(Oracle):
 
 
 def _idle(state: PartitionState, facts: Iterable[Fact]) -> Iterator[str]:
-    """Name applications in which something has ended that was no placeholder, and nothing runs."""
+    """Name applications in which something has ended that was no placeholder, and nothing runs.
+
+    Where an ask of it was withdrawn after that, in the same message, the ask was the last: that
+    completes no application that has placeholders (R-029).
+    """
+    ended: dict[str, None] = {}
     for fact in facts:
-        if not isinstance(fact, AllocationReleased) or fact.placeholder:
-            continue
-        app = state.applications.get(fact.application_id)
+        if isinstance(fact, AllocationReleased) and not fact.placeholder:
+            ended[fact.application_id] = None
+        elif isinstance(fact, AskRemoved):
+            ended.pop(fact.application_id, None)
+    for id_ in ended:
+        app = state.applications.get(id_)
         if app is None or app.state not in IDLES or is_tagged(app.spec, APP_TAG_COMPLETING_DISABLE):
             continue
         if not (any(app.pending.values()) or any(app.allocated.values()) or app.swaps):
