@@ -116,7 +116,7 @@ def test_a_tape_that_cannot_be_read_does_not_stop_the_others(
     assert 2 == status
     assert told.startswith("ok    tapes/c.tape:")
     first, second = complained.splitlines()
-    assert "tapes/a.tape: cannot be read" in first
+    assert "tapes/a.tape: line 1 is not UTF-8" in first
     assert "tapes/b.tape: there is no gone.yaml, neither here nor beside the tape" in second
     assert second.endswith("with --scenario FILE")
 

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         _write_no_more()
-        print(f"cannot go on: {error}", file=sys.stderr)
+        print(f"cannot go on: {error.strerror or error}", file=sys.stderr)
         return 2
     finally:
         warnings.formatwarning = shown

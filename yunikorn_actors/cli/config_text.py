@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from yunikorn_actors.config.fault import TEXT_BYTES_MAX, Fault
+from yunikorn_actors.config.fault import TEXT_BYTES_MAX, Fault, why_unreadable
 from yunikorn_actors.recording.printable import printable
 
 STANDARD_INPUT: Final = "-"
@@ -27,16 +27,13 @@ def read_text(file: str) -> str:
     try:
         data = _read_bytes(file)
     except OSError as error:
-        raise Unreadable(
-            f"cannot be read: {error.strerror}; name a file that exists and may be read"
-        ) from None
+        raise Unreadable(why_unreadable(error)) from None
     if len(data) > TEXT_BYTES_MAX:
         raise Unreadable(f"larger than {TEXT_BYTES_MAX} bytes, no configuration may be; shorten it")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise Unreadable(f"line {line} is not UTF-8; save the file as UTF-8") from None
+        raise Unreadable(why_unreadable(error)) from None
 
 
 def _read_bytes(file: str) -> bytes:

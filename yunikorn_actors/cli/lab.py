@@ -197,7 +197,7 @@ def run(options: argparse.Namespace) -> int:
             return _ACTIONS[options.action](options)
     except BrokenPipeError:
         raise  # the reader has ended, which is no mistake of anybody
-    except (_UsageError, InvalidTopology, ScenarioError, CoreError, OSError) as error:
+    except (_UsageError, InvalidTopology, ScenarioError, CoreError) as error:
         _complain(error, options)
         return MISUNDERSTOOD
 

@@ -92,7 +92,10 @@ def _run_file(file: Path, options: RunOptions) -> Outcome:
     try:
         return run_file(file, options)
     except OSError as error:
-        raise _UsageError(f"the trace cannot be written: {error}") from error
+        raise _UsageError(
+            f"the trace cannot be written: {error.strerror}; name a file in a folder that "
+            "may be written to"
+        ) from error
 
 
 def _files(options: argparse.Namespace) -> list[Path]:

@@ -162,7 +162,7 @@ def run(options: argparse.Namespace) -> int:
             _complain(options, str(error))
             return 2
         except OSError as error:
-            _complain(options, f"cannot go on: {error}")
+            _complain(options, f"cannot go on: {error.strerror or error}")
             return 2
 
 

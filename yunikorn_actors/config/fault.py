@@ -18,6 +18,14 @@ FAULTS_MAX: Final = 100
 """More than anyone reads at once; a text of nothing but faults must not become a huge answer."""
 
 
+def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Say why a text file cannot be read, and what to do; the caller names the file."""
+    if isinstance(error, UnicodeDecodeError):
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return f"line {line} is not UTF-8; save the file as UTF-8"
+    return f"cannot be read: {error.strerror}; name a file that exists and may be read"
+
+
 WORDS_MAX: Final = 500
 """So much is shown of a place and of what is wrong there: both may hold a value, of any length."""
 

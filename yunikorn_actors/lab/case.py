@@ -12,12 +12,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.config.fault import TEXT_BYTES_MAX
 from yunikorn_actors.lab.tape import Entry, Tape, TapeError
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.policies.registry import NO_POLICIES
-from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario
+from yunikorn_actors.scenario.document import Scenario, parse_scenario, read_source
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.scenario.runner import steps_of
 from yunikorn_actors.scenario.step_structs import Expect, Step, Together, WrittenStep
@@ -136,12 +135,7 @@ def _steps_named(tape: Tape) -> Iterator[str]:
 
 def read_case(path: Path, topology: TopologyName = "proposing") -> Case:
     """Read a scenario file; raise ScenarioError if it is none."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(TEXT_BYTES_MAX + 1).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from None
-    return parse_case(text, str(path), topology)
+    return parse_case(read_source(path), str(path), topology)
 
 
 def parse_case(text: str, file: str, topology: TopologyName = "proposing") -> Case:

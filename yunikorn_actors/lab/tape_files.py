@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from yunikorn_actors.config.fault import why_unreadable
 from yunikorn_actors.lab.case import DIGITS, PACKAGE, Case, read_case
 from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError, parse_tape
 from yunikorn_actors.scenario.document import ScenarioError
@@ -50,7 +51,7 @@ def _text_of(name: str) -> str:
         with Path(name).open("rb") as file:
             return file.read(TAPE_BYTES_MAX + 1).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise TapeError(f"{name}: cannot be read: {error}") from None
+        raise TapeError(f"{name}: {why_unreadable(error)}") from None
 
 
 def _is_text(name: str) -> bool:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from yaml.nodes import Node, ScalarNode
 
 from yunikorn_actors.config import ConfigError
-from yunikorn_actors.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.config.fault import TEXT_BYTES_MAX, why_unreadable
 from yunikorn_actors.config.yaml_tree import compose, line_of
 from yunikorn_actors.machines.settings import InvalidSetting, Settings
 from yunikorn_actors.policies.loading import found_at, policies_at
@@ -85,12 +85,16 @@ def _alone(step: Step) -> Iterator[Step]:
 
 
 def read_scenario(path: Path) -> Scenario:
+    return parse_scenario(read_source(path), str(path))
+
+
+def read_source(path: Path) -> str:
+    """Return the text of a scenario file, at most one byte more than is allowed."""
     try:
         with path.open("rb") as file:
-            source = file.read(TEXT_BYTES_MAX + 1).decode()
+            return file.read(TEXT_BYTES_MAX + 1).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from None
-    return parse_scenario(source, str(path))
+        raise ScenarioError(f"{path}: {why_unreadable(error)}") from None
 
 
 def parse_scenario(source: str, file: str) -> Scenario:

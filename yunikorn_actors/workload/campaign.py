@@ -19,6 +19,7 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from yunikorn_actors.config.fault import why_unreadable
 from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.fan_out import FanOut, Processes
 from yunikorn_actors.policies.loading import policies_at
@@ -188,12 +189,16 @@ def campaign_jobs(file: Path) -> list[tuple[dict[str, Any], RunJob]]:
     `config` names files beside it. Fields of the options stand among the others.
     """
     try:
-        written = yaml.safe_load(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkloadError(f"{file}: {why_unreadable(error)}") from error
+    try:
+        written = yaml.safe_load(text)
         document = msgspec.convert(written, dict[str, Any])
         lists = [it if isinstance(it, list) else [it] for it in document.values()]
         named = [dict(zip(document, values, strict=True)) for values in product(*lists)]
         jobs = [(fields, _job(fields, file.parent)) for fields in named]
-    except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+    except (ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise WorkloadError(f"{file}: no campaign: {error}"[:400]) from error
     if not jobs:
         raise WorkloadError(f"{file}: no campaign: a list is empty")
