@@ -27,7 +27,7 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.journal import Journal, Kept
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.machines.context import Context

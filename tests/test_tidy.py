@@ -414,7 +414,7 @@ NAMES_PRIVATE = (f"{PACKAGE}.lab.mutants.",)
 READ_ACROSS = {
     f"{PACKAGE}.front.aio": {"_core"},
     f"{PACKAGE}.front.asks": {"_want_back"},
-    f"{PACKAGE}.lab.gate_oracle": {"_settle"},
+    f"{PACKAGE}.lab.oracles.gate_oracle": {"_settle"},
     f"{PACKAGE}.runtime.scheduler_core": {"_receive"},
     f"{PACKAGE}.service.aio": {"_core", "_operations"},
     f"{PACKAGE}.service.connect": {"_operations"},

@@ -15,7 +15,7 @@ import pytest
 from yunikorn_actors import ResourceManagerCallback, Scheduler, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.swarm.drawn import drawn
-from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.policies import loading, registry
 from yunikorn_actors.policies.registry import BrokenPolicy, Policies
 from yunikorn_actors.runtime.virtual_core import VirtualCore

@@ -11,7 +11,7 @@ from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.lab.model.follower import Follower
 from yunikorn_actors.lab.model.judge import Judge
 from yunikorn_actors.lab.scenario_documents import Document
-from yunikorn_actors.lab.shrink_document import DocumentShrinker
+from yunikorn_actors.lab.shrinking.shrink_document import DocumentShrinker
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario

@@ -26,7 +26,7 @@ from yunikorn_actors.cli import COMMANDS
 from yunikorn_actors.cli import main as yunikorn_actors
 from yunikorn_actors.config import properties
 from yunikorn_actors.config.node_order import NODE_ORDERS
-from yunikorn_actors.lab import tape
+from yunikorn_actors.lab.tapes import tape
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.planning import apply_fact as follow
 from yunikorn_actors.planning.planner import STAGES

@@ -12,7 +12,7 @@ from yunikorn_actors import si
 from yunikorn_actors.config import QueueConfig, QueueProperties, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
 from yunikorn_actors.config.names import WILDCARD
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.reloads import with_acls, with_one_change
 from yunikorn_actors.lab.swarm.scripts import THEMES, TREES, drawn_queues
 from yunikorn_actors.runtime.virtual_core import VirtualCore

@@ -11,7 +11,7 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.config import parse_config, warnings_in
-from yunikorn_actors.lab.tape import TAPE_FORMAT
+from yunikorn_actors.lab.tapes.tape import TAPE_FORMAT
 from yunikorn_actors.messages.codec import FORMAT_VERSION
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.scenario.document import SCENARIO_FORMAT

@@ -7,7 +7,7 @@ from tests.helpers.batch_pools import Job
 from tests.helpers.support import default_checkers
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Checker, Simulator
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.policies.registry import Policies, Policy

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.machines.context import commit
 
 KILLED = "YUNIKORN_ACTORS_TEST_KILLED"

@@ -6,7 +6,7 @@ import pytest
 
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.machines.context import preemption
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName

@@ -4,8 +4,8 @@ import pytest
 
 from yunikorn_actors.config import build, properties
 from yunikorn_actors.lab.case import parse_case
-from yunikorn_actors.lab.configuration_oracle import Configurations
 from yunikorn_actors.lab.mutants.mutant import Mutant, Target
+from yunikorn_actors.lab.oracles.configuration_oracle import Configurations
 from yunikorn_actors.lab.run_schedule import play
 
 CASE = """\

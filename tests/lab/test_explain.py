@@ -15,7 +15,7 @@ from yunikorn_actors.lab.explanation import (
     race_of,
     save_trace,
 )
-from yunikorn_actors.lab.tape import Tape, parse_tape
+from yunikorn_actors.lab.tapes.tape import Tape, parse_tape
 from yunikorn_actors.trace.read import TraceReader
 
 A, B, C = (f"M({name}) from x to box" for name in "abc")

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from yunikorn_actors.lab.oracles.waiting_oracle import Waiting
 from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.swarm.failing_policies import FOLDS, POLICIES, WHERE, WHERE_FOLDS
 from yunikorn_actors.lab.swarm.swarm_runs import Plan
-from yunikorn_actors.lab.waiting_oracle import Waiting
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import PolicyFailed

@@ -21,10 +21,10 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import case_of, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
-from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.fan_out import FannedOut, FanOut, Processes, StaysHere, WorkerLost
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
+from yunikorn_actors.lab.workers.dask_pool import DaskCrew
 from yunikorn_actors.scenario.document import parse_scenario
 
 RUNS = 50

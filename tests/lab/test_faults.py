@@ -7,13 +7,13 @@ import pytest
 
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.lab.case import Case, case_of, read_case
-from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import explore, play, write
-from yunikorn_actors.lab.strategies import Uniform
-from yunikorn_actors.lab.tape import Tape, parse_tape
+from yunikorn_actors.lab.schedules.faults import FAULTS, Faulty
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.strategies import Uniform
+from yunikorn_actors.lab.tapes.tape import Tape, parse_tape
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import Delivery

@@ -9,9 +9,9 @@ from yunikorn_actors.lab import features as ft
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.coverage import Coverage, coverage_lines, tried_in
 from yunikorn_actors.lab.explore import Options, Runs
-from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.mutants.tries import cases
 from yunikorn_actors.lab.run_schedule import play
+from yunikorn_actors.lab.schedules.faults import FAULTS
 from yunikorn_actors.machines.settings import Settings
 
 CLUSTER = """\

@@ -8,7 +8,7 @@ import pytest
 from yunikorn_actors.front.aio import AsyncScheduler
 from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.nodes import Nodes
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.front_door import Doors, Heard, OnLoop, walk
 from yunikorn_actors.lab.sights import Sight
 

@@ -8,9 +8,9 @@ import pytest
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.model.gate_rules import PlainConservative
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.policies.conservative import Conservative
 from yunikorn_actors.policies.dominant_share import DominantShare
 from yunikorn_actors.policies.easy import Easy

@@ -7,9 +7,9 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.coverage import Coverage
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.scenario_documents import document_of
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.guided import Corpus, Guided, changed
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, Played

@@ -13,9 +13,9 @@ from yunikorn_actors.lab.mutants.drawn_tries import Worlds
 from yunikorn_actors.lab.mutants.mutant import Kind
 from yunikorn_actors.lab.mutants.mutant_search import RUNS_MAX, SWARM, Hunter, SwarmHunter, hunt_all
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED, Tries
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.tapes.tape import parse_tape
 
 KEYS = {"id", "found", "strategy", "runs", "seconds", "deviations", "stimuli", "tape"}
 

@@ -3,15 +3,15 @@
 import pytest
 
 from yunikorn_actors.lab.case import Case, case_of
-from yunikorn_actors.lab.faults import Faulty
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.recorded_schedule import Following
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import Outcome, explore, play, write
-from yunikorn_actors.lab.strategies import Uniform
-from yunikorn_actors.lab.tape import parse_tape
-from yunikorn_actors.lab.tape_player import TapeWriter
-from yunikorn_actors.lab.threads import record
+from yunikorn_actors.lab.schedules.faults import Faulty
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.recorded_schedule import Following
+from yunikorn_actors.lab.schedules.strategies import Uniform
+from yunikorn_actors.lab.schedules.threads import record
+from yunikorn_actors.lab.tapes.tape import parse_tape
+from yunikorn_actors.lab.tapes.tape_player import TapeWriter
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.scenario.document import parse_scenario
 

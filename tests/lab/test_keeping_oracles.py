@@ -12,11 +12,11 @@ from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.oracles import Idle, Rest, oracles
-from yunikorn_actors.lab.rm_proxy_oracle import Proxied
+from yunikorn_actors.lab.oracles.rm_proxy_oracle import Proxied
+from yunikorn_actors.lab.oracles.run_oracles import Idle, Rest, oracles
+from yunikorn_actors.lab.oracles.timer_oracle import Timers
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.tape import parse_tape
-from yunikorn_actors.lab.timer_oracle import Timers
+from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.state.facts import AllocationReleased, AskRemoved
 

@@ -14,7 +14,7 @@ from yunikorn_actors.cli import lab as command
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab import explore
 from yunikorn_actors.lab.run_schedule import Outcome
-from yunikorn_actors.lab.shrink import Shrinker
+from yunikorn_actors.lab.shrinking.shrink import Shrinker
 from yunikorn_actors.machines.context import commit
 from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.scenario.step_structs import AddAsk, WrittenStep

@@ -10,13 +10,13 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
-from yunikorn_actors.lab import threads
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.explore import Budget, Options
-from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.recorded_schedule import Following
 from yunikorn_actors.lab.run_schedule import explore, play
-from yunikorn_actors.lab.threads import ThreadSearch, record
+from yunikorn_actors.lab.schedules import threads
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.recorded_schedule import Following
+from yunikorn_actors.lab.schedules.threads import ThreadSearch, record
 from yunikorn_actors.machines.context.context import Context
 from yunikorn_actors.messages.base import CONTEXT, is_callback, is_outside
 

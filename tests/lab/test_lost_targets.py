@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors.lab.case import read_case
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 LOST = Path(__file__).parents[1] / "scenarios/gang-edges/two-lost-targets.yaml"

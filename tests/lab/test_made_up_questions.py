@@ -11,7 +11,7 @@ from yunikorn_actors.journal.folder import Folder
 from yunikorn_actors.journal.restored_state import Entry
 from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.baseline import seen_in
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides import checked
 from yunikorn_actors.lab.sides.computed import calls, computed
 from yunikorn_actors.lab.sides.configurations import read

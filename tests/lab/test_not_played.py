@@ -13,9 +13,9 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import Case, parse_case
 from yunikorn_actors.lab.explanation import Explainer
 from yunikorn_actors.lab.hunt import Lab, NotPlayed, Wishes
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.lab.user_program import Trial
 
 Jobs = run_path(str(Path(__file__).parents[1] / "formats" / "program.py"))["Jobs"]

@@ -5,14 +5,14 @@ from collections import Counter
 import pytest
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
-from yunikorn_actors.lab import tape_verbs
 from yunikorn_actors.lab.harness import World
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.operator_oracle import Operators
+from yunikorn_actors.lab.oracles.operator_oracle import Operators
 from yunikorn_actors.lab.run_schedule import Outcome, explore
 from yunikorn_actors.lab.sides.replayed import Replayed
 from yunikorn_actors.lab.swarm.drawn import Drawn, drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
+from yunikorn_actors.lab.tapes import tape_verbs
 
 ACTING = Wanted(only=(
     "fault-operate", "bursts", "waits", "several-managers", "lost-managers", "new-registrations",

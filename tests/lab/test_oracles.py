@@ -8,9 +8,9 @@ import pytest
 from yunikorn_actors.lab.case import Case, case_of, parse_case, read_case
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.oracles import Records, Rest, Zero, oracles
+from yunikorn_actors.lab.oracles.run_oracles import Records, Rest, Zero, oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
-from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation, CallUpdateApplication
 from yunikorn_actors.scenario.document import parse_scenario

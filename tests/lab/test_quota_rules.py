@@ -5,7 +5,7 @@ import pytest
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.mutants.mutant import Mutant, Target
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.planning.preemption import quota
 from yunikorn_actors.planning.preemption.victim_units import Units

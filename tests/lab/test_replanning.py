@@ -7,7 +7,7 @@ import pytest
 
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.planning.requeue import Wakes
 

@@ -4,7 +4,7 @@ import pytest
 
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.machines.context import nodes
 

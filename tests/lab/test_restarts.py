@@ -10,12 +10,12 @@ from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.case import parse_case, read_case
 from yunikorn_actors.lab.mutants.corpus import CORPUS
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, played
 from yunikorn_actors.lab.swarm.world_parts import RESTART, Wanted
-from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.restart import CoreRestored

@@ -17,10 +17,10 @@ from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.explanation import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Options, Runs
 from yunikorn_actors.lab.hunt import FAIR_FAULTS, Lab, RaceFound, Wishes
-from yunikorn_actors.lab.old_tapes import is_numbered, with_names
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.tape import TAPE_FORMAT, parse_tape
+from yunikorn_actors.lab.tapes.old_tapes import is_numbered, with_names
+from yunikorn_actors.lab.tapes.tape import TAPE_FORMAT, parse_tape
 from yunikorn_actors.lab.user_program import Trial
 from yunikorn_actors.machines.settings import Settings
 

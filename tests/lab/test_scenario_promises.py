@@ -13,10 +13,10 @@ from yunikorn_actors.lab.case import Case, case_of
 from yunikorn_actors.lab.explore import Budget, Options, Report, Runs, Search
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import explore, play, write
-from yunikorn_actors.lab.shrink import Shrinker
-from yunikorn_actors.lab.strategies import Uniform
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.strategies import Uniform
+from yunikorn_actors.lab.shrinking.shrink import Shrinker
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.scenario.document import ScenarioError, parse_scenario
 

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from yunikorn_actors.config import parse_config
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.reloads import with_second_type
 from yunikorn_actors.lab.swarm.scripts import drawn_queues

@@ -8,10 +8,10 @@ import ranges
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Search
-from yunikorn_actors.lab.faults import USUAL_FAULTS
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.shrink_document import minimal
-from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.schedules.faults import USUAL_FAULTS
+from yunikorn_actors.lab.shrinking.shrink_document import minimal
+from yunikorn_actors.lab.tapes.tape import parse_tape
 
 
 def found(file: str, seed: int, faults: tuple[str, ...] = ()) -> Finding:

@@ -11,13 +11,13 @@ from yunikorn_actors.journal import restored_state as truth
 from yunikorn_actors.lab.case import parse_case, read_case
 from yunikorn_actors.lab.mutants.event_records import EVENT_RECORDS
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.oracles import all_oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import all_oracles
 from yunikorn_actors.lab.run_schedule import explore, play
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides import read_sides
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
-from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.tapes.tape import Entry
 from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.messages.base import RM_PROXY
 from yunikorn_actors.messages.rm_events import (

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import pytest
 
 from yunikorn_actors.lab.case import parse_case
-from yunikorn_actors.lab.oracles import all_oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import all_oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
-from yunikorn_actors.lab.tape import Tape
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.tapes.tape import Tape
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.state.facts import (
     AllocationCommitted,

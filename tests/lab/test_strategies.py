@@ -8,9 +8,9 @@ from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.explore import Budget, Options, Report, Runs, Search
 from yunikorn_actors.lab.harness import World
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import explore, play
-from yunikorn_actors.lab.strategies import (
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.strategies import (
     STRATEGIES,
     Delaying,
     Lot,
@@ -19,7 +19,7 @@ from yunikorn_actors.lab.strategies import (
     Uniform,
     schedules_of,
 )
-from yunikorn_actors.lab.tape import Entry, parse_tape
+from yunikorn_actors.lab.tapes.tape import Entry, parse_tape
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 GANG = SCENARIOS / "gang-disturbances"

@@ -18,16 +18,16 @@ from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.harness import Oracle, World
-from yunikorn_actors.lab.judges import BY_OPERATORS, MODEL, RECORDING, judges_of
 from yunikorn_actors.lab.model.follower import FollowedByModel
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.judges import BY_OPERATORS, MODEL, RECORDING, judges_of
 from yunikorn_actors.lab.run_schedule import explore, play
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm import swarm_runs
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.small_bounds import COUNTS, TIMES, drawn_settings
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, Swarm, played
 from yunikorn_actors.lab.swarm.world_parts import PARTS, RESTART, NoPart, Wanted
-from yunikorn_actors.lab.tape import THE_END, Entry, parse_tape
+from yunikorn_actors.lab.tapes.tape import THE_END, Entry, parse_tape
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -299,7 +299,7 @@ def test_a_tape_repeats_what_a_side_found_by_what_it_drew(
     def sides(draw: Draw) -> tuple[Checker, ...]:
         return (_Sometimes(lambda: draw.number(1_000) != usual),)
 
-    monkeypatch.setattr("yunikorn_actors.lab.oracles.sides", sides)
+    monkeypatch.setattr("yunikorn_actors.lab.oracles.run_oracles.sides", sides)
     assert 1 == main((*WHOLE, "--save", str(tmp_path), "--shrink-seconds", "2s"))
     (tape,) = tmp_path.glob("*.tape")
     assert f"yunikorn-actors lab replay {tape}\n" in capsys.readouterr().out
@@ -313,7 +313,7 @@ def test_what_its_tape_does_not_repeat_is_said(
 ) -> None:
     wrong = [True]
     monkeypatch.setattr(
-        "yunikorn_actors.lab.oracles.sides",
+        "yunikorn_actors.lab.oracles.run_oracles.sides",
         lambda _: (_Sometimes(lambda: bool(wrong and wrong.pop())),),
     )
     command = (*WHOLE, "--without", "gangs")

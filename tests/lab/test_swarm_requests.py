@@ -7,7 +7,7 @@ from typing import Any
 from yunikorn_actors import si
 from yunikorn_actors.lab.baseline import Watched
 from yunikorn_actors.lab.case import Case, parse_case
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.swarm.drawn import drawn

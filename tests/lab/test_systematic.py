@@ -10,9 +10,9 @@ from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.harness import World
 from yunikorn_actors.lab.run_schedule import explore, world_of, write
-from yunikorn_actors.lab.strategies import Forgetful
-from yunikorn_actors.lab.systematic import Descents
-from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.schedules.strategies import Forgetful
+from yunikorn_actors.lab.schedules.systematic import Descents
+from yunikorn_actors.lab.tapes.tape import Entry
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.codec import state_digest
 

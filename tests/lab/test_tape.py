@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors.lab.case import read_case
-from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.harness import Schedule
 from yunikorn_actors.lab.mutants.held import Held
 from yunikorn_actors.lab.mutants.tries import cases
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import explore, play, write
-from yunikorn_actors.lab.strategies import Uniform
-from yunikorn_actors.lab.tape import Tape, TapeError, parse_tape
+from yunikorn_actors.lab.schedules.faults import FAULTS, Faulty
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.strategies import Uniform
+from yunikorn_actors.lab.tapes.tape import Tape, TapeError, parse_tape
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
-from yunikorn_actors.lab.tape import Tape, parse_tape
+from yunikorn_actors.lab.tapes.tape import Tape, parse_tape
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer

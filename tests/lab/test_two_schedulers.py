@@ -9,12 +9,12 @@ from contesting import contest
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Budget, Options, Search
-from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.mutants.tries import CASES
-from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC
-from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.lab.schedules.faults import FAULTS
+from yunikorn_actors.lab.schedules.strategies import STRATEGIES, SYSTEMATIC
+from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.machines.rm_proxy.predicate_calls import NOBODY
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.predicates import PredicatesChecked

@@ -9,12 +9,12 @@ import pytest
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import PACKAGE, Case, parse_case, read_case
 from yunikorn_actors.lab.explore import Options, Runs
-from yunikorn_actors.lab.faults import FAULTS
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import events_in, play
-from yunikorn_actors.lab.tape import TapeError, parse_tape
-from yunikorn_actors.lab.tape_player import TapePlayer
+from yunikorn_actors.lab.schedules.faults import FAULTS
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.tapes.tape import TapeError, parse_tape
+from yunikorn_actors.lab.tapes.tape_player import TapePlayer
 
 TEXT = """\
 name: one job

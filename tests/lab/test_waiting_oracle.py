@@ -4,8 +4,8 @@ import pytest
 
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.mutants.mutant import Mutant, Target
+from yunikorn_actors.lab.oracles.waiting_oracle import Waiting
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.waiting_oracle import Waiting
 from yunikorn_actors.planning.preemption import against
 from yunikorn_actors.planning.why import explain, reasons, waiting_counts, waiting_sums
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.explore import Player, Run, Runs, one_by_one
 from yunikorn_actors.lab.fan_out import Crew, FannedOut, FanOut, Processes
+from yunikorn_actors.lab.workers.dask_pool import DaskCrew
 
 _T = TypeVar("_T")
 

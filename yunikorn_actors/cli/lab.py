@@ -29,16 +29,16 @@ from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explanation import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
-from yunikorn_actors.lab.faults import FAULTS, RESTART, USUAL_FAULTS
-from yunikorn_actors.lab.judges import judges_of
 from yunikorn_actors.lab.narrative import not_played_lines, told
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import RUNS_MAX
+from yunikorn_actors.lab.oracles.judges import judges_of
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import NotRepeatable, Outcome, play
-from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
-from yunikorn_actors.lab.tape import Tape, TapeError
-from yunikorn_actors.lab.tape_files import case_of, keep, kept, read_tape, source_of
-from yunikorn_actors.lab.threads import ThreadReport, ThreadSearch
+from yunikorn_actors.lab.schedules.faults import FAULTS, RESTART, USUAL_FAULTS
+from yunikorn_actors.lab.schedules.random_draw import RUNS_MAX
+from yunikorn_actors.lab.schedules.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
+from yunikorn_actors.lab.schedules.threads import ThreadReport, ThreadSearch
+from yunikorn_actors.lab.tapes.tape import Tape, TapeError
+from yunikorn_actors.lab.tapes.tape_files import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.machines.settings import SECOND, InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.document import ScenarioError

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from yunikorn_actors.cli.executor_options import INTERRUPTED
-from yunikorn_actors.lab.budget import Effort
-from yunikorn_actors.lab.judges import judges_of
+from yunikorn_actors.lab.oracles.judges import judges_of
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
-from yunikorn_actors.lab.tape_files import case_of, keep_case, read_tape, source_of
+from yunikorn_actors.lab.shrinking.budget import Effort
+from yunikorn_actors.lab.shrinking.shrink_case import CaseShrinker, Failing
+from yunikorn_actors.lab.tapes.tape_files import case_of, keep_case, read_tape, source_of
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from yunikorn_actors.lab.baseline import Compared, compared, read_baseline
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.fan_out import FanOut
-from yunikorn_actors.lab.random_draw import RUNS_MAX
+from yunikorn_actors.lab.schedules.random_draw import RUNS_MAX
 from yunikorn_actors.lab.swarm.guided import Corpus, Guided
 from yunikorn_actors.lab.swarm.swarm_runs import (
     FannedOut,

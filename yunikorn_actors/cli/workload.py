@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from yunikorn_actors.cli.policies import add_place_of_policies, add_policies
 from yunikorn_actors.errors import ConfigError
-from yunikorn_actors.lab.dask_pool import NoExecutor
 from yunikorn_actors.lab.fan_out import TooMany, WorkerLost
+from yunikorn_actors.lab.workers.dask_pool import NoExecutor
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.runtime.config_source import read_file
 from yunikorn_actors.trace.read import TraceError

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sights import TURNS, WIDTH, Sight, Watched
 from yunikorn_actors.lab.swarm.small_constants import made_small
 from yunikorn_actors.lab.swarm.swarm_runs import Plan

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.lab.tape import Entry, Tape, TapeError
+from yunikorn_actors.lab.tapes.tape import Entry, Tape, TapeError
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.policies.registry import NO_POLICIES

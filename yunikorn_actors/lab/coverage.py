@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from yunikorn_actors.lab.features import BATCHES, UNIVERSE, Feature, features_in
-from yunikorn_actors.lab.tape_names import mailbox_name
+from yunikorn_actors.lab.tapes.tape_names import mailbox_name
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Delivery, is_reply
 

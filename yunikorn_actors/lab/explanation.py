@@ -21,12 +21,12 @@ from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.harness import Schedule, World
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import STUCK, Outcome, run, run_tape, world_of
-from yunikorn_actors.lab.strategies import Uniform
-from yunikorn_actors.lab.tape import Entry, Tape
-from yunikorn_actors.lab.tape_player import Listening, TapePlayer
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.strategies import Uniform
+from yunikorn_actors.lab.tapes.tape import Entry, Tape
+from yunikorn_actors.lab.tapes.tape_player import Listening, TapePlayer
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.scenario.drivers import trace_header

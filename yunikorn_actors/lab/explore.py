@@ -14,13 +14,10 @@ from msgspec.structs import replace
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.budget import PLAYS_MAX, PLAYS_STUCK_MAX, Effort
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.coverage import Coverage, Tried, tried_in
-from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.harness import Schedule
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import (
     STUCK,
     Outcome,
@@ -30,16 +27,19 @@ from yunikorn_actors.lab.run_schedule import (
     play,
     write,
 )
-from yunikorn_actors.lab.shrink import Shrinker
-from yunikorn_actors.lab.strategies import (
+from yunikorn_actors.lab.schedules.faults import FAULTS, Faulty
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.strategies import (
     EXHAUSTIVE,
     STRATEGIES,
     SYSTEMATIC,
     Lot,
     schedules_of,
 )
-from yunikorn_actors.lab.systematic import Descents
-from yunikorn_actors.lab.tape import Tape
+from yunikorn_actors.lab.schedules.systematic import Descents
+from yunikorn_actors.lab.shrinking.budget import PLAYS_MAX, PLAYS_STUCK_MAX, Effort
+from yunikorn_actors.lab.shrinking.shrink import Shrinker
+from yunikorn_actors.lab.tapes.tape import Tape
 from yunikorn_actors.machines.settings import Settings
 
 DEVIATIONS_MAX: Final = 2

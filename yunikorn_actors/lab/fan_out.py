@@ -17,7 +17,7 @@ from msgspec import Struct
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.explore import Options, Run, Runs
-from yunikorn_actors.lab.process_pool import Workers, interrupts_held
+from yunikorn_actors.lab.workers.process_pool import Workers, interrupts_held
 from yunikorn_actors.machines.topology import TopologyName
 
 AHEAD: Final = 4

@@ -20,10 +20,10 @@ from yunikorn_actors.drivers.simulator.quiescence import RestWatch
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.errors import NoReply, UnknownResourceManager
 from yunikorn_actors.lab.case import Case, CaseStep
-from yunikorn_actors.lab.scenario_promises import Glimpse, promises_of
+from yunikorn_actors.lab.oracles.scenario_promises import Glimpse, promises_of
 from yunikorn_actors.lab.slow_reader import SlowReader
-from yunikorn_actors.lab.tape import ALTERING, Entry, Verb
-from yunikorn_actors.lab.tape_names import mailbox_name, message_name, numbered
+from yunikorn_actors.lab.tapes.tape import ALTERING, Entry, Verb
+from yunikorn_actors.lab.tapes.tape_names import mailbox_name, message_name, numbered
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import (
     CancelTimer,

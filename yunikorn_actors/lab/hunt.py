@@ -16,12 +16,12 @@ from yunikorn_actors.lab.explanation import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search, run_of
 from yunikorn_actors.lab.narrative import not_played_lines, told
 from yunikorn_actors.lab.nondeterminism_guard import Escape
-from yunikorn_actors.lab.old_tapes import is_numbered, with_names
 from yunikorn_actors.lab.run_schedule import compare, play, run
-from yunikorn_actors.lab.tape import Tape
-from yunikorn_actors.lab.tape_files import keep, kept, read_tape
-from yunikorn_actors.lab.tape_player import TapePlayer
-from yunikorn_actors.lab.tape_verbs import ACTS
+from yunikorn_actors.lab.tapes.old_tapes import is_numbered, with_names
+from yunikorn_actors.lab.tapes.tape import Tape
+from yunikorn_actors.lab.tapes.tape_files import keep, kept, read_tape
+from yunikorn_actors.lab.tapes.tape_player import TapePlayer
+from yunikorn_actors.lab.tapes.tape_verbs import ACTS
 from yunikorn_actors.lab.user_program import Trial, TrialWorld
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName

@@ -5,8 +5,8 @@ from typing import Final
 
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.run_schedule import Outcome
-from yunikorn_actors.lab.tape import Tape
-from yunikorn_actors.lab.tape_names import mailbox_name, topics
+from yunikorn_actors.lab.tapes.tape import Tape
+from yunikorn_actors.lab.tapes.tape_names import mailbox_name, topics
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import RM_PROXY, TIMER, Delivery, is_callback
 from yunikorn_actors.messages.callbacks import method_of

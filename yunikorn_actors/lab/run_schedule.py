@@ -17,11 +17,11 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.harness import Schedule, World
 from yunikorn_actors.lab.model.judge import Difference
-from yunikorn_actors.lab.promises import Broken
-from yunikorn_actors.lab.tape import Entry, Tape
-from yunikorn_actors.lab.tape_names import mailbox_name, topics
-from yunikorn_actors.lab.tape_player import Listening, TapePlayer, TapeWriter
-from yunikorn_actors.lab.tape_verbs import ACTS
+from yunikorn_actors.lab.oracles.promises import Broken
+from yunikorn_actors.lab.tapes.tape import Entry, Tape
+from yunikorn_actors.lab.tapes.tape_names import mailbox_name, topics
+from yunikorn_actors.lab.tapes.tape_player import Listening, TapePlayer, TapeWriter
+from yunikorn_actors.lab.tapes.tape_verbs import ACTS
 from yunikorn_actors.lab.user_program import Exits, Looping, TrialWorld
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Delivery

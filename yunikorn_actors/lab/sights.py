@@ -13,7 +13,7 @@ import msgspec
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.answered import answers
 from yunikorn_actors.lab.sides.checked import placed, verdicts
 from yunikorn_actors.lab.sides.computed import computed

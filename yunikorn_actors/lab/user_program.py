@@ -16,9 +16,9 @@ from yunikorn_actors.errors import WouldBlock
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.harness import Redundant, Schedule, StageDriver, World
 from yunikorn_actors.lab.nondeterminism_guard import inside
-from yunikorn_actors.lab.promises import Believed, Holds, fault_of
-from yunikorn_actors.lab.tape import Verb
-from yunikorn_actors.lab.tape_names import RETURN, numbered, request_label, step_label
+from yunikorn_actors.lab.oracles.promises import Believed, Holds, fault_of
+from yunikorn_actors.lab.tapes.tape import Verb
+from yunikorn_actors.lab.tapes.tape_names import RETURN, numbered, request_label, step_label
 from yunikorn_actors.lab.watchdog import Stuck, Watchdog
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages import rm_events as rm

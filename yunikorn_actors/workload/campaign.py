@@ -20,8 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors.config.fault import why_unreadable
-from yunikorn_actors.lab.dask_pool import DaskCrew
 from yunikorn_actors.lab.fan_out import FanOut, Processes
+from yunikorn_actors.lab.workers.dask_pool import DaskCrew
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.policies.registry import NO_POLICIES, InvalidPolicy, Policies
 from yunikorn_actors.version import VERSION

@@ -2,8 +2,8 @@
 
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, oldest
 from yunikorn_actors.lab.harness import World
-from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.tapes.tape import Entry
 from yunikorn_actors.messages.scheduling import ProposeAllocations
 
 

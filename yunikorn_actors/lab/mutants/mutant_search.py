@@ -20,8 +20,8 @@ from yunikorn_actors.lab.mutants.corpus import BY_ID, CORPUS, PLAYED
 from yunikorn_actors.lab.mutants.drawn_tries import Worlds
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Mutant
 from yunikorn_actors.lab.mutants.tries import Tries, Try
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.shrink import Shrinker
+from yunikorn_actors.lab.oracles.run_oracles import oracles
+from yunikorn_actors.lab.shrinking.shrink import Shrinker
 
 RUNS_MAX: Final = 3000
 """So many disturbed runs a mutant gets before it counts as not found."""

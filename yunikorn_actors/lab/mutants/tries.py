@@ -8,15 +8,15 @@ from msgspec.structs import replace
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import PACKAGE, Case, parse_case
-from yunikorn_actors.lab.faults import USUAL_FAULTS, Faulty
 from yunikorn_actors.lab.harness import Schedule
 from yunikorn_actors.lab.mutants.held import Held
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.mutants.touching import Watch
-from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import Outcome, explore, play, write
-from yunikorn_actors.lab.tape import Tape
+from yunikorn_actors.lab.schedules.faults import USUAL_FAULTS, Faulty
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.tapes.tape import Tape
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 EVENTS_MAX: Final = 2_000

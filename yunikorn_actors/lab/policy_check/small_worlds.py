@@ -5,7 +5,7 @@ from typing import Final
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.policies.registry import Policies, Policy

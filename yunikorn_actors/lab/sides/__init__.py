@@ -5,7 +5,7 @@ compared with the truth at rest and at moments that are drawn.
 """
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.event_readers import Published, Told
 from yunikorn_actors.lab.sides.journaled import Journaled
 from yunikorn_actors.lab.sides.ported import Ported

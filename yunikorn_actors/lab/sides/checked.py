@@ -8,7 +8,7 @@ placeholder, victims of anybody for anybody, with names and sequences that were 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.broken_requests import ODD_PATHS
 from yunikorn_actors.lab.swarm.reloads import NO_LEAVES
 from yunikorn_actors.lab.swarm.scripts import GROUPS, USERS

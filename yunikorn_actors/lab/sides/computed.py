@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 from yunikorn_actors.config import Acl, ExtraConfig, PreemptionPolicy, QueueProperties, properties
 from yunikorn_actors.config import extra as extra_keys
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.state import gates, share
 from yunikorn_actors.values import devices, quantity, resource
 from yunikorn_actors.values.resource import INT64_MAX

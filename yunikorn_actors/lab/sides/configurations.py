@@ -21,7 +21,7 @@ from yunikorn_actors.config import (
 from yunikorn_actors.config.diff import config_changes
 from yunikorn_actors.config.node_order import BINPACKING
 from yunikorn_actors.config.properties import READERS
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 
 _WHOLE: Final[dict[str, Any]] = {
     "partitions": [

@@ -16,7 +16,7 @@ from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.drivers.simulator.checkers import states_in
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle, World
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.differing import differing
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.events.publisher import builders_of

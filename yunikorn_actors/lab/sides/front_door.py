@@ -22,7 +22,7 @@ from yunikorn_actors.front.aio import AsyncScheduler
 from yunikorn_actors.front.application import Application
 from yunikorn_actors.front.blocking import Scheduler
 from yunikorn_actors.front.lease import Lease
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.runtime.aio import AsyncSchedulerCore
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore

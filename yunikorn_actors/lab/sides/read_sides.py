@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from yunikorn_actors.checks.equality import are_alike
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.differing import differing
 from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides, Told
 from yunikorn_actors.lab.sides.read_answers import wrong_answers

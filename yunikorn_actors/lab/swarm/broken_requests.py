@@ -6,7 +6,7 @@ Each has to be refused, by the call or in an answer, and must leave everything e
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.request_forms import WrittenStep, as_raw
 from yunikorn_actors.values import tags
 

@@ -3,7 +3,7 @@
 from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.harness import Schedule, World
-from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.tapes.tape import Entry
 
 
 class Bursts:

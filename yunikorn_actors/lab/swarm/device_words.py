@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.values.devices import WHOLE, number_of
 from yunikorn_actors.values.tags import GPU, GPU_DEVICES, GPU_MODEL, TAG_RUNTIME
 

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import Case, case_of, digest_of
-from yunikorn_actors.lab.faults import Faulty
 from yunikorn_actors.lab.harness import Schedule
-from yunikorn_actors.lab.judges import (
+from yunikorn_actors.lab.oracles.judges import (
     BY_OPERATORS,
     CORE,
     MODEL,
@@ -18,10 +17,11 @@ from yunikorn_actors.lab.judges import (
     judged_by,
     sides_drawn,
 )
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import written
+from yunikorn_actors.lab.schedules.faults import Faulty
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
 from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES
-from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
 from yunikorn_actors.lab.swarm.bursts import Bursts
 from yunikorn_actors.lab.swarm.world_parts import (
     ALL,

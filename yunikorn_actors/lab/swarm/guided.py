@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import DIGITS, Case, parse_case
 from yunikorn_actors.lab.coverage import Coverage
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import Document, document_of, written
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import Drawn
 from yunikorn_actors.lab.swarm.small_bounds import drawn_settings
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, Planned, Played, played

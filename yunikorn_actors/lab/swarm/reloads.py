@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.config.policy_names import ANY_NAMES, PolicyNames
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 
 Config = dict[str, Any]
 """Of one partition, in the words of the document."""

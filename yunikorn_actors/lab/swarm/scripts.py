@@ -12,8 +12,8 @@ from typing import Any
 
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.errors import ConfigError
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import Document
+from yunikorn_actors.lab.schedules.random_draw import Draw
 
 Tree = dict[str, "Tree"] | None
 """The names of queues, each with those below it; None is a leaf."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from yunikorn_actors.config.extra import READERS
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.scheduler import Scheduler

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules.random_draw import Draw
 
 _FEW: Final = (1, 2, 3)
 SMALL: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {

@@ -12,18 +12,18 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.coverage import Coverage
 from yunikorn_actors.lab.explore import Budget, Run, run_of
 from yunikorn_actors.lab.fan_out import FanOut
-from yunikorn_actors.lab.judges import judges_of
+from yunikorn_actors.lab.oracles.judges import judges_of
 from yunikorn_actors.lab.run_schedule import Outcome, Violation, explore, play, write
-from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
+from yunikorn_actors.lab.shrinking.budget import Effort
+from yunikorn_actors.lab.shrinking.shrink_case import CaseShrinker, Failing
 from yunikorn_actors.lab.swarm.drawn import Drawn, drawn
 from yunikorn_actors.lab.swarm.small_bounds import Passed
 from yunikorn_actors.lab.swarm.world_parts import Wanted
-from yunikorn_actors.lab.tape import parse_tape
-from yunikorn_actors.lab.tape_files import keep_case
+from yunikorn_actors.lab.tapes.tape import parse_tape
+from yunikorn_actors.lab.tapes.tape_files import keep_case
 
 RUNS_IN_SHARE: Final = 20
 SHRINK_PLAYS_MAX: Final = 1_000

@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab import faults
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.schedules import faults
+from yunikorn_actors.lab.schedules.random_draw import Draw
 
 FAULT: Final = "fault-"
 RESTART: Final = f"{FAULT}{faults.RESTART}"

@@ -12,8 +12,8 @@ from typing import Any, Final
 from yunikorn_actors.config import parse_duration
 from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import Document
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm import device_words, scenes_of_one
 from yunikorn_actors.lab.swarm.broken_requests import damaged
 from yunikorn_actors.lab.swarm.reloads import (

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels
 from yunikorn_actors.lab.harness import Schedule, World
-from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.tapes.tape import Entry
 
 _HASTE: Final = (0.0, 0.03, 0.1, 0.3)
 """How often the case goes on before all is quiet; each run draws one."""

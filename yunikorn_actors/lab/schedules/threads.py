@@ -18,12 +18,12 @@ from msgspec import Struct
 from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.explore import Options
-from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.recorded_schedule import Following
 from yunikorn_actors.lab.run_schedule import Violation, explore, violation_of
-from yunikorn_actors.lab.shrink import Shrinker
-from yunikorn_actors.lab.tape import Tape
-from yunikorn_actors.lab.tape_player import TapeWriter
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.recorded_schedule import Following
+from yunikorn_actors.lab.shrinking.shrink import Shrinker
+from yunikorn_actors.lab.tapes.tape import Tape
+from yunikorn_actors.lab.tapes.tape_player import TapeWriter
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.recording.recorder import Recorder
 from yunikorn_actors.scenario.drivers import ServiceDriver

@@ -10,11 +10,11 @@ from typing import Final
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.model.follower import FollowedByModel
-from yunikorn_actors.lab.operator_oracle import Operators
-from yunikorn_actors.lab.oracles import all_oracles, oracles
-from yunikorn_actors.lab.random_draw import Draw
+from yunikorn_actors.lab.oracles.operator_oracle import Operators
+from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.replayed import Replayed
-from yunikorn_actors.lab.tape import Tape
+from yunikorn_actors.lab.tapes.tape import Tape
 
 CORE: Final = "core"
 """The oracles that judge every run: a tape that names no other names them."""

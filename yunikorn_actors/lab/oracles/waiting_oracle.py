@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from yunikorn_actors.checks.decision_rules import overfills
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
-from yunikorn_actors.lab.question_oracle import wrong_explanation
-from yunikorn_actors.lab.replanning_oracle import is_still_to_come, planner_at_work
+from yunikorn_actors.lab.oracles.question_oracle import wrong_explanation
+from yunikorn_actors.lab.oracles.replanning_oracle import is_still_to_come, planner_at_work
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.why_queries import explanation

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.lab.tape_names import mailbox_name
+from yunikorn_actors.lab.tapes.tape_names import mailbox_name
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Delivery

@@ -20,8 +20,8 @@ from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.harness import Redundant, Schedule, World
 from yunikorn_actors.lab.run_schedule import Outcome, explore
-from yunikorn_actors.lab.strategies import Forgetful
-from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.schedules.strategies import Forgetful
+from yunikorn_actors.lab.tapes.tape import Entry
 from yunikorn_actors.messages.base import is_reply
 
 _CASE: Final[Channel] = ("", "the case")

@@ -11,11 +11,11 @@ from typing import Final
 from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.lab.harness import Schedule, World
 from yunikorn_actors.lab.operator_acts import drawn_act
-from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.rogue_scheduler import offer
-from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.tape_names import mailbox_name
-from yunikorn_actors.lab.tape_verbs import ids_of, of_kind
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.schedules.rogue_scheduler import offer
+from yunikorn_actors.lab.tapes.tape import Entry
+from yunikorn_actors.lab.tapes.tape_names import mailbox_name
+from yunikorn_actors.lab.tapes.tape_verbs import ids_of, of_kind
 from yunikorn_actors.machines.machine import Joining, Replaceable
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM

@@ -27,20 +27,20 @@ from yunikorn_actors.checks.liveness import IDLES, Refuses, stuck
 from yunikorn_actors.drivers.simulator.checkers import DecisionChecker, default_checkers, facts_in
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
-from yunikorn_actors.lab.configuration_oracle import Configurations
-from yunikorn_actors.lab.gang_oracle import GangsClaimWhole
-from yunikorn_actors.lab.gate_oracle import PLAIN, Gates
 from yunikorn_actors.lab.harness import Oracle, World
-from yunikorn_actors.lab.node_oracle import NodesReported
-from yunikorn_actors.lab.policy_oracle import ShippedPolicies
-from yunikorn_actors.lab.question_oracle import Questions
-from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.replanning_oracle import Replanning
-from yunikorn_actors.lab.rm_proxy_oracle import Proxied
+from yunikorn_actors.lab.oracles.configuration_oracle import Configurations
+from yunikorn_actors.lab.oracles.gang_oracle import GangsClaimWhole
+from yunikorn_actors.lab.oracles.gate_oracle import PLAIN, Gates
+from yunikorn_actors.lab.oracles.node_oracle import NodesReported
+from yunikorn_actors.lab.oracles.policy_oracle import ShippedPolicies
+from yunikorn_actors.lab.oracles.question_oracle import Questions
+from yunikorn_actors.lab.oracles.replanning_oracle import Replanning
+from yunikorn_actors.lab.oracles.rm_proxy_oracle import Proxied
+from yunikorn_actors.lab.oracles.timer_oracle import Timers
+from yunikorn_actors.lab.oracles.waiting_oracle import Waiting
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides import sides
 from yunikorn_actors.lab.sides.restarted import Ended
-from yunikorn_actors.lab.timer_oracle import Timers
-from yunikorn_actors.lab.waiting_oracle import Waiting
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation

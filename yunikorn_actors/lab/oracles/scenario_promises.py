@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.lab.promises import DOES_NOT_HOLD, Fault, Holds, Promises
+from yunikorn_actors.lab.oracles.promises import DOES_NOT_HOLD, Fault, Holds, Promises
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Message
 from yunikorn_actors.messages.queries import (

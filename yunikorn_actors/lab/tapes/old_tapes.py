@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.run_schedule import run, world_of
-from yunikorn_actors.lab.tape import Entry, Tape
-from yunikorn_actors.lab.tape_names import RETURN, START
-from yunikorn_actors.lab.tape_player import Listening, TapePlayer
+from yunikorn_actors.lab.tapes.tape import Entry, Tape
+from yunikorn_actors.lab.tapes.tape_names import RETURN, START
+from yunikorn_actors.lab.tapes.tape_player import Listening, TapePlayer
 from yunikorn_actors.lab.user_program import TrialWorld
 
 _NUMBERED: Final = re.compile(r"\bstep (\d+)\b")

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from yunikorn_actors.drivers.simulator.choosers import Channel, oldest
 from yunikorn_actors.lab.harness import Schedule, World
-from yunikorn_actors.lab.tape import THE_END, Entry, Tape
-from yunikorn_actors.lab.tape_names import START
+from yunikorn_actors.lab.tapes.tape import THE_END, Entry, Tape
+from yunikorn_actors.lab.tapes.tape_names import START
 
 _KEYED: Final = ("twice", "never")
 _AHEAD: Final = ("fail", "join")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
-from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.promises import is_promise
+from yunikorn_actors.lab.oracles.promises import is_promise
 from yunikorn_actors.lab.run_schedule import Outcome, as_played, events_in, play, steps_of
-from yunikorn_actors.lab.shrink_document import minimal
-from yunikorn_actors.lab.tape import THE_END, Entry, Tape
+from yunikorn_actors.lab.shrinking.budget import Effort
+from yunikorn_actors.lab.shrinking.shrink_document import minimal
+from yunikorn_actors.lab.tapes.tape import THE_END, Entry, Tape
 
 
 class Shrinker:

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from yunikorn_actors.checks.decision_rules import wrongs
 from yunikorn_actors.lab.harness import World
-from yunikorn_actors.lab.random_draw import Draw
-from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.tapes.tape import Entry
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT, Cause, Envelope
 from yunikorn_actors.planning.stages.stage import Resolving

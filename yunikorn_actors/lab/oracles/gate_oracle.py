@@ -23,7 +23,7 @@ from yunikorn_actors.lab.model.gate_rules import (
     Room,
     passes_first,
 )
-from yunikorn_actors.lab.replanning_oracle import is_still_to_come, planner_at_work
+from yunikorn_actors.lab.oracles.replanning_oracle import is_still_to_come, planner_at_work
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation

@@ -13,14 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
-from yunikorn_actors.lab.budget import Effort
 from yunikorn_actors.lab.case import Case, parse_case
-from yunikorn_actors.lab.promises import is_promise
+from yunikorn_actors.lab.oracles.promises import is_promise
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.scenario_documents import Document, document_of, steps_alone, written
-from yunikorn_actors.lab.shrink import Shrinker
-from yunikorn_actors.lab.shrink_document import DocumentShrinker
-from yunikorn_actors.lab.tape import THE_END, Entry, Tape
+from yunikorn_actors.lab.shrinking.budget import Effort
+from yunikorn_actors.lab.shrinking.shrink import Shrinker
+from yunikorn_actors.lab.shrinking.shrink_document import DocumentShrinker
+from yunikorn_actors.lab.tapes.tape import THE_END, Entry, Tape
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import ScenarioError
 

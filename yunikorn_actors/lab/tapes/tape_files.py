@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.config.fault import why_unreadable
 from yunikorn_actors.lab.case import DIGITS, PACKAGE, Case, read_case
-from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError, parse_tape
+from yunikorn_actors.lab.tapes.tape import TAPE_BYTES_MAX, Tape, TapeError, parse_tape
 from yunikorn_actors.scenario.document import ScenarioError
 
 SUFFIX = ".tape"

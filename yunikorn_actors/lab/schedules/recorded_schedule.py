@@ -12,8 +12,8 @@ from itertools import islice
 
 from yunikorn_actors.drivers.simulator.choosers import Channel, oldest
 from yunikorn_actors.lab.harness import World, timer_name
-from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.tape_names import message_name, subject
+from yunikorn_actors.lab.tapes.tape import Entry
+from yunikorn_actors.lab.tapes.tape_names import message_name, subject
 from yunikorn_actors.messages.base import (
     GATEWAY,
     TIMER,

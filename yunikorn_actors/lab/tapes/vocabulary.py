@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from yunikorn_actors import si
-from yunikorn_actors.lab.tape_names import STEP_VERBS
+from yunikorn_actors.lab.tapes.tape_names import STEP_VERBS
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, GATEWAY, RM_PROXY, TIMER
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.messages.rm_calls import CallMark

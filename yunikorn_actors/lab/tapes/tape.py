@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.tape_names import RETURN, START, STEP_VERBS
-from yunikorn_actors.lab.vocabulary import (
+from yunikorn_actors.lab.tapes.tape_names import RETURN, START, STEP_VERBS
+from yunikorn_actors.lab.tapes.vocabulary import (
     faults_in_confirmation,
     faults_in_mailbox,
     faults_in_message,

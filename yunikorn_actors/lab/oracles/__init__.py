@@ -1,0 +1,1 @@
+"""What judges a run, beside the invariants of the core."""

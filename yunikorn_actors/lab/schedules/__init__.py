@@ -1,0 +1,1 @@
+"""What chooses the order of a run: strategies, faults, a recording, threads."""

@@ -1,0 +1,1 @@
+"""A schedule as text: what it names, how it is read, played and kept."""

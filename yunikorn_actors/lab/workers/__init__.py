@@ -1,0 +1,1 @@
+"""Where many runs are played at once: processes and Dask."""
