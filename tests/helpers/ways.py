@@ -19,10 +19,10 @@ from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.scheduling import RunSlice
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.trace.items import Item, Part, items_in
-from yunikorn_actors.trace.message_parts import facts_of, texts_in
-from yunikorn_actors.trace.origin_queries import InMemory
-from yunikorn_actors.trace.origins import Origin, origins
+from yunikorn_actors.trace.origins.item_origins import Origin, origins
+from yunikorn_actors.trace.origins.items import Item, Part, items_in
+from yunikorn_actors.trace.origins.message_parts import facts_of, texts_in
+from yunikorn_actors.trace.origins.origin_queries import InMemory
 
 OF_ALL = (rm.ConfigurationRequested, rm.RegistrationRequested, rm.RMLost, rm.RMUnregistered)
 """What is about all that a resource manager has, and names none of it."""

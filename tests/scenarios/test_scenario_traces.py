@@ -21,7 +21,7 @@ from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario
 from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
-from yunikorn_actors.trace.show import Look, show
+from yunikorn_actors.trace.text.show import Look, show
 
 BUSY = """\
 name: a small race

@@ -20,10 +20,10 @@ from yunikorn_actors.trace.causes import Answer, why, why_of
 from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay
 from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints
 from yunikorn_actors.trace.filters import Moment
+from yunikorn_actors.trace.origins.stimuli import Stimuli
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import DifferentError
-from yunikorn_actors.trace.state_at import states_at
-from yunikorn_actors.trace.stimuli import Stimuli
+from yunikorn_actors.trace.states.state_at import states_at
 
 EVERY = 10
 

@@ -12,9 +12,9 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import RMNodeUpdate
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceError, TraceReader
+from yunikorn_actors.trace.text.draw import draw
 
 SCHEDULER = "scheduler:p#1"
 CYCLE = RunCycle(partition="p", epoch=1)

@@ -24,13 +24,13 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Cause
-from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.filters import FilterOptions
-from yunikorn_actors.trace.message_parts import texts_in
+from yunikorn_actors.trace.origins.message_parts import texts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
-from yunikorn_actors.trace.show import Look, show
 from yunikorn_actors.trace.story import story
+from yunikorn_actors.trace.text.draw import draw
+from yunikorn_actors.trace.text.show import Look, show
 
 Record = dict[str, Any]
 

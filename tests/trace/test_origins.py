@@ -23,9 +23,9 @@ from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, is_manager
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.scheduling import ProposeAllocations
 from yunikorn_actors.trace.chain import downwards, upwards
-from yunikorn_actors.trace.items import Item, items_in
-from yunikorn_actors.trace.origin_queries import InMemory
-from yunikorn_actors.trace.origins import origins
+from yunikorn_actors.trace.origins.item_origins import origins
+from yunikorn_actors.trace.origins.items import Item, items_in
+from yunikorn_actors.trace.origins.origin_queries import InMemory
 
 
 def told(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Item]]:

@@ -37,9 +37,9 @@ from yunikorn_actors.messages.scheduling import RunSlice
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
-from yunikorn_actors.trace.items import Part, items_in
-from yunikorn_actors.trace.origin_queries import InMemory
-from yunikorn_actors.trace.origins import origins
+from yunikorn_actors.trace.origins.item_origins import origins
+from yunikorn_actors.trace.origins.items import Part, items_in
+from yunikorn_actors.trace.origins.origin_queries import InMemory
 
 CONFIG = """
 partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]

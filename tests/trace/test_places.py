@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from recordings import records, rewrite, simulate
 
-from yunikorn_actors.trace import record_index as places
-from yunikorn_actors.trace.record_index import Places
+from yunikorn_actors.trace.records import record_index as places
+from yunikorn_actors.trace.records.record_index import Places
 from yunikorn_actors.trace.story import story
 
 NAMES = ("app-1", "a", "n2", "core-1", "rm-1", "nobody has this")

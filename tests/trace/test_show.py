@@ -22,7 +22,7 @@ from yunikorn_actors.state.proposals import Allocate
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import Look, show
+from yunikorn_actors.trace.text.show import Look, show
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested, RMUpdateAllocation
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import AskAdded
-from yunikorn_actors.trace.cause_index import CauseIndex
 from yunikorn_actors.trace.causes import named, why
 from yunikorn_actors.trace.filters import FilterOptions
-from yunikorn_actors.trace.items import Item, Part, items_in
-from yunikorn_actors.trace.message_parts import facts_of
+from yunikorn_actors.trace.origins.cause_index import CauseIndex
+from yunikorn_actors.trace.origins.items import Item, Part, items_in
+from yunikorn_actors.trace.origins.message_parts import facts_of
+from yunikorn_actors.trace.origins.stimuli import Stimuli
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.story import story
 from yunikorn_actors.trace.view.run_data import NONE, Shown, drawn
 

@@ -16,7 +16,7 @@ from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import WaitingState
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.trace.summary import fact_summary, message_summary
+from yunikorn_actors.trace.text.summary import fact_summary, message_summary
 
 EXAMPLES = 10
 

@@ -20,10 +20,10 @@ from yunikorn_actors.messages.rm_events import (
     RMUpdateAllocation,
 )
 from yunikorn_actors.state.facts import AllocationReleased
-from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.story import story
+from yunikorn_actors.trace.text.draw import draw
 
 BEFORE = Path(__file__).parent / "recorded" / "before-confirmations.msgpack"
 

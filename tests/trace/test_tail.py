@@ -13,7 +13,7 @@ from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.recording.recorder import FileRecorder
 from yunikorn_actors.trace.filters import FilterOptions
-from yunikorn_actors.trace.show import TAIL, Look, tail
+from yunikorn_actors.trace.text.show import TAIL, Look, tail
 
 
 def delivery(number: int) -> Delivery:

@@ -13,7 +13,7 @@ from yunikorn_actors import InvalidRequest, JournalError, SchedulerCore, Virtual
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.simulated import state_from_trace
+from yunikorn_actors.trace.states.simulated import state_from_trace
 from yunikorn_actors.values.tags import APP_TAG_NAMESPACE_RESOURCE_QUOTA
 from yunikorn_actors.what_if.core_state import Copy, CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump

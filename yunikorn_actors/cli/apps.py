@@ -31,7 +31,7 @@ from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.times import age
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.text_table import table
+from yunikorn_actors.trace.text.text_table import table
 from yunikorn_actors.values.quantity import readable
 
 HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")

@@ -17,7 +17,7 @@ from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.access_policy import Unsafe, is_local, own_certificate, read_token
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.close_names import did_you_mean
-from yunikorn_actors.trace.text_table import fits, table
+from yunikorn_actors.trace.text.text_table import fits, table
 
 NO: Final = 1
 MISUNDERSTOOD: Final = 2

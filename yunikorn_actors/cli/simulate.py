@@ -20,8 +20,8 @@ from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import DifferentError
-from yunikorn_actors.trace.simulated import state_from_trace
-from yunikorn_actors.trace.state_at import reach_of
+from yunikorn_actors.trace.states.simulated import state_from_trace
+from yunikorn_actors.trace.states.state_at import reach_of
 from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import CoreState

@@ -34,27 +34,27 @@ from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, upwards
 from yunikorn_actors.trace.compare_runs import compare, comparison_lines, comparison_rows
-from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.fields import change_line, change_row
 from yunikorn_actors.trace.filters import FilterOptions, Moment, moment_of, strangers
 from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
+from yunikorn_actors.trace.records.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.refused import grouped
 from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, replay
 from yunikorn_actors.trace.scrub.scrub import Scrubbed, ScrubError
-from yunikorn_actors.trace.show import Look, show, shown_rows, tail
-from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
-from yunikorn_actors.trace.state_at import reach_of, state_changes, states_at
+from yunikorn_actors.trace.states.state_at import reach_of, state_changes, states_at
 from yunikorn_actors.trace.stats import stats
 from yunikorn_actors.trace.story import NotFound, story
-from yunikorn_actors.trace.tables import (
+from yunikorn_actors.trace.text.draw import draw
+from yunikorn_actors.trace.text.show import Look, show, shown_rows, tail
+from yunikorn_actors.trace.text.tables import (
     chain_lines,
     path_lines,
     refusal_lines,
     stats_lines,
     story_lines,
 )
-from yunikorn_actors.trace.wait_lines import wait_lines, wait_problems, wait_rows
+from yunikorn_actors.trace.text.wait_lines import wait_lines, wait_problems, wait_rows
 from yunikorn_actors.trace.what_if import what_if, what_if_lines
 
 NO: Final = 1

@@ -15,7 +15,7 @@ from yunikorn_actors.trace.export.formats import FORMATS
 from yunikorn_actors.trace.export.sqlite import QueryError, query, save
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import ending
+from yunikorn_actors.trace.text.show import ending
 
 SQLITE: Final = "sqlite"
 """The one format that is a file by nature, and no text."""

@@ -8,7 +8,7 @@ from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.terminal import Progress
 from yunikorn_actors.cli.trace_export import whole_file
 from yunikorn_actors.trace.filters import FilterOptions
-from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
+from yunikorn_actors.trace.records.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.view.objects import WHY_USUAL, WhyOf
 from yunikorn_actors.trace.view.run_data import Shown
 from yunikorn_actors.trace.view.run_page import page

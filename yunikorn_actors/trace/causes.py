@@ -32,12 +32,12 @@ from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay, Moment, asks_in
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.holders import holders
-from yunikorn_actors.trace.items import Item, Part, manager_of_partition
+from yunikorn_actors.trace.origins.items import Item, Part, manager_of_partition
+from yunikorn_actors.trace.origins.stimuli import Stimuli
 from yunikorn_actors.trace.read import TraceReader, silent
-from yunikorn_actors.trace.record_index import Places
+from yunikorn_actors.trace.records.record_index import Places
+from yunikorn_actors.trace.records.source import STANDARD_INPUT
 from yunikorn_actors.trace.replay import DifferentError, Step
-from yunikorn_actors.trace.source import STANDARD_INPUT
-from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.values.resource import Resource
 
 IsNamed = Callable[[str, str], bool]

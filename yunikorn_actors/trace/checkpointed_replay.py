@@ -13,9 +13,9 @@ from yunikorn_actors.trace.checkpoints import (
     has_room,
     newest,
 )
+from yunikorn_actors.trace.origins.stimuli import Stimuli
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun, Step
-from yunikorn_actors.trace.stimuli import Stimuli
 
 
 class Moment(NamedTuple):

@@ -9,7 +9,7 @@ have grown, the replay begins anew.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from yunikorn_actors.trace.source import FileId
+from yunikorn_actors.trace.records.source import FileId
 
 EVERY: Final = 25_000
 """So many messages are between two checkpoints: to handle them again takes about a second."""

@@ -29,8 +29,8 @@ from yunikorn_actors.messages.codec import (
     has_unknown_fields,
 )
 from yunikorn_actors.policies.registry import Policies, Policy
-from yunikorn_actors.trace.foreign_files import kind_of
-from yunikorn_actors.trace.source import CHUNK, FileId, Source
+from yunikorn_actors.trace.records.foreign_files import kind_of
+from yunikorn_actors.trace.records.source import CHUNK, FileId, Source
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.version import VERSION
 

@@ -16,10 +16,10 @@ from yunikorn_actors.trace.path import Way, path_of
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.refused import RefusalGroup, grouped
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
-from yunikorn_actors.trace.state_at import states_at
+from yunikorn_actors.trace.states.state_at import states_at
 from yunikorn_actors.trace.stats import Stats, stats
 from yunikorn_actors.trace.story import StoryLine, story
-from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.text.summary import message_summary
 from yunikorn_actors.trace.view.objects import WhyOf
 from yunikorn_actors.trace.view.run_data import Shown
 from yunikorn_actors.trace.view.run_page import page

@@ -53,7 +53,7 @@ from yunikorn_actors.trace.equivalence import are_equivalent
 from yunikorn_actors.trace.fields import MISSING, Change, changes
 from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import Header, TraceError, TraceReader
-from yunikorn_actors.trace.show import lacking, payload_lines, place
+from yunikorn_actors.trace.text.show import lacking, payload_lines, place
 from yunikorn_actors.version import VERSION
 
 

@@ -22,18 +22,18 @@ from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.trace.batch_origins import BatchOrigins
-from yunikorn_actors.trace.cause_index import CauseIndex
 from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.filters import with_missing
-from yunikorn_actors.trace.items import Item, Part, item_of, items_in
-from yunikorn_actors.trace.message_parts import texts_in
-from yunikorn_actors.trace.new_facts import new_facts_in
+from yunikorn_actors.trace.origins.batch_origins import BatchOrigins
+from yunikorn_actors.trace.origins.cause_index import CauseIndex
+from yunikorn_actors.trace.origins.items import Item, Part, item_of, items_in
+from yunikorn_actors.trace.origins.message_parts import texts_in
+from yunikorn_actors.trace.origins.new_facts import new_facts_in
+from yunikorn_actors.trace.origins.stimuli import Stimuli
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.record_index import Places
+from yunikorn_actors.trace.records.record_index import Places
 from yunikorn_actors.trace.refused import refusals_in
-from yunikorn_actors.trace.stimuli import Stimuli
-from yunikorn_actors.trace.summary import fact_summary, message_summary
+from yunikorn_actors.trace.text.summary import fact_summary, message_summary
 
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 _ENDS_OF_WAITING: Final = (f.SwapCompleted, f.AskUnparked)

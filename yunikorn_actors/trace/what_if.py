@@ -44,7 +44,7 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts import Fact
-from yunikorn_actors.trace.message_parts import facts_of
+from yunikorn_actors.trace.origins.message_parts import facts_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import check_is_whole
 from yunikorn_actors.values.ids import partition_name

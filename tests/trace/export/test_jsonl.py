@@ -13,9 +13,9 @@ from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.export.jsonl import jsonl
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import RECORD_MAX, TraceError, TraceReader
+from yunikorn_actors.trace.records.source import COMMAS_MAX, LINE_MAX
 from yunikorn_actors.trace.replay import replay
-from yunikorn_actors.trace.show import ending
-from yunikorn_actors.trace.source import COMMAS_MAX, LINE_MAX
+from yunikorn_actors.trace.text.show import ending
 
 CYCLES = [RunCycle(partition=name, epoch=1) for name in "pqr"]
 

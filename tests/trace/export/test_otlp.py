@@ -24,7 +24,7 @@ from yunikorn_actors.state.facts import AskRemoved
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.export.otlp import LINKS_MAX, otlp
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
-from yunikorn_actors.trace.items import items_in
+from yunikorn_actors.trace.origins.items import items_in
 from yunikorn_actors.trace.read import TraceReader
 
 CYCLE = RunCycle(partition="p", epoch=1)

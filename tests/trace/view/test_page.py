@@ -29,7 +29,7 @@ from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.pages.html_page import SCRIPT
 from yunikorn_actors.trace import open as open_recording
 from yunikorn_actors.trace.refused import grouped
-from yunikorn_actors.trace.show import place
+from yunikorn_actors.trace.text.show import place
 from yunikorn_actors.trace.view.run_page import SCRIPTS
 
 Screen = pytest.CaptureFixture[str]

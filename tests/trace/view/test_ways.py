@@ -16,8 +16,8 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.trace.chain import Link, downwards, upwards
-from yunikorn_actors.trace.items import Part, items_in
-from yunikorn_actors.trace.message_parts import texts_in
+from yunikorn_actors.trace.origins.items import Part, items_in
+from yunikorn_actors.trace.origins.message_parts import texts_in
 
 SAMPLE = 40
 _ASK = """

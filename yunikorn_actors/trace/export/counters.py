@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.replicas import Replicas
+from yunikorn_actors.trace.states.replicas import Replicas
 from yunikorn_actors.values.resource import Resource
 
 

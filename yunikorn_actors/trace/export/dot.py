@@ -14,8 +14,8 @@ from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Timeline
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import cut, place
-from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.text.show import cut, place
+from yunikorn_actors.trace.text.summary import message_summary
 
 MESSAGES: Final = Limit("a graph", 500)
 _LABEL_WIDTH: Final = 60

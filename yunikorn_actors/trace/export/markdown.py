@@ -9,8 +9,8 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import NewFacts, ending, origin
-from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.text.show import NewFacts, ending, origin
+from yunikorn_actors.trace.text.summary import message_summary
 
 _MARKS = re.compile(r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)")
 """What Markdown acts on inside of a cell; between letters an underscore is none of it."""

@@ -14,8 +14,8 @@ from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Timeline
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import NewFacts
-from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.text.show import NewFacts
+from yunikorn_actors.trace.text.summary import message_summary
 
 MESSAGES: Final = Limit("a sequence diagram of Mermaid", 40)
 FACTS_MAX: Final = 4

@@ -19,10 +19,10 @@ from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.trace.export.timeline import Step, Timeline
 from yunikorn_actors.trace.filters import DeliveryFilter
-from yunikorn_actors.trace.items import items_in
+from yunikorn_actors.trace.origins.items import items_in
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import origin
-from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.text.show import origin
+from yunikorn_actors.trace.text.summary import message_summary
 from yunikorn_actors.version import VERSION
 
 LINE_BYTES: Final = 256 * 1024

@@ -27,8 +27,8 @@ from yunikorn_actors.trace.export.timeline import (
 )
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import origin
-from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.text.show import origin
+from yunikorn_actors.trace.text.summary import message_summary
 
 HANDLING: Final = "handling"
 WAITING: Final = "waiting"

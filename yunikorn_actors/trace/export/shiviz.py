@@ -19,7 +19,7 @@ from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Step, Timeline
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.text.summary import message_summary
 
 PARSER: Final = r"(?<host>\S+) (?<clock>\{.*\})\t(?<type>\S+) (?<event>.*)"
 DELIMITER: Final = "=== (?<trace>.+) ==="

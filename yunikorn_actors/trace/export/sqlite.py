@@ -18,9 +18,9 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce
 from yunikorn_actors.trace.filters import DeliveryFilter
-from yunikorn_actors.trace.message_parts import texts_in
+from yunikorn_actors.trace.origins.message_parts import texts_in
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
+from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_summary
 
 _SCHEMA: Final = """
 CREATE TABLE message (

@@ -16,7 +16,7 @@ from yunikorn_actors.messages.base import (
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import Fact, revisions_of
 from yunikorn_actors.trace.filters import DeliveryFilter
-from yunikorn_actors.trace.message_parts import facts_of
+from yunikorn_actors.trace.origins.message_parts import facts_of
 from yunikorn_actors.trace.read import Header, TraceReader
 
 CALLERS: Final = "callers"

@@ -19,7 +19,7 @@ from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.replay import DifferentError, Rerun
 from yunikorn_actors.trace.scrub.cover import Cover
-from yunikorn_actors.trace.show import place
+from yunikorn_actors.trace.text.show import place
 
 INSTANCE: Final = "core"
 

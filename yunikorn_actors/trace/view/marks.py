@@ -7,7 +7,7 @@ from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.refused import refusals_in
-from yunikorn_actors.trace.summary import fact_summary
+from yunikorn_actors.trace.text.summary import fact_summary
 
 REFUSED: Final = "refused"
 TIMEOUT: Final = "timeout"

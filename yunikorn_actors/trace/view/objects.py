@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.policies.registry import MissingPolicy
-from yunikorn_actors.trace.batch_origins import BatchOrigins
 from yunikorn_actors.trace.causes import Period, Waits, why
-from yunikorn_actors.trace.message_parts import texts_in
+from yunikorn_actors.trace.origins.batch_origins import BatchOrigins
+from yunikorn_actors.trace.origins.message_parts import texts_in
+from yunikorn_actors.trace.origins.text_index import TextIndex
 from yunikorn_actors.trace.read import TraceError, TraceReader, silent
-from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.story import StoryLine, Subject, stories, subjects_in
-from yunikorn_actors.trace.text_index import TextIndex
+from yunikorn_actors.trace.text.show import place
 from yunikorn_actors.trace.view.run_data import NONE, Drawn, Shown, Tell, counted
 
 WHY_USUAL: Final = 50

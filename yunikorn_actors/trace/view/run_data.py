@@ -17,16 +17,16 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.state.in_words import SHOWN_MAX
-from yunikorn_actors.trace.cause_index import CauseIndex, InFile
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
-from yunikorn_actors.trace.items import Item
-from yunikorn_actors.trace.new_facts import Copies
-from yunikorn_actors.trace.origin_queries import InMemory, Recorded
+from yunikorn_actors.trace.origins.cause_index import CauseIndex, InFile
+from yunikorn_actors.trace.origins.items import Item
+from yunikorn_actors.trace.origins.new_facts import Copies
+from yunikorn_actors.trace.origins.origin_queries import InMemory, Recorded
+from yunikorn_actors.trace.origins.swaps import along_swaps
 from yunikorn_actors.trace.read import TraceReader, silent
-from yunikorn_actors.trace.show import ending, origin, place, utc
-from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
-from yunikorn_actors.trace.swaps import along_swaps
+from yunikorn_actors.trace.text.show import ending, origin, place, utc
+from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_summary
 from yunikorn_actors.trace.view.marks import marks_in
 from yunikorn_actors.trace.view.roles import role_of
 from yunikorn_actors.trace.view.utilization import Fullness

@@ -7,7 +7,7 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.state.gangs import tightest_max
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.trace.replicas import Replicas
+from yunikorn_actors.trace.states.replicas import Replicas
 from yunikorn_actors.values.resource import Resource, component_wise_min
 
 

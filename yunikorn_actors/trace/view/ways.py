@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.items import Item, manager_in
-from yunikorn_actors.trace.origin_queries import Recorded
-from yunikorn_actors.trace.origins import Origin, before_each, passed_on, within
+from yunikorn_actors.trace.origins.item_origins import Origin, before_each, passed_on, within
+from yunikorn_actors.trace.origins.items import Item, manager_in
+from yunikorn_actors.trace.origins.origin_queries import Recorded
 
 NOWHERE: Final = -1
 

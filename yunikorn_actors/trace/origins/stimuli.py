@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Cause, Delivery, is_outside
-from yunikorn_actors.trace.batch_origins import BatchOrigins, Name, names_in, names_of
-from yunikorn_actors.trace.items import Item, items_in, manager_in
+from yunikorn_actors.trace.origins.batch_origins import BatchOrigins, Name, names_in, names_of
+from yunikorn_actors.trace.origins.items import Item, items_in, manager_in
 
 _Brought = tuple[list[int], list[str]]
 """In which steps of Context something was brought or ended, and by which requests."""

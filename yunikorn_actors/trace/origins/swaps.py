@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.filters import FilterOptions
-from yunikorn_actors.trace.new_facts import new_facts_in
-from yunikorn_actors.trace.record_index import Places
+from yunikorn_actors.trace.origins.new_facts import new_facts_in
+from yunikorn_actors.trace.records.record_index import Places
 
 
 def along_swaps(path: Path, wanted: FilterOptions) -> FilterOptions:

@@ -14,9 +14,9 @@ from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, Message
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.trace.item_matching import of_application
-from yunikorn_actors.trace.items import Item, Part, manager_in
-from yunikorn_actors.trace.origin_queries import Addition, Recorded
+from yunikorn_actors.trace.origins.item_matching import of_application
+from yunikorn_actors.trace.origins.items import Item, Part, manager_in
+from yunikorn_actors.trace.origins.origin_queries import Addition, Recorded
 
 _ADDED = (f.AskAdded, f.AskReplaced, f.AllocationRecovered)
 _BRINGING = (rm.RMUpdateAllocation, rm.RMUpdateNode)

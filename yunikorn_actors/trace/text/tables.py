@@ -10,11 +10,11 @@ from yunikorn_actors.trace.chain import Link
 from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refused import RefusalGroup
-from yunikorn_actors.trace.show import lacking, place, utc
 from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
 from yunikorn_actors.trace.story import StoryLine, Subject
-from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.text_table import table
+from yunikorn_actors.trace.text.show import lacking, place, utc
+from yunikorn_actors.trace.text.summary import message_summary
+from yunikorn_actors.trace.text.text_table import table
 
 _INDENT = "  "
 

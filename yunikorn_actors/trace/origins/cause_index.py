@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
-from yunikorn_actors.trace.item_matching import Together
-from yunikorn_actors.trace.items import Item, ItemsOnce
-from yunikorn_actors.trace.message_parts import texts_in
-from yunikorn_actors.trace.origin_queries import (
+from yunikorn_actors.trace.origins.item_matching import Together
+from yunikorn_actors.trace.origins.items import Item, ItemsOnce
+from yunikorn_actors.trace.origins.message_parts import texts_in
+from yunikorn_actors.trace.origins.origin_queries import (
     Addition,
     OfManager,
     Receives,
@@ -24,7 +24,7 @@ from yunikorn_actors.trace.origin_queries import (
     written_in,
 )
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.record_index import Places
+from yunikorn_actors.trace.records.record_index import Places
 
 _STEP_BITS: Final = 40
 _STEP_MASK: Final = (1 << _STEP_BITS) - 1

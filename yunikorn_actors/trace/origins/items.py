@@ -16,7 +16,7 @@ from yunikorn_actors.messages.rm_calls import (
 )
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.proposals import Preempt
-from yunikorn_actors.trace.message_parts import facts_of
+from yunikorn_actors.trace.origins.message_parts import facts_of
 
 
 class Part(IntEnum):

@@ -24,10 +24,10 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
+from yunikorn_actors.trace.origins.swaps import along_swaps
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.show import CLOCK_WIDTH, NewFacts, cut, ending, is_whole, utc
-from yunikorn_actors.trace.summary import message_summary
-from yunikorn_actors.trace.swaps import along_swaps
+from yunikorn_actors.trace.text.show import CLOCK_WIDTH, NewFacts, cut, ending, is_whole, utc
+from yunikorn_actors.trace.text.summary import message_summary
 
 _OUTSIDE = "outside"
 _GAP = "   "

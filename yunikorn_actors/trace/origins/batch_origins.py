@@ -9,7 +9,7 @@ from typing import NamedTuple
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, is_outside
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.trace.items import Item, Part, items_in, manager_in
+from yunikorn_actors.trace.origins.items import Item, Part, items_in, manager_in
 
 Name = tuple[str, str, str, bool]
 """A resource manager, its application, a key, and whether it is an end; or a UUID alone."""

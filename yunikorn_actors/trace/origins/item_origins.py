@@ -33,11 +33,11 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt
 from yunikorn_actors.state.termination import ASKED_BACK
-from yunikorn_actors.trace.item_matching import Together, of_application, taken
-from yunikorn_actors.trace.items import Item, Part, claimant, manager_in
-from yunikorn_actors.trace.message_parts import facts_of
-from yunikorn_actors.trace.origin_queries import Recorded
-from yunikorn_actors.trace.slice_origins import added, came_of, is_added, is_slice
+from yunikorn_actors.trace.origins.item_matching import Together, of_application, taken
+from yunikorn_actors.trace.origins.items import Item, Part, claimant, manager_in
+from yunikorn_actors.trace.origins.message_parts import facts_of
+from yunikorn_actors.trace.origins.origin_queries import Recorded
+from yunikorn_actors.trace.origins.slice_origins import added, came_of, is_added, is_slice
 
 
 class Origin(NamedTuple):

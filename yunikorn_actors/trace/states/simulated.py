@@ -10,7 +10,7 @@ from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.state_at import copied
+from yunikorn_actors.trace.states.state_at import copied
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 
 LACKS = (

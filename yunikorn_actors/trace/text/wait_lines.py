@@ -9,9 +9,9 @@ from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.causes import Answer, Period, Waits
 from yunikorn_actors.trace.checkpointed_replay import Moment
 from yunikorn_actors.trace.close_names import did_you_mean
-from yunikorn_actors.trace.show import place, utc
-from yunikorn_actors.trace.tables import seconds
-from yunikorn_actors.trace.text_table import table
+from yunikorn_actors.trace.text.show import place, utc
+from yunikorn_actors.trace.text.tables import seconds
+from yunikorn_actors.trace.text.text_table import table
 from yunikorn_actors.values.quantity import readable
 
 _WIDTH: Final = 8

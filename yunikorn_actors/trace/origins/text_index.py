@@ -5,8 +5,8 @@ from itertools import chain
 
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.message_parts import texts_in
-from yunikorn_actors.trace.new_facts import Copies
+from yunikorn_actors.trace.origins.message_parts import texts_in
+from yunikorn_actors.trace.origins.new_facts import Copies
 
 
 class TextIndex:

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple, Self
 
 import msgspec
 
-from yunikorn_actors.trace.foreign_files import HEAD
+from yunikorn_actors.trace.records.foreign_files import HEAD
 
 STANDARD_INPUT: Final = Path("-")
 INDEX: Final = ".index"

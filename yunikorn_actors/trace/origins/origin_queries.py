@@ -8,10 +8,10 @@ from typing import Final, NamedTuple, Protocol
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Delivery
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.facts import Fact
-from yunikorn_actors.trace.item_matching import Together
-from yunikorn_actors.trace.items import Item, ItemsOnce, manager_in
-from yunikorn_actors.trace.message_parts import facts_of
-from yunikorn_actors.trace.text_index import TextIndex
+from yunikorn_actors.trace.origins.item_matching import Together
+from yunikorn_actors.trace.origins.items import Item, ItemsOnce, manager_in
+from yunikorn_actors.trace.origins.message_parts import facts_of
+from yunikorn_actors.trace.origins.text_index import TextIndex
 
 Receives = Callable[[str], bool]
 """Whether messages to a mailbox are meant."""

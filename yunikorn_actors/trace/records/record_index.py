@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.trace.read import TraceReader, not_opened
-from yunikorn_actors.trace.source import INDEX, FileId, Source, parts
+from yunikorn_actors.trace.records.source import INDEX, FileId, Source, parts
 
 KEPT_FROM: Final = 16 * 2**20
 """Smaller recordings are read in no time."""

@@ -10,8 +10,8 @@ from typing import NamedTuple, overload
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Delivery, Message
 from yunikorn_actors.state.proposals import CancelPlaceholder, Preempt, Replace
-from yunikorn_actors.trace.items import Item, Part, items_in, manager_in
-from yunikorn_actors.trace.message_parts import texts_in
+from yunikorn_actors.trace.origins.items import Item, Part, items_in, manager_in
+from yunikorn_actors.trace.origins.message_parts import texts_in
 
 _Name = tuple[str, ...]
 

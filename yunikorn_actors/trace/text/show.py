@@ -22,9 +22,9 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
-from yunikorn_actors.trace.new_facts import News
+from yunikorn_actors.trace.origins.new_facts import News
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
+from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_summary
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27

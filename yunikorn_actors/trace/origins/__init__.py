@@ -1,0 +1,1 @@
+"""Which message led to which ask, allocation or application of a recording."""

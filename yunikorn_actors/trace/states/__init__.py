@@ -1,0 +1,1 @@
+"""The state of a recorded core at some moment."""

@@ -1,0 +1,1 @@
+"""Answers about a recording as lines of text."""
