@@ -1,12 +1,14 @@
 """Simulate, then do it: what was simulated from a drawn state is what then happens.
 
     python -m tests.simulated --runs 1000 --seed 1 --begin copy|image|journal|replica|follower|dump
+    python -m tests.simulated --runs 100 --seed 1 --begin grpc|rest
 
 A world of the laboratory is played for a while. Then its state is copied and what comes next is
 simulated from the copy; then the very core does it, in the same virtual time. Both have to place,
 end and refuse the same, at the same times and on the same nodes, and end in the same state. The
 state is copied, or read from a journal that the core has written, or is what a follower hears: then
-UUIDs are others. A dump says less, so what it says is compared.
+UUIDs are others. A dump says less, so what it says is compared. With `grpc` and `rest` a service is
+asked (see `simulated_served`).
 """
 
 import argparse
@@ -22,6 +24,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tests.simulated_served import BEGUN, DOORS, SEEN, TURNS, remembers, served_differences
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError, InvalidRequest
@@ -31,10 +34,9 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology
-from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, manager_of
+from yunikorn_actors.messages.base import CONTEXT, manager_of
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.scenario import step_structs as w
@@ -273,10 +275,6 @@ LEFT_OUT: Counter[str] = Counter()
 """Changes that name what is not there, or that no core would carry out, by their kind."""
 
 
-BEGUN: Counter[str] = Counter()
-"""Worlds that differ, and could: by what begins anew, as the answer says."""
-
-
 def differences(seed: int, number: int, topology: str, begin: str = "copy") -> list[str] | None:
     """Return in what the run differs from the simulation; None where there is no such world."""
     with TemporaryDirectory() as name:
@@ -287,7 +285,7 @@ def differences(seed: int, number: int, topology: str, begin: str = "copy") -> l
         if begin == "dump":
             return list(unlike_dump(found.simulator))
         state = BEGINNINGS[begin](found.simulator, Path(name))
-    remembered = "" if begin == "copy" else ", ".join(remembers(found.simulator))
+    remembered = "" if begin == "copy" else ", ".join(remembers(found.simulator.machines))
     origin = found.simulator if begin == "copy" else None
     simulated = outcome(lambda: found.simulated(state, origin).course)
     done = outcome(found.done)
@@ -303,21 +301,6 @@ def differences(seed: int, number: int, topology: str, begin: str = "copy") -> l
         BEGUN[f"{remembered} ({seed}/{number})"] += 1
         return []
     return found_unequal
-
-
-def remembers(simulator: Simulator) -> Iterator[str]:
-    """Yield what a core knows that is in no state, of what its answer says that it begins anew."""
-    partitions = _context(simulator).partitions.values()
-    loops = (it.loop for it in simulator.machines.values() if isinstance(it, Scheduler))
-    own = (it.loop for it in partitions)
-    models = [it.planner.model for it in (*loops, *own) if it is not None]
-    apps = [app for model in models for app in model.apps.values()]
-    if any(ask.tried is not None for app in apps for ask in app.asks.values()):
-        yield "a pause between searches for victims"
-    if any(it.cleaning for it in partitions):
-        yield "an empty queue"
-    if simulator.machines[RM_PROXY].canonical_state().get("at_context"):
-        yield "a turn"
 
 
 def in_any_order(course: Course) -> list[list[str]]:
@@ -355,12 +338,14 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--begin", choices=[*BEGINNINGS, "dump"], default="copy")
+    choices = [*BEGINNINGS, "dump", *DOORS]
+    parser.add_argument("--begin", choices=choices, default="copy")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     for number in range(options.first, options.first + options.runs):
         topology = TOPOLOGIES[number % 2]
-        found = differences(options.seed, number, topology, options.begin)
+        play = served_differences if options.begin in DOORS else differences
+        found = play(options.seed, number, topology, options.begin)
         if found is None:
             counts["empty"] += 1
             continue
@@ -368,8 +353,10 @@ def main() -> int:
         for line in found:
             sys.stdout.write(f"{number} {topology}: {line[:900]}\n")
             sys.stdout.flush()
-    counts["equal"] -= BEGUN.total()
+    counts["equal"] -= BEGUN.total() + len(TURNS)
     sys.stdout.write(f"{dict(counts)}; differ by what begins anew: {BEGUN.total()} {[*BEGUN]}; ")
+    if options.begin in DOORS:
+        sys.stdout.write(f"differ by turns of threads: {TURNS}; compared: {dict(SEEN)}; ")
     sys.stdout.write(f"refused: {len(REFUSED)} {REFUSED[:3]}; ")
     sys.stdout.write(f"changes left out: {dict(LEFT_OUT)}\n")
     return 1 if counts["different"] else 0

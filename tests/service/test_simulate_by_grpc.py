@@ -9,6 +9,7 @@ import pytest
 from probes import wait_until
 from support import RM
 
+from tests.simulated_served import BEGUN, DOORS, SEEN, TURNS, served_differences
 from tests.what_if.test_change_checks import REFUSED
 from tests.what_if.test_simulate import CONFIG as ITS_CONFIG
 from tests.what_if.test_simulate import asks, node
@@ -221,6 +222,18 @@ def test_what_would_change_nothing_is_refused_by_grpc_and_rest() -> None:
 
 def _running(part: Any) -> int:
     return sum(len(app["allocations"]) for app in part["applications"].values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("door", DOORS)
+def test_worlds_of_the_laboratory(door: str) -> None:
+    """Gangs, limits, preemption, timeouts and what else is drawn, with a clock that stands."""
+    SEEN.clear()
+    for number in range(30):
+        assert not served_differences(20_26, number, TOPOLOGIES[number % 2], door), number
+    assert SEEN["placed"] > 30
+    assert SEEN["ended"] > 10
+    assert len(TURNS) + BEGUN.total() < 4
 
 
 @pytest.mark.slow
