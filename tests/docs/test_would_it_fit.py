@@ -1,6 +1,7 @@
 """The ten situations of the page: every change that is found helps on a core that runs."""
 
 import runpy
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.base import CONTEXT, manager_of
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import state_of
 from yunikorn_actors.what_if.least_change import Option, Wanted, least_changes
@@ -35,13 +36,20 @@ def context_of(simulator: Simulator) -> Context:
 
 def done(simulator: Simulator, wanted: Wanted, option: Option) -> set[tuple[str, str]]:
     """Do it on the live core, whose resource manager has its work end; return what started."""
+    return {*started(simulator, wanted, option)}
+
+
+def started(simulator: Simulator, wanted: Wanted, option: Option) -> Counter[tuple[str, str]]:
+    """Return how many repeats of each ask start if it is done."""
     changes = [*option.changes, *(it for it in wanted.changes if not isinstance(it, Change))]
     run = Run(simulator, [Change(it) for it in changes])
-    (known,) = context_of(simulator).registered.managers
-    manager = Manager("rm-1", known.registration.capabilities, run)
-    simulator.callbacks = dict.fromkeys(simulator.callbacks, manager)
+    known = {it.registration.rm_id: it for it in context_of(simulator).registered.managers}
+    for address in tuple(simulator.callbacks):
+        rm_id = manager_of(address)
+        manager = Manager(rm_id, known[rm_id].registration.capabilities, run)
+        simulator.callbacks[address] = manager
     course = run.go(simulator.now_ns + round(option.after_s * SECOND))
-    return {(it.application, it.key) for it in course.placed}
+    return Counter((it.application, it.key) for it in course.placed)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

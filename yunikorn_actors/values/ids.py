@@ -34,6 +34,11 @@ def short_partition_name(full_name: str) -> str:
     return full_name.rpartition("]")[2]
 
 
+def manager_of_partition(full_name: str) -> str:
+    """Return the resource manager that the partition belongs to."""
+    return full_name[1 : -len(short_partition_name(full_name)) - 1]
+
+
 def first_proposal_id(scheduler_number: int) -> int:
     """Return the id before the first one of this scheduler; ids count up from there."""
     return (scheduler_number + 1) << _SCHEDULER_SHIFT

@@ -31,7 +31,7 @@ from yunikorn_actors.state.dump import DUMP_REMEDY
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.values import tags
-from yunikorn_actors.values.ids import short_partition_name
+from yunikorn_actors.values.ids import manager_of_partition, short_partition_name
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.what_if.core_state import CoreState, state_of
 
@@ -174,7 +174,9 @@ class _Ours:
     def __init__(self, dump: Mapping[str, Any]) -> None:
         self._partitions: dict[str, dict[str, Any]] = dict(dump["partitions"])
         self.managers = list(
-            dict.fromkeys(_rm_of(name) for name in self._partitions if name.startswith("["))
+            dict.fromkeys(
+                manager_of_partition(name) for name in self._partitions if name.startswith("[")
+            )
         )
         self.at_ns = max(self._times(), default=EPOCH_NS)
         parts = self._partitions.values()
@@ -196,7 +198,7 @@ class _Ours:
 
     def _of(self, rm_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, part in self._partitions.items():
-            if _rm_of(name) == rm_id:
+            if manager_of_partition(name) == rm_id:
                 yield short_partition_name(name), part
 
     def config(self, rm_id: str) -> SchedulerConfig:
@@ -316,10 +318,6 @@ _OF_QUEUES: Final = (
     "max_applications", "properties", "admin_acl", "submit_acl", "limits", "template", "position",
 )  # fmt: skip
 """What a dump, a configuration and a queue call alike."""
-
-
-def _rm_of(name: str) -> str:
-    return name[1 : -len(short_partition_name(name)) - 1]
 
 
 def _tree(queues: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

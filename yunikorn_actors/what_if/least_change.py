@@ -13,16 +13,22 @@ from math import comb, inf
 from typing import Any, Final
 
 from yunikorn_actors import si
-from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
+from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies
-from yunikorn_actors.values.ids import short_partition_name
-from yunikorn_actors.values.quantity import amounts, quantity
+from yunikorn_actors.values.ids import (
+    DEFAULT_PARTITION,
+    manager_of_partition,
+    partition_name,
+    short_partition_name,
+)
+from yunikorn_actors.values.quantity import amounts
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import NODE_PARTITION
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
+from yunikorn_actors.what_if.bounds import APPS, Bound, Place, bounds_at
 from yunikorn_actors.what_if.change_checks import checked, in_order
-from yunikorn_actors.what_if.changes import DEFAULT_PARTITION, Change, Reconfigure, Request
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.simulation import Beside, simulate
 
@@ -32,7 +38,6 @@ SETS_MAX: Final = 300
 SUMS_MAX: Final = 32
 """So many smaller amounts are tried below one that helps, where others would take what is more."""
 _LIFTED: Final = 1 << 60
-_APPS: Final = "applications"
 _NODE: Final = "what-if-node"
 
 
@@ -51,7 +56,10 @@ class Option:
     """One way to have it start, verified by a simulation."""
 
     kind: str
-    """`raise`, `node`, `raise and node`, `open` (a drained node), `release` or `wait`."""
+    """`raise`, `node`, `open` (a drained node), `release` or `wait`.
+
+    A raise may be needed together with one of the next three: `raise and node`.
+    """
     text: str
     changes: tuple[Request | Reconfigure, ...] = ()
     """To be made before what is wanted."""
@@ -76,38 +84,6 @@ class LeastChange:
 
     What stands in `options` of these helps, but less may do.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """A maximum that may be raised: of a queue, of a user or group in it, or how many run."""
-
-    queue: str
-    kind: str
-    present: int
-    partition: str
-    user: str = ""
-    group: str = ""
-
-    def raised(self, amount: int) -> Reconfigure:
-        is_count = self.kind == _APPS
-        return Reconfigure(
-            queue=self.queue,
-            user=self.user,
-            group=self.group,
-            partition=self.partition,
-            max={} if is_count else {self.kind: amount},
-            max_applications=amount if is_count else None,
-        )
-
-    def text(self, amount: int) -> str:
-        whose = f" of {self.user or self.group}" if self.user or self.group else ""
-        numbers = f"from {_written(self.kind, self.present)} to {_written(self.kind, amount)}"
-        return f"{self.kind}{whose} in {self.queue} {numbers}"
-
-
-def _written(kind: str, amount: int) -> str:
-    return str(amount) if kind == _APPS else quantity(kind, amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +140,19 @@ class _Search:
         # A trial may break rules of a configuration, which what is found does not: so only once.
         self._ordered, _ = checked(in_order(wanted.changes), state, policies)
         self._changes = [it.request for it in self._ordered]
-        self._asks = _asks_of(state, wanted, self._changes)
-        if not self._asks:
-            raise InvalidRequest("least change: name an ask that is to start")
+        self._asks, self._partition = _asks_of(state, wanted, self._changes)
+        """How many repeats of each are to start, and their size; and the partition of the first."""
         for name in wanted.asks:
             if name not in self._asks:
                 raise InvalidRequest(
                     f"least change: ask {'/'.join(name)}: it neither waits nor is brought by a "
                     "change: name one that does"
                 )
+        if not self._asks:
+            raise InvalidRequest("least change: name an ask that is to start")
+        self._queues: dict[str, str] = {}
+        """Where applications are, as the first run shows it."""
+        self._options: list[Option] = []
         self._trials = 0
         self._is_cut = False
         """A trial was wanted, and there was no time for it."""
@@ -181,20 +161,22 @@ class _Search:
         course = self._tried((), until_s=self._wanted.within_s)
         if self._starts(course):
             return LeastChange(True, (), (), (), self._trials)
-        options: list[Option] = []
+        # Placement may have led them to other queues than they name.
+        self._queues |= {it.application: it.queue for it in course.placed}
+        self._queues |= {it.application: it.queue for it in course.waits}
         unsearched: list[str] = []
         for name, search in _SEARCHES.items():
             self._is_cut = False
             # What is searched last, how long to wait, is one trial, and may be a long one.
             self._kept_s = 0.0 if search is _Search._waits else max(0.0, self._left_s()) / 2
-            options += search(self)
+            self._options += search(self)
             unsearched += [name] * self._is_cut
         names = set(self._asks)
         return LeastChange(
             fits=False,
             waits=tuple(it for it in course.waits if (it.application, it.key) in names),
-            refused=tuple(it.reason for it in course.refused),
-            options=tuple(options),
+            refused=tuple(_reasons(course)),
+            options=tuple(self._options),
             trials=self._trials,
             unsearched=tuple(unsearched),
         )
@@ -248,11 +230,9 @@ class _Search:
     # -- raises, and a node
 
     def _raises(self) -> Iterator[Option]:
-        bounds = list(self._bounds())
         kinds = sorted({kind for _, size in self._asks.values() for kind in size})
         # With all the room there is, others that wait may take it: so first as much as is wanted.
-        raised = {it: it.present + self._need(it.kind) for it in bounds}
-        lifted = dict.fromkeys(bounds, _LIFTED)
+        raised, lifted = self._lifts()
         small = {kind: self._whole(kind) for kind in kinds}
         large = dict.fromkeys(kinds, _LIFTED >> 1)
         ways = [*self._first((raised, {}), (lifted, {})), *self._first(({}, small), ({}, large))]
@@ -261,44 +241,71 @@ class _Search:
             if option is not None:
                 yield option
 
+    def _lifts(self) -> tuple[dict[Bound, int], dict[Bound, int]]:
+        """Return all bounds, raised by what is wanted, and out of the way."""
+        bounds = list(self._bounds())
+        raised = {it: it.present + self._need(it.kind) for it in bounds}
+        return raised, dict.fromkeys(bounds, _LIFTED)
+
     def _first(
-        self, *ways: tuple[dict[_Bound, int], Resource]
-    ) -> list[tuple[dict[_Bound, int], Resource]]:
+        self, *ways: tuple[dict[Bound, int], Resource]
+    ) -> list[tuple[dict[Bound, int], Resource]]:
         """Return the first of these that helps, if one does."""
-        return [*islice((it for it in ways if self._helps(_requests(*it))), 1)]
+        return [*islice((it for it in ways if self._helps(self._requests(*it))), 1)]
+
+    def _requests(
+        self, lifted: dict[Bound, int], size: dict[str, int], acts: Iterable[_Act] = ()
+    ) -> list[Request | Reconfigure]:
+        requests: list[Request | Reconfigure] = [it.raised(amount) for it, amount in lifted.items()]
+        if size:
+            requests.append(_node(self._partition, size))
+        return requests + [it.request for it in acts]
 
     def _whole(self, kind: str) -> int:
         return sum(count * size.get(kind, 0) for count, size in self._asks.values())
 
-    def _least(self, lifted: dict[_Bound, int], size: dict[str, int]) -> Option | None:
-        """Put back what need not be lifted, then bring down the rest one by one."""
+    def _least(
+        self,
+        lifted: dict[Bound, int],
+        size: dict[str, int],
+        acts: Sequence[_Act] = (),
+        act: tuple[str, str] = ("", ""),
+    ) -> Option | None:
+        """Put back what need not be lifted, then bring down the rest one by one.
+
+        `acts` are done as well, and `act` is the kind of that, and its words.
+        """
         for bound in tuple(lifted):
             without = {it: amount for it, amount in lifted.items() if it is not bound}
-            if self._helps(_requests(without, size)):
+            if self._helps(self._requests(without, size, acts)):
                 lifted = without
         for bound in lifted:
             need = bound.present + self._need(bound.kind)
             lifted[bound] = self._lowest(
                 bound.kind, bound.present + 1, need, lifted[bound],
-                lambda it, name=bound: _requests({**lifted, name: it}, size),  # type: ignore[misc]
+                lambda it, name=bound: self._requests({**lifted, name: it}, size, acts),  # type: ignore[misc]
             )  # fmt: skip
         for kind, known in tuple(size.items()):
             size[kind] = self._lowest(
                 kind, 0, self._whole(kind), known,
-                lambda it, name=kind: _requests(lifted, {**size, name: it}),  # type: ignore[misc]
+                lambda it, name=kind: self._requests(lifted, {**size, name: it}, acts),  # type: ignore[misc]
             )  # fmt: skip
         if max((*lifted.values(), *size.values()), default=0) >= _LIFTED >> 1:
             # There was no time to bring it down, and nobody would write such an amount.
             return None
         words = [it.text(amount) for it, amount in lifted.items()]
         size = {kind: amount for kind, amount in size.items() if amount}
-        texts = [f"raise {' and '.join(words)}"] if words else []
-        texts += [f"add a node with {amounts(size)}"] if size else []
-        kind = " and ".join(["raise"] * bool(words) + ["node"] * bool(size))
-        return Option(kind, " and ".join(texts), tuple(_requests(lifted, size)))
+        texts = {
+            "raise": f"raise {' and '.join(words)}" if words else "",
+            "node": f"add a node with {amounts(size)}{_where(self._partition)}" if size else "",
+            act[0]: act[1],
+        }
+        needed = {kind: text for kind, text in texts.items() if text}
+        changes = tuple(self._requests(lifted, size, acts))
+        return Option(" and ".join(needed), " and ".join(needed.values()), changes)
 
     def _need(self, kind: str) -> int:
-        return len({app for app, _ in self._asks}) if kind == _APPS else self._whole(kind)
+        return len({app for app, _ in self._asks}) if kind == APPS else self._whole(kind)
 
     def _lowest(
         self,
@@ -336,18 +343,35 @@ class _Search:
                     for it in waiting
                     for _ in range(min(it["remaining"], SUMS_MAX))
                 ]
-                for size in [1] * bool(waiting) if kind == _APPS else sizes:
+                for size in [1] * bool(waiting) if kind == APPS else sizes:
                     if len(sums) < SUMS_MAX * SUMS_MAX:
                         sums |= {it + size for it in sums}
         return sums
 
-    def _bounds(self) -> Iterator[_Bound]:
+    def _bounds(self) -> Iterator[Bound]:
         """Yield each maximum that may concern what is wanted, along the path of its queue."""
         kinds = {kind for _, size in self._asks.values() for kind in size}
-        for place in dict.fromkeys(_places(self._state, self._asks, self._changes)):
-            for bound in _bounds_at(_config(self._state, place[0]), place):
-                if bound.kind in kinds or bound.kind == _APPS:
-                    yield bound
+        found = (
+            bound
+            for place in dict.fromkeys(self._places())
+            for bound in bounds_at(_config(self._state, place.partition), place)
+        )
+        yield from (it for it in dict.fromkeys(found) if it.kind in kinds or it.kind == APPS)
+
+    def _places(self) -> Iterator[Place]:
+        apps = {app for app, _ in self._asks}
+        for request in self._changes:
+            for new in request.new if isinstance(request, si.ApplicationRequest) else ():
+                if new.application_id in apps:
+                    ugi = new.ugi or si.UserGroupInformation()
+                    queue = self._queues.get(new.application_id, new.queue_name)
+                    partition = partition_name(request.rm_id, new.partition_name)
+                    yield Place(partition, queue, ugi.user, ugi.groups)
+        for name, image in self._state.images.items():
+            for app in image["applications"]:
+                spec = app["spec"]
+                if spec["application_id"] in apps:
+                    yield Place(name, app["queue"], spec.get("user", ""), (), app["group"])
 
     def _undrained(self) -> Iterator[Option]:
         acts = [
@@ -356,38 +380,50 @@ class _Search:
             for node in image["nodes"]
             if node["drained"]
         ]
-        if some := self._fewest(acts):
-            nodes = " and ".join(it.text for it in some)
-            yield Option("open", f"let {nodes} take work again", tuple(it.request for it in some))
+        yield from self._acts("open", acts, "let {} take work again")
 
     # -- releases
 
     def _releases(self) -> Iterator[Option]:
         """Find the least work whose end makes room."""
         acts = list(_work(self._state, {app for app, _ in self._asks}))
-        if some := self._fewest(acts):
-            texts = " and ".join(it.text for it in some)
-            yield Option("release", f"release {texts}", tuple(it.request for it in some))
+        yield from self._acts("release", acts, "release {}")
 
-    def _fewest(self, acts: list[_Act]) -> tuple[_Act, ...]:
+    def _acts(self, kind: str, acts: list[_Act], words: str) -> Iterator[Option]:
+        """Find the fewest that help: by themselves, or with a raise that does not help alone."""
+        if some := self._fewest(acts):
+            text = words.format(" and ".join(it.text for it in some))
+            yield Option(kind, text, tuple(it.request for it in some))
+        elif acts and not any(it.kind == "raise" for it in self._options):
+            for lifted in self._lifts():
+                if some := self._fewest(acts, lifted):
+                    text = words.format(" and ".join(it.text for it in some))
+                    option = self._least(lifted, {}, some, (kind, text))
+                    yield from [] if option is None else [option]
+                    return
+
+    def _fewest(self, acts: list[_Act], lifted: dict[Bound, int] | None = None) -> tuple[_Act, ...]:
         """Return the least set that helps; where they are many, one of which none is needless."""
+        raised = lifted or {}
         acts = sorted(acts, key=lambda it: _cost([it]))[:SETS_MAX]
+        if raised and not self._does(acts, raised):
+            return ()
         sets: list[tuple[_Act, ...]] = []
         number = 0
         while number < len(acts) and len(sets) + comb(len(acts), number + 1) <= SETS_MAX:
             number += 1
             sets += combinations(acts, number)
-        least = next((it for it in sorted(sets, key=_cost) if self._does(it)), ())
-        if least or number == len(acts) or not self._does(acts):
+        least = next((it for it in sorted(sets, key=_cost) if self._does(it, raised)), ())
+        if least or number == len(acts) or not self._does(acts, raised):
             return least
         kept = acts
         for one in reversed(acts):
             without = [it for it in kept if it is not one]
-            kept = without if self._does(without) else kept
+            kept = without if self._does(without, raised) else kept
         return tuple(kept)
 
-    def _does(self, acts: Iterable[_Act]) -> bool:
-        return self._helps([it.request for it in acts])
+    def _does(self, acts: Iterable[_Act], raised: dict[Bound, int]) -> bool:
+        return self._helps(self._requests(raised, {}, acts))
 
     def _waits(self) -> Iterator[Option]:
         course = self._started((), None)
@@ -407,100 +443,63 @@ _SEARCHES: Final[dict[str, Callable[[_Search], Iterator[Option]]]] = {
 # -- what is there
 
 
-def _requests(lifted: dict[_Bound, int], size: dict[str, int]) -> list[Request | Reconfigure]:
-    requests: list[Request | Reconfigure] = [it.raised(amount) for it, amount in lifted.items()]
-    if size:
-        room = si.Resource.of({kind: amount for kind, amount in size.items() if amount})
-        info = si.NodeInfo(node_id=_NODE, action=si.ActionFromRM.CREATE, schedulable_resource=room)
-        requests.append(si.NodeRequest(nodes=(info,)))
-    return requests
+def _reasons(course: Course) -> Iterator[str]:
+    """Yield why something was not taken; of an application that was not, its asks say no more."""
+    gone = {it.name for it in course.refused if it.what == "application"}
+    for it in course.refused:
+        if it.what != "ask" or it.name.partition("/")[0] not in gone:
+            yield it.reason
+
+
+def _node(partition: str, size: dict[str, int]) -> si.NodeRequest:
+    info = si.NodeInfo(
+        node_id=_NODE,
+        action=si.ActionFromRM.CREATE,
+        attributes={NODE_PARTITION: short_partition_name(partition)},
+        schedulable_resource=si.Resource.of({k: amount for k, amount in size.items() if amount}),
+    )
+    return si.NodeRequest(nodes=(info,), rm_id=manager_of_partition(partition))
+
+
+def _where(partition: str) -> str:
+    name = short_partition_name(partition)
+    return "" if name == DEFAULT_PARTITION else f" to partition {name}"
 
 
 def _asks_of(
     state: CoreState, wanted: Wanted, changes: Sequence[Request | Reconfigure]
-) -> dict[AskName, tuple[int, Resource]]:
-    """Return how many repeats of each ask are to start, and their size."""
+) -> tuple[dict[AskName, tuple[int, Resource]], str]:
+    """Return how many repeats of each ask are to start, their size, and the first's partition."""
     found: dict[AskName, tuple[int, Resource]] = {}
+    partitions: dict[AskName, str] = {}
     for request in changes:
         for ask in request.asks if isinstance(request, si.AllocationRequest) else ():
             size = {} if ask.resource_ask is None else ask.resource_ask.amounts()
-            found[ask.application_id, ask.allocation_key] = ask.max_allocations, size
-    for image in state.images.values():
+            name = (ask.application_id, ask.allocation_key)
+            found[name] = ask.max_allocations, size
+            partitions[name] = partition_name(request.rm_id, ask.partition_name)
+    for partition, image in state.images.items():
         for app in image["applications"]:
             for key, ask in app["asks"].items():
                 name = (app["spec"]["application_id"], key)
-                if name in wanted.asks and name not in found:
+                if name in wanted.asks and name not in found and ask["remaining"]:
                     found[name] = ask["remaining"], ask["spec"]["resource"]
-    return {it: found[it] for it in wanted.asks or found if it in found}
-
-
-Place = tuple[str, str, str, tuple[str, ...]]
-"""A partition, the path of a queue, a user and its groups."""
-
-
-def _places(
-    state: CoreState,
-    asks: dict[AskName, tuple[int, Resource]],
-    changes: Sequence[Request | Reconfigure],
-) -> Iterator[Place]:
-    apps = {app for app, _ in asks}
-    for request in changes:
-        for new in request.new if isinstance(request, si.ApplicationRequest) else ():
-            if new.application_id in apps:
-                ugi = new.ugi or si.UserGroupInformation()
-                partition = new.partition_name or DEFAULT_PARTITION
-                yield partition, new.queue_name, ugi.user, ugi.groups
-    for name, image in state.images.items():
-        for app in image["applications"]:
-            spec = app["spec"]
-            if spec["application_id"] in apps:
-                partition = short_partition_name(name)
-                yield partition, app["queue"], spec.get("user", ""), tuple(spec.get("groups", ()))
-
-
-def _bounds_at(config: SchedulerConfig, place: Place) -> Iterator[_Bound]:
-    partition, path, user, groups = place
-    for queue, level in _levels(config, partition, path):
-        owned: list[tuple[dict[str, str], QueueConfig | LimitConfig]] = [({}, level)]
-        for limit in level.limits:
-            if {user, "*"} & {*limit.users}:
-                owned.append(({"user": user}, limit))
-            owned += [({"group": it}, limit) for it in groups if {it, "*"} & {*limit.groups}]
-        for owner, it in owned:
-            most = it.max_resources if isinstance(it, LimitConfig) else it.max
-            for kind, amount in (most or {}).items() if owner or queue != "root" else ():
-                yield _Bound(queue, kind, amount, partition, **owner)
-            if it.max_applications:
-                yield _Bound(queue, _APPS, it.max_applications, partition, **owner)
+                    partitions[name] = partition
+    asks = {it: found[it] for it in wanted.asks or found if it in found}
+    return asks, next((partitions[it] for it in asks), "")
 
 
 def _config(state: CoreState, partition: str) -> SchedulerConfig:
     managers = state.registered.managers
-    having = (it for it in managers if partition in map(short_partition_name, it.epochs))
-    known = next(having, None)
+    known = next((it for it in managers if partition in it.epochs), None)
     return state.config_of("" if known is None else known.registration.policy_group)
-
-
-def _levels(
-    config: SchedulerConfig, partition: str, path: str
-) -> Iterator[tuple[str, QueueConfig]]:
-    """Yield the configured queues on a path, from the root on."""
-    roots = [it.root for it in config.partitions if it.name == partition]
-    level, name = (roots[0] if roots else None), ""
-    for part in path.lower().split("."):
-        if level is None or (not name and part != level.name):
-            return
-        if name:
-            level = next((it for it in level.children if it.name == part), None)
-        if level is not None:
-            name = f"{name}.{part}" if name else part
-            yield name, level
 
 
 def _opened(name: str, node: str) -> si.NodeRequest:
     attributes = {NODE_PARTITION: short_partition_name(name)}
     action = si.ActionFromRM.DRAIN_TO_SCHEDULABLE
-    return si.NodeRequest(nodes=(si.NodeInfo(node_id=node, action=action, attributes=attributes),))
+    info = si.NodeInfo(node_id=node, action=action, attributes=attributes)
+    return si.NodeRequest(nodes=(info,), rm_id=manager_of_partition(name))
 
 
 def _work(state: CoreState, own: set[str]) -> Iterator[_Act]:
@@ -547,5 +546,5 @@ def _released(
         termination_type=si.TerminationType.STOPPED_BY_RM,
     )
     releases = si.AllocationReleasesRequest(allocations_to_release=(one,))
-    request = si.AllocationRequest(releases=releases)
+    request = si.AllocationRequest(releases=releases, rm_id=manager_of_partition(name))
     return _Act(f"{what} ({amounts(size)})", request, len(allocations), withdrawn, size)

@@ -22,6 +22,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, 
 from yunikorn_actors.service.cluster.manager_channel import PAUSE_S, Far, HostAway, reach
 from yunikorn_actors.service.cluster.partition_host import ChannelGone
 from yunikorn_actors.state.facts import Fact
+from yunikorn_actors.values.ids import manager_of_partition
 
 CATCH_UP_S: Final = 10.0
 """Nobody waits longer for a host that is not heard; what was changed there is changed."""
@@ -144,7 +145,7 @@ class Following:
         for rm_id in self._managers.at(partition):
             self._tell(partition, ManagerLeft(rm_id=rm_id))
         for name, epoch in list(self._epochs[partition].items()):
-            rm_id = name[1 : -len(partition) - 1]
+            rm_id = manager_of_partition(name)
             self._tell(partition, PartitionClosed(rm_id=rm_id, partition=name, epoch=epoch))
 
     def _unknown(self, partition: str, message: EventsRestored) -> EventsRestored:

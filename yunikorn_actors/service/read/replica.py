@@ -13,7 +13,7 @@ from yunikorn_actors.state.applications import COUNTS_AS_RUNNING
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import restore
-from yunikorn_actors.values.ids import short_partition_name
+from yunikorn_actors.values.ids import manager_of_partition, short_partition_name
 
 _NODES: Final = frozenset({f.NodeAdded, f.NodeRemoved})
 
@@ -42,7 +42,7 @@ class Book:
 
     @property
     def rm_id(self) -> str:
-        return self.name[1 : -len(self.short_name) - 1]
+        return manager_of_partition(self.name)
 
     @property
     def state_name(self) -> str:

@@ -1,0 +1,133 @@
+"""Maxima that keep an application from having more: where they stand, and how each is raised.
+
+A bound is of a queue on the path, or of a limit there. Which limit counts for whom is said by the
+table that the core itself asks: a wildcard does not count for who is named.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
+from yunikorn_actors.config.names import WILDCARD
+from yunikorn_actors.state.limit_table import LimitTable
+from yunikorn_actors.values.ids import DEFAULT_PARTITION, manager_of_partition, short_partition_name
+from yunikorn_actors.values.quantity import quantity
+from yunikorn_actors.what_if.changes import Reconfigure
+
+APPS: Final = "applications"
+"""Stands for the maximum of running applications among the types of resources."""
+_NAMED_MAX: Final = 3
+_EVERY_OTHER: Final = "every other user (*)"
+_ALL_OTHER: Final = "all other groups (*)"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an application is, and for whom."""
+
+    partition: str
+    """By its full name."""
+    queue: str
+    user: str
+    groups: tuple[str, ...]
+    group: str | None = None
+    """In which it counts; None while that is not decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A maximum that may be raised: of a queue, of a user or group in it, or how many run."""
+
+    queue: str
+    kind: str
+    present: int
+    partition: str
+    user: str = ""
+    group: str = ""
+    whose: str = field(default="", compare=False)
+    """For whom else it is raised as well, in words."""
+
+    def raised(self, amount: int) -> Reconfigure:
+        is_count = self.kind == APPS
+        return Reconfigure(
+            queue=self.queue,
+            user=self.user,
+            group=self.group,
+            rm_id=manager_of_partition(self.partition),
+            partition=short_partition_name(self.partition),
+            max={} if is_count else {self.kind: amount},
+            max_applications=amount if is_count else None,
+        )
+
+    def text(self, amount: int) -> str:
+        name = short_partition_name(self.partition)
+        where = self.queue if name == DEFAULT_PARTITION else f"{self.queue} of partition {name}"
+        numbers = f"from {_written(self.kind, self.present)} to {_written(self.kind, amount)}"
+        return f"{self.kind}{self.whose} in {where} {numbers}"
+
+
+def _written(kind: str, amount: int) -> str:
+    return str(amount) if kind == APPS else quantity(kind, amount)
+
+
+def bounds_at(config: SchedulerConfig, place: Place) -> Iterator[Bound]:
+    """Yield the maxima that count at a place, from the root on; the capacity is none of them."""
+    levels = list(_levels(config, place))
+    tables = [LimitTable(level.limits) for _, level in levels]
+    group = place.group
+    if group is None:
+        # From its queue upwards, as the core decides it when the application comes.
+        found = (table.group_among(place.groups) for table in reversed(tables))
+        group = next(filter(None, found), "")
+    for (queue, level), table in zip(levels, tables, strict=True):
+        most = {} if queue == "root" else level.max or {}
+        yield from _bounds(most, level.max_applications, queue, place.partition)
+        mine = table.for_user(place.user)
+        if mine is not None:
+            user = place.user if place.user in mine.users else WILDCARD
+            yield from _bounds_of(mine, queue, place.partition, user=user)
+        ours = table.for_group(group) if group else None
+        if ours is not None:
+            yield from _bounds_of(ours, queue, place.partition, group=group)
+
+
+def _bounds_of(
+    limit: LimitConfig, queue: str, partition: str, *, user: str = "", group: str = ""
+) -> Iterator[Bound]:
+    whose = _whose(limit, user or group)
+    most = limit.max_resources or {}
+    yield from _bounds(most, limit.max_applications, queue, partition, user, group, whose)
+
+
+def _bounds(
+    most: dict[str, int], apps: int, queue: str, partition: str, *owner: str
+) -> Iterator[Bound]:
+    for kind, amount in most.items():
+        yield Bound(queue, kind, amount, partition, *owner)
+    if apps:
+        yield Bound(queue, APPS, apps, partition, *owner)
+
+
+def _whose(limit: LimitConfig, name: str) -> str:
+    """Name all for whom this entry counts, the one that is asked about first."""
+    users = [_EVERY_OTHER if it == WILDCARD else it for it in limit.users]
+    groups = [_ALL_OTHER if it == WILDCARD else it for it in limit.groups]
+    names = sorted([*users, *groups], key=lambda it: it != name)
+    more = [f"{len(names) - _NAMED_MAX} more"] if len(names) > _NAMED_MAX else []
+    return f" of {' and '.join(names[:_NAMED_MAX] + more)}"
+
+
+def _levels(config: SchedulerConfig, place: Place) -> Iterator[tuple[str, QueueConfig]]:
+    """Yield the configured queues on a path, from the root on."""
+    partition = short_partition_name(place.partition)
+    roots = [it.root for it in config.partitions if it.name == partition]
+    level, name = (roots[0] if roots else None), ""
+    for part in place.queue.lower().split("."):
+        if level is None or (not name and part != level.name):
+            return
+        if name:
+            level = next((it for it in level.children if it.name == part), None)
+        if level is not None:
+            name = f"{name}.{part}" if name else part
+            yield name, level
