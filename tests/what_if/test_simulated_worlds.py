@@ -94,7 +94,7 @@ def test_how_long_a_queue_has_been_empty_begins_anew() -> None:
     gone = si.RemoveApplicationRequest(application_id="app")
     core.update_application(si.ApplicationRequest(rm_id=RM, remove=(gone,)))
     core.advance_to(core.now_ns + 6 * SECOND)
-    assert list(remembers(core._simulator)) == ["an empty queue"]
+    assert list(remembers(core._simulator.machines)) == ["an empty queue"]
     state = state_of(core._simulator)
     anew = simulate(state, until=7.0).course.digest
     copied = simulate(state, until=7.0, origin=core._simulator).course.digest
