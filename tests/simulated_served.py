@@ -27,8 +27,8 @@ from yunikorn_actors.drivers.live.clock import StandingClock
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import Refused
 from yunikorn_actors.lab.case import Case, parse_case
-from yunikorn_actors.lab.random_draw import Draw
 from yunikorn_actors.lab.scenario_documents import document_of, steps_alone, written
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.machines.context import Context
