@@ -30,7 +30,7 @@ from yunikorn_actors.service.cluster import split
 from yunikorn_actors.service.cluster.recovery_report import RecoveryReport
 from yunikorn_actors.service.read import applications, nodes
 from yunikorn_actors.service.read import owner_usage as usage
-from yunikorn_actors.service.read.event_counts import Tallies
+from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.projection import Notes
 from yunikorn_actors.service.read.queues import Queues
@@ -82,7 +82,7 @@ JOURNAL = (
 READ = (
     mutant(
         "releases are not counted",
-        Tallies.note,
+        EventCounts.note,
         "_COUNTED.get(type(fact))",
         "None if type(fact).__name__ == 'AllocationReleased' else _COUNTED.get(type(fact))",
     ),

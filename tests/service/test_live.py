@@ -1,4 +1,4 @@
-"""What the live page is made of and what it is sent: parts, bounds, lists, troubles."""
+"""What the live page is made of and what it is sent: parts, bounds, lists, incidents."""
 
 import asyncio
 import base64
@@ -21,7 +21,7 @@ from served import ANN, BOB, P, Served, live, node, register, serving
 from yunikorn_actors import si
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import overview
-from yunikorn_actors.service.read.incidents import LISTED_MAX, Troubles
+from yunikorn_actors.service.read.incidents import LISTED_MAX, Incidents
 from yunikorn_actors.service.read.incremental_answers import Steps, at_once
 from yunikorn_actors.service.read.overview import CLOSED, FULL, OPEN, sign_of
 from yunikorn_actors.service.read.read_model import ReadSide
@@ -407,15 +407,17 @@ def test_what_waits_for_its_gang_says_so(served: Served) -> None:
     assert metric in served.ask("/ws/v1/metrics").body.decode()
 
 
-# -- troubles
+# -- incidents
 
 
 def test_what_is_refused_again_is_counted() -> None:
-    troubles = Troubles()
+    incidents = Incidents()
     for at_ns in range(3):
-        troubles.note(f.AskRefused(application_id="a", key="k", refusals={"taint": 2}, at_ns=at_ns))
-        troubles.note(f.NodeRemoved(node_id="n", at_ns=at_ns))
-    lost, refused = troubles.newest()
+        incidents.note(
+            f.AskRefused(application_id="a", key="k", refusals={"taint": 2}, at_ns=at_ns)
+        )
+        incidents.note(f.NodeRemoved(node_id="n", at_ns=at_ns))
+    lost, refused = incidents.newest()
     assert ("lost", "n", 3, 2) == (lost.kind, lost.whom, lost.count, lost.last_ns)
     assert ("refused", "a", "k", 3) == (
         refused.kind, refused.whom, refused.such_as, refused.count,
@@ -424,10 +426,10 @@ def test_what_is_refused_again_is_counted() -> None:
 
 
 def test_so_many_troubles_are_listed_and_the_oldest_goes() -> None:
-    troubles = Troubles()
+    incidents = Incidents()
     for number in range(LISTED_MAX + 5):
-        troubles.note(f.NodeRemoved(node_id=f"n{number}", at_ns=number))
-    listed = troubles.newest()
+        incidents.note(f.NodeRemoved(node_id=f"n{number}", at_ns=number))
+    listed = incidents.newest()
     assert (LISTED_MAX, f"n{LISTED_MAX + 4}", "n5") == (
         len(listed),
         listed[0].whom,
@@ -442,28 +444,28 @@ def _asked_back(app: str, key: str, type_: TerminationType, at_ns: int) -> f.Rel
 
 
 def test_a_storm_of_one_application_is_one_line() -> None:
-    troubles = Troubles()
+    incidents = Incidents()
     refusal = f.NodeActionRefused(node_id="n", action="DRAIN_NODE", reason="unknown", at_ns=0)
-    troubles.note(refusal)
+    incidents.note(refusal)
     for number in range(160):
         timeout, preempted = TerminationType.TIMEOUT, TerminationType.PREEMPTED_BY_SCHEDULER
-        troubles.note(_asked_back("gang", f"ph-{number}", timeout, number))
-        troubles.note(_asked_back("hog", f"h-{number}", preempted, number))
-        troubles.note(_asked_back("quiet", "k", TerminationType.STOPPED_BY_RM, number))
+        incidents.note(_asked_back("gang", f"ph-{number}", timeout, number))
+        incidents.note(_asked_back("hog", f"h-{number}", preempted, number))
+        incidents.note(_asked_back("quiet", "k", TerminationType.STOPPED_BY_RM, number))
     assert [
         ("preempted", "hog", 160, "h-159"), ("timeout", "gang", 160, "ph-159"), ("refused", "n", 1, ""),
-    ] == [(it.kind, it.whom, it.count, it.such_as) for it in troubles.newest()]  # fmt: skip
+    ] == [(it.kind, it.whom, it.count, it.such_as) for it in incidents.newest()]  # fmt: skip
 
 
 def test_a_storm_of_one_kind_leaves_the_lines_of_others() -> None:
-    troubles = Troubles()
+    incidents = Incidents()
     for number in range(3):
-        troubles.note(f.NodeRemoved(node_id=f"n{number}", at_ns=number))
+        incidents.note(f.NodeRemoved(node_id=f"n{number}", at_ns=number))
     for number in range(10 * LISTED_MAX):
-        troubles.note(_asked_back(f"app-{number}", "k", TerminationType.TIMEOUT, number))
-    kinds = Counter(it.kind for it in troubles.newest())
+        incidents.note(_asked_back(f"app-{number}", "k", TerminationType.TIMEOUT, number))
+    kinds = Counter(it.kind for it in incidents.newest())
     assert {"lost": 3, "timeout": LISTED_MAX - 3} == kinds
-    assert f"app-{10 * LISTED_MAX - 1}" == troubles.newest()[0].whom
+    assert f"app-{10 * LISTED_MAX - 1}" == incidents.newest()[0].whom
 
 
 def test_timeouts_and_losses_are_told(served: Served) -> None:

@@ -23,7 +23,7 @@ from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionSnapshot
 from yunikorn_actors.service.listener import Site, Standing
 from yunikorn_actors.service.read import configuration
-from yunikorn_actors.service.read.event_counts import Tallies
+from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.history import MINUTE_NS, SAMPLES_MAX, History
 from yunikorn_actors.service.read.nodes import _tenth
 from yunikorn_actors.service.read.projection import LOG_MAX, AskNote
@@ -219,7 +219,7 @@ def missed(served: Served) -> None:
 
 
 def test_facts_that_come_twice_are_refused() -> None:
-    book, held = Book("[rm-1]default", 1, Tallies(), 0), f.SchedulingHeld(held=True, at_ns=1)
+    book, held = Book("[rm-1]default", 1, EventCounts(), 0), f.SchedulingHeld(held=True, at_ns=1)
     book.take(1, (held,))
     with pytest.raises(GapInFacts):
         book.take(1, (held,))

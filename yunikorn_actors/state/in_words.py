@@ -13,14 +13,15 @@ from yunikorn_actors.values.resource import Resource
 
 SHOWN_MAX = 4
 """How many items of a list are named; the others are counted."""
-_TELLING: Final = frozenset(
+NAMES: Final = frozenset(
     {"rm_id", "partition", "application_id", "key", "node_id", "path", "kind", "reason"}
 )
+"""Fields that say of what a message or a fact is."""
 
 
 def named_in(value: Struct) -> str:
     """Name what is in a message, or in a fact."""
-    return " ".join(getattr(value, it) for it in value.__struct_fields__ if it in _TELLING)
+    return " ".join(getattr(value, it) for it in value.__struct_fields__ if it in NAMES)
 
 
 def in_list(label: str, words: Iterable[str]) -> str:

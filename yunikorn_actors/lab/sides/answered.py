@@ -5,7 +5,7 @@ from typing import Any
 from yunikorn_actors.lab.sides.read_answers import whole
 from yunikorn_actors.service.read import applications, clusters, nodes, queues
 from yunikorn_actors.service.read import owner_usage as usage
-from yunikorn_actors.service.read.event_counts import Tallies
+from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.incremental_answers import Each, at_once
 from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.state.partition import PartitionState
@@ -13,7 +13,7 @@ from yunikorn_actors.state.snapshot import image_of
 
 
 def answers(truth: PartitionState, now_ns: int) -> dict[str, Any]:
-    book = Book(truth.name, 1, Tallies(), now_ns)
+    book = Book(truth.name, 1, EventCounts(), now_ns)
     book.restore(image_of(truth))
     found: dict[str, Any] = {
         "partition": clusters.partition(book),

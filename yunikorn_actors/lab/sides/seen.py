@@ -131,17 +131,17 @@ class Seen:
     # -- comparing
 
     def differences(self, side: ReadSide, context: Context) -> Iterator[str]:
-        yield from self._of_tallies(side)
+        yield from self._of_event_counts(side)
         if [tuple(it) for it in side.history.samples] != self._samples:
             found = [*side.history.samples][-3:]
             yield f"its history ends with {found}, expected {self._samples[-3:]}"
         for name, partition in context.partitions.items():
             yield from self._of_notes(side.books[name], self._lives[name, partition.epoch])
 
-    def _of_tallies(self, side: ReadSide) -> Iterator[str]:
-        tallies, stands = side.tallies, self._in_queues()
-        for queue in {**tallies.allocated, **tallies.released, **stands}:
-            came, went = tallies.allocated[queue], tallies.released[queue]
+    def _of_event_counts(self, side: ReadSide) -> Iterator[str]:
+        counted, stands = side.event_counts, self._in_queues()
+        for queue in {**counted.allocated, **counted.released, **stands}:
+            came, went = counted.allocated[queue], counted.released[queue]
             if self._at_first[queue] + came - went != stands[queue]:
                 yield (
                     f"it counts {came} allocations that came to {queue} and {went} that went, and "
@@ -149,13 +149,13 @@ class Seen:
                 )
             if came < self._placed[queue] or (self._is_exact and came != self._placed[queue]):
                 yield f"it counts {came} allocations of {queue}, and {self._placed[queue]} came"
-        if tallies.nodes_removed < self._nodes_gone:
-            yield f"it counts {tallies.nodes_removed} nodes that went, and {self._nodes_gone} did"
+        if counted.nodes_removed < self._nodes_gone:
+            yield f"it counts {counted.nodes_removed} nodes that went, and {self._nodes_gone} did"
         for key, count in self._ended.items():
-            if not count <= tallies.ended[key] <= count + self._unknown_ends:
-                yield f"it counts {tallies.ended[key]} applications {key}, and {count} ended so"
-        if tallies.submitted["new"] < self._submitted:
-            yield f"it counts {tallies.submitted['new']} applications, and {self._submitted} came"
+            if not count <= counted.ended[key] <= count + self._unknown_ends:
+                yield f"it counts {counted.ended[key]} applications {key}, and {count} ended so"
+        if counted.submitted["new"] < self._submitted:
+            yield f"it counts {counted.submitted['new']} applications, and {self._submitted} came"
 
     def _of_notes(self, book: Book, life: _Life) -> Iterator[str]:
         state, notes = book.state, book.notes

@@ -46,10 +46,10 @@ def _labelled(name: str, counts: Mapping[str, float]) -> list[Sample]:
 
 
 def _scheduler(side: ReadSide, answer: Answer) -> Iterator[Family]:
-    tallies, counts = side.tallies, answer["counts"]
+    event_counts, counts = side.event_counts, answer["counts"]
     attempts = {
-        "allocated": tallies.allocated.total(),
-        "released": tallies.released.total(),
+        "allocated": event_counts.allocated.total(),
+        "released": event_counts.released.total(),
         "rejected": counts["rejected_asks"],
         "error": counts["scheduling_errors"],
     }
@@ -59,7 +59,7 @@ def _scheduler(side: ReadSide, answer: Answer) -> Iterator[Family]:
         "Allocations made and ended, and asks rejected.",
         _labelled("state", attempts),
     )
-    submitted = {name: tallies.submitted[name] for name in ("new", "accepted", "rejected")}
+    submitted = {name: event_counts.submitted[name] for name in ("new", "accepted", "rejected")}
     yield Family(
         f"{SCHEDULER}_application_submission_total",
         "counter",
@@ -104,7 +104,7 @@ def _states(side: ReadSide) -> Counter[str]:
 
 
 def _ended(side: ReadSide, how: str) -> int:
-    return sum(count for (_, end), count in side.tallies.ended.items() if end == how)
+    return sum(count for (_, end), count in side.event_counts.ended.items() if end == how)
 
 
 def _node_states(side: ReadSide, answer: Answer) -> dict[str, int]:
@@ -113,7 +113,7 @@ def _node_states(side: ReadSide, answer: Answer) -> dict[str, int]:
         "active": sum(node.is_schedulable for node in nodes),
         "draining": sum(node.drained for node in nodes),
         "unhealthy": sum(node.awaited or not node.ready for node in nodes),
-        "decommissioned": side.tallies.nodes_removed,
+        "decommissioned": side.event_counts.nodes_removed,
         "failed": len(answer["counts"]["failed_nodes"]),
     }
 
@@ -152,7 +152,7 @@ def _queues(side: ReadSide) -> Iterator[Family]:
         "Applications of a queue that have ended, whether or not the queue is still there.",
         [
             Sample({"queue": path, "state": end}, count)
-            for (path, end), count in sorted(side.tallies.ended.items())
+            for (path, end), count in sorted(side.event_counts.ended.items())
         ],
     )
     yield Family(
@@ -175,7 +175,7 @@ def _applications(side: ReadSide, queue: Queue) -> Iterator[Sample]:
     for state in _ACTIVE:
         yield Sample({"queue": queue.path, "state": state}, states[state])
     for end in _ENDS:
-        count = side.tallies.ended[queue.path, end]
+        count = side.event_counts.ended[queue.path, end]
         yield Sample({"queue": queue.path, "state": end}, count)
 
 
@@ -210,7 +210,7 @@ def _containers(side: ReadSide) -> Iterator[Family]:
     """One name for each queue, as YuniKorn has it: paths that become one name are added up."""
     totals: dict[str, Counter[str]] = {}
     for state in ("allocated", "released"):
-        for path, count in sorted(getattr(side.tallies, state).items()):
+        for path, count in sorted(getattr(side.event_counts, state).items()):
             totals.setdefault(metric_name(path), Counter())[state] += count
     for name, counts in totals.items():
         yield Family(

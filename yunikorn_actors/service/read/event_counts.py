@@ -11,7 +11,7 @@ _S = ApplicationState
 ENDS: Final = {_S.COMPLETED: "completed", _S.FAILED: "failed", _S.REJECTED: "rejected"}
 
 
-class Tallies:
+class EventCounts:
     """Of all partitions together; a queue keeps its numbers when it goes and comes back."""
 
     def __init__(self) -> None:
@@ -64,14 +64,14 @@ class Tallies:
         self.nodes_removed += 1
 
 
-_COUNTED: Final[dict[type, Callable[[Tallies, Any], None]]] = {
-    f.AllocationCommitted: Tallies._placed,
-    f.AllocationRecovered: Tallies._placed,
-    f.AllocationsCommitted: Tallies._all_placed,
-    f.SwapCompleted: Tallies._swapped,
-    f.AllocationReleased: Tallies._released,
-    f.ApplicationAdded: Tallies._added,
-    f.ApplicationRejected: Tallies._rejected,
-    f.ApplicationStateChanged: Tallies._state,
-    f.NodeRemoved: Tallies._node_removed,
+_COUNTED: Final[dict[type, Callable[[EventCounts, Any], None]]] = {
+    f.AllocationCommitted: EventCounts._placed,
+    f.AllocationRecovered: EventCounts._placed,
+    f.AllocationsCommitted: EventCounts._all_placed,
+    f.SwapCompleted: EventCounts._swapped,
+    f.AllocationReleased: EventCounts._released,
+    f.ApplicationAdded: EventCounts._added,
+    f.ApplicationRejected: EventCounts._rejected,
+    f.ApplicationStateChanged: EventCounts._state,
+    f.NodeRemoved: EventCounts._node_removed,
 }

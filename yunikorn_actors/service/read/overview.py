@@ -46,10 +46,10 @@ def overview(side: ReadSide, name: str) -> Steps[dict[str, Any]]:
     nodes = yield from _nodes(book)
     return parts | {
         "partition": book.name,
-        "cluster": _cluster(book) | {"placed": side.tallies.allocated.total()},
+        "cluster": _cluster(book) | {"placed": side.event_counts.allocated.total()},
         "queues": queues,
         "nodes": nodes,
-        "troubles": [msgspec.to_builtins(it) for it in book.troubles.newest()],
+        "troubles": [msgspec.to_builtins(it) for it in book.incidents.newest()],
     }
 
 

@@ -27,7 +27,7 @@ from yunikorn_actors.messages.scheduling import (
     PartitionClosed,
     PartitionSnapshot,
 )
-from yunikorn_actors.service.read.event_counts import Tallies
+from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.load_history import Courses
 from yunikorn_actors.service.read.replica import Book
@@ -58,7 +58,7 @@ class ReadSide:
         self.managers: dict[str, ManagerDescribed] = {}
         self.books: dict[str, Book] = {}
         """By full name."""
-        self.tallies = Tallies()
+        self.event_counts = EventCounts()
         self.history = History(start_ns)
         self.courses = Courses()
         self.events = EventPublisher(settings=settings)
@@ -156,7 +156,7 @@ class ReadSide:
             self._tell(self.events.handle(message, at_ns))
 
     def _open(self, name: str, epoch: int) -> Book:
-        book = self.books[name] = Book(name, epoch, self.tallies, self.now_ns)
+        book = self.books[name] = Book(name, epoch, self.event_counts, self.now_ns)
         return book
 
     def _on_partition_snapshot(self, message: PartitionSnapshot) -> None:

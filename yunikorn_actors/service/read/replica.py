@@ -5,8 +5,8 @@ from typing import Any, Final
 from yunikorn_actors.planning.expected import Expectations
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import NO_POLICIES
-from yunikorn_actors.service.read.event_counts import Tallies
-from yunikorn_actors.service.read.incidents import Troubles
+from yunikorn_actors.service.read.event_counts import EventCounts
+from yunikorn_actors.service.read.incidents import Incidents
 from yunikorn_actors.service.read.projection import Notes
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import COUNTS_AS_RUNNING
@@ -23,18 +23,18 @@ class GapInFacts(Exception):  # noqa: N818 - it names what happened
 
 
 class Book:
-    def __init__(self, name: str, epoch: int, tallies: Tallies, now_ns: int) -> None:
+    def __init__(self, name: str, epoch: int, event_counts: EventCounts, now_ns: int) -> None:
         self.name = name
         self.epoch = epoch
         self.state = PartitionState(name, Folds(NO_POLICIES))
         self.expectations = Expectations(NO_POLICIES)
         self.notes = Notes(self.state)
-        self.troubles = Troubles()
+        self.incidents = Incidents()
         self.changes_of_nodes = 0
         """How often a node came or went."""
         self.changed_ns = now_ns
         """When it came into the state that it is in."""
-        self._tallies = tallies
+        self._event_counts = event_counts
 
     @property
     def short_name(self) -> str:
@@ -62,7 +62,7 @@ class Book:
             self.notes.of(app.serial).rise(app)
 
     def take(self, first_revision: int, facts: tuple[f.Fact, ...]) -> None:
-        state, notes, tallies = self.state, self.notes, self._tallies
+        state, notes, event_counts = self.state, self.notes, self._event_counts
         expectations = self.expectations
         if first_revision != state.revision + 1:
             raise GapInFacts(
@@ -74,8 +74,8 @@ class Book:
             expectations.before(state, fact)
             apply(state, fact)
             notes.after(fact)
-            tallies.note(fact)
-            self.troubles.note(fact)
+            event_counts.note(fact)
+            self.incidents.note(fact)
             if type(fact) is f.SchedulingHeld:
                 self.changed_ns = fact.at_ns
             elif type(fact) in _NODES:

@@ -12,6 +12,8 @@ from yunikorn_actors.state.facts.allocated import *
 from yunikorn_actors.state.facts.applications import *
 from yunikorn_actors.state.facts.asks import *
 from yunikorn_actors.state.facts.fact import Base as Base
+from yunikorn_actors.state.facts.fact import Incident as Incident
+from yunikorn_actors.state.facts.fact import IncidentKind as IncidentKind
 from yunikorn_actors.state.facts.gangs import *
 from yunikorn_actors.state.facts.nodes import *
 from yunikorn_actors.state.facts.preemption import *

@@ -1,15 +1,24 @@
 """What is true of allocations: their coming and going, their size, and swaps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import starmap
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
 from yunikorn_actors.state.applications import COUNTS_BY_HOLDING, Application
 from yunikorn_actors.state.beneficiary import PreemptionRule
-from yunikorn_actors.state.facts.fact import Base, Names, Touch, a_place, an_application, its_place
+from yunikorn_actors.state.facts.fact import (
+    Base,
+    Incident,
+    IncidentKind,
+    Names,
+    Touch,
+    a_place,
+    an_application,
+    its_place,
+)
 from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
 from yunikorn_actors.state.in_words import in_amounts, in_list, placed_on
 from yunikorn_actors.state.ledger import books_of, count_holding, strike, write
@@ -32,6 +41,18 @@ __all__ = [
     "ReleaseRequested",
     "SwapCompleted",
 ]
+
+_ASKED_BACK: Final = {
+    TerminationType.TIMEOUT: (
+        IncidentKind.TIMEOUT,
+        "allocations were asked back: their time was over",
+    ),
+    TerminationType.PREEMPTED_BY_SCHEDULER: (
+        IncidentKind.PREEMPTED,
+        "allocations were preempted: others get their room",
+    ),
+}
+"""Which releases operators look for, as what, and in which words."""
 
 
 class AllocationCommitted(Base, frozen=True, kw_only=True):
@@ -271,6 +292,12 @@ class ReleaseRequested(Base, frozen=True, kw_only=True):
     def in_words(self) -> str:
         return f"asks back {self.application_id} {self.key} {self.type.name}"
 
+    def incidents(self) -> Iterable[Incident]:
+        found = _ASKED_BACK.get(self.type)
+        if found is not None:
+            kind, what = found
+            yield Incident(kind, self.application_id, what, self.key)
+
 
 class ConfirmationMissed(Base, frozen=True, kw_only=True):
     """The resource manager has not confirmed a release for too long; it is still waited for."""
@@ -290,6 +317,10 @@ class ConfirmationMissed(Base, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         return f"{self.application_id} does not give back {self.key} {self.type.name}"
+
+    def incidents(self) -> Iterable[Incident]:
+        what = "the release of allocations is not confirmed"
+        yield Incident(IncidentKind.TIMEOUT, self.application_id, what, self.key)
 
 
 class AllocationReleased(Base, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """What is true of applications: their coming and going, their states and timers."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from yunikorn_actors.state.applications import (
@@ -17,7 +18,15 @@ from yunikorn_actors.state.applications import (
     StateLog,
     Timer,
 )
-from yunikorn_actors.state.facts.fact import Base, Touch, an_application, its_application, nothing
+from yunikorn_actors.state.facts.fact import (
+    Base,
+    Incident,
+    IncidentKind,
+    Touch,
+    an_application,
+    its_application,
+    nothing,
+)
 from yunikorn_actors.state.gangs import dissolve_gang, forget_gang
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.ledger import attach, count_holding, detach, forget_holding, relink
@@ -102,6 +111,9 @@ class ApplicationRejected(Base, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         return f"{self.spec.application_id}: {self.reason}"
+
+    def incidents(self) -> Iterable[Incident]:
+        yield Incident(IncidentKind.REFUSED, self.spec.application_id, self.reason)
 
 
 class ApplicationStateChanged(Base, frozen=True, kw_only=True):

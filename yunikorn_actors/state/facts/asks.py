@@ -1,13 +1,21 @@
 """What is true of asks, and which nodes are kept for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from msgspec.structs import replace
 
 from yunikorn_actors.state.allocations import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.facts.fact import Base, Touch, a_place, an_application, its_application
+from yunikorn_actors.state.facts.fact import (
+    Base,
+    Incident,
+    IncidentKind,
+    Touch,
+    a_place,
+    an_application,
+    its_application,
+)
 from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.in_words import ask_in_words, in_amounts, in_list, repeats_of
@@ -168,6 +176,11 @@ class AskRemoved(Base, frozen=True, kw_only=True):
     def in_words(self) -> str:
         return f"{self.application_id} {self.key} {self.type.name}"
 
+    def incidents(self) -> Iterable[Incident]:
+        if self.type is TerminationType.TIMEOUT:
+            what = "asks were withdrawn: their time was over"
+            yield Incident(IncidentKind.TIMEOUT, self.application_id, what, self.key)
+
 
 class AskReported(Base, frozen=True, kw_only=True):
     """The resource manager is notified how an ask that waits is doing."""
@@ -223,6 +236,11 @@ class AskRefused(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         state.applications[self.application_id].asks[self.key].refused_ns = self.at_ns
+
+    def incidents(self) -> Iterable[Incident]:
+        for reason in sorted(self.refusals):
+            what = f"its resource manager refuses every node with room: {reason}"
+            yield Incident(IncidentKind.REFUSED, self.application_id, what, self.key)
 
 
 AskFact = (

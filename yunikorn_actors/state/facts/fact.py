@@ -1,12 +1,34 @@
 """What all facts share: each changes the state, and says which part of it."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct
 
 from yunikorn_actors.state.in_words import named_in
 from yunikorn_actors.state.partition import PartitionState
+
+
+class IncidentKind(StrEnum):
+    """Of what operators look for first."""
+
+    REFUSED = "refused"
+    PREEMPTED = "preempted"
+    TIMEOUT = "timeout"
+    LOST = "lost"
+
+
+class Incident(NamedTuple):
+    """Something that operators look for first: it went otherwise than somebody wanted."""
+
+    kind: IncidentKind
+    subject: str
+    """The application, the node, the machine and so on to which it happened."""
+    what: str
+    key: str = ""
+    """Of an ask or allocation of that application."""
+
 
 Names = dict[str, None]
 Touch = Callable[[Any, Names, Names], bool]
@@ -61,3 +83,7 @@ class Base(Struct, frozen=True, kw_only=True, tag=True, tag_field="fact", gc=Fal
     def in_words(self) -> str:
         """Say it on one line: the names in it, where the fact does not say it better."""
         return named_in(self)
+
+    def incidents(self) -> Iterable[Incident]:
+        """List what of it operators look for first: of most facts nothing."""
+        return ()

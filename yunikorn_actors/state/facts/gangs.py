@@ -1,9 +1,18 @@
 """What is true of gangs: their admission, and the asks that are parked for swaps."""
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, Final
 
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.facts.fact import Base, Touch, a_place, an_application, nothing
+from yunikorn_actors.state.facts.fact import (
+    Base,
+    Incident,
+    IncidentKind,
+    Touch,
+    a_place,
+    an_application,
+    nothing,
+)
 from yunikorn_actors.state.gangs import forget_gang
 from yunikorn_actors.state.in_words import in_amounts
 from yunikorn_actors.state.ledger import strike, write
@@ -22,6 +31,8 @@ __all__ = [
     "GangLapsed",
     "PlaceholderCancelled",
 ]
+
+_SECOND: Final = 1_000_000_000
 
 
 class GangAdmitted(Base, frozen=True, kw_only=True):
@@ -68,6 +79,11 @@ class GangLapsed(Base, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         return f"{self.application_id} had {in_amounts(self.commitment)} to come"
+
+    def incidents(self) -> Iterable[Incident]:
+        waited_s = self.waited_ns // _SECOND
+        what = f"its gang had no placeholder for {waited_s} s and awaits admission anew"
+        yield Incident(IncidentKind.TIMEOUT, self.application_id, what)
 
 
 class AskParked(Base, frozen=True, kw_only=True):

@@ -1,11 +1,12 @@
 """What is true of nodes, and of the work of other schedulers on them."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from msgspec import field
 
 from yunikorn_actors.state.allocations import ForeignAllocation
-from yunikorn_actors.state.facts.fact import Base, Touch, a_node, nothing
+from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, Touch, a_node, nothing
 from yunikorn_actors.state.in_words import in_amounts, placed_on
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
@@ -119,6 +120,9 @@ class NodeRemoved(Base, frozen=True, kw_only=True):
             del state.foreign[key]
         _drop_capacity(state, node.capacity)
 
+    def incidents(self) -> Iterable[Incident]:
+        yield Incident(IncidentKind.LOST, self.node_id, "the node was removed")
+
 
 class ClusterResized(Base, frozen=True, kw_only=True):
     """What all nodes have together is another amount: the maximum of the root queue."""
@@ -148,6 +152,9 @@ class NodeActionRefused(Base, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         return f"{self.node_id} action {self.action}: {self.reason}"
+
+    def incidents(self) -> Iterable[Incident]:
+        yield Incident(IncidentKind.REFUSED, self.node_id, self.reason)
 
 
 class ForeignAllocationPut(Base, frozen=True, kw_only=True):

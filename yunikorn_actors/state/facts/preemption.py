@@ -1,9 +1,10 @@
 """What is true of preemption: who has to go, for whom, and which quota is enforced when."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.state.facts.fact import Base, Touch, a_place, nothing
+from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, Touch, a_place, nothing
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import note_due, secure_free_room
 from yunikorn_actors.values.ids import NO_PROPOSAL
@@ -91,6 +92,10 @@ class PreemptionFailed(Base, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         return f"{self.application_id} {self.key} on {self.node_id}"
+
+    def incidents(self) -> Iterable[Incident]:
+        what = "no work may be preempted for it on the nodes that it may have"
+        yield Incident(IncidentKind.REFUSED, self.application_id, what, self.key)
 
 
 class QuotaPreemptionArmed(Base, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
 """What is true of a partition itself and of its queues."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from yunikorn_actors.config import PartitionConfig
-from yunikorn_actors.state.facts.fact import Base, Touch, nothing
+from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, Touch, nothing
 from yunikorn_actors.state.in_words import in_amounts
 from yunikorn_actors.state.long_work import LongWork
 from yunikorn_actors.state.partition import PartitionState
@@ -55,6 +56,12 @@ class SchedulingHeld(Base, frozen=True, kw_only=True):
             return "open"
         return "suspended, backpressured" if self.behind else "suspended"
 
+    def incidents(self) -> Iterable[Incident]:
+        if self.held:
+            why = "does not take its messages" if self.behind else "is away"
+            what = f"its resource manager {why}, so nothing is decided"
+            yield Incident(IncidentKind.LOST, "partition", what)
+
 
 class LongWorkStarted(Base, frozen=True, kw_only=True):
     """Context handles something in slices: nothing is decided before it has ended."""
@@ -96,6 +103,13 @@ class MachineReplaced(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         """A record for operators alone: no state changes."""
 
+    def in_words(self) -> str:
+        return f"{self.machine}: {self.failure}"
+
+    def incidents(self) -> Iterable[Incident]:
+        what = f"it failed and was replaced: {self.failure}"
+        yield Incident(IncidentKind.LOST, self.machine, what)
+
 
 class ConfigurationRefused(Base, frozen=True, kw_only=True):
     """The administrator's configuration was refused, and the former one stays; for operators."""
@@ -110,6 +124,9 @@ class ConfigurationRefused(Base, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         return self.reason
+
+    def incidents(self) -> Iterable[Incident]:
+        yield Incident(IncidentKind.REFUSED, "configuration", self.reason)
 
 
 class PolicyFailed(Base, frozen=True, kw_only=True):
@@ -139,6 +156,9 @@ class PolicyFailed(Base, frozen=True, kw_only=True):
 
     def in_words(self) -> str:
         return self.text
+
+    def incidents(self) -> Iterable[Incident]:
+        yield Incident(IncidentKind.LOST, self.policy, self.text)
 
 
 class AdministratorActed(Base, frozen=True, kw_only=True):
