@@ -30,7 +30,7 @@ from yunikorn_actors.config import names
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.mutants.corpus import CORPUS, INEXPRESSIBLE
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind, function_of
-from yunikorn_actors.machines import context, events, rm_proxy, scheduler
+from yunikorn_actors.machines import context, events, planning_loop, rm_proxy, scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.service.read.applications import STATUSES
@@ -180,7 +180,7 @@ described again is `Active` again.
 INBOXES: dict[str, Iterable[type]] = {
     "RmProxy": rm_proxy.HANDLERS,
     "Context": context.HANDLERS,
-    "Scheduler": scheduler.HANDLERS,
+    "Scheduler": {**scheduler.HANDLERS, **planning_loop.HANDLERS},
     "EventPublisher": events.HANDLERS,
 }
 CONTEXT = "machines/context"

@@ -28,13 +28,14 @@ from yunikorn_actors.lab.swarm.small_bounds import COUNTS, TIMES, drawn_settings
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, Swarm, played
 from yunikorn_actors.lab.swarm.world_parts import PARTS, RESTART, NoPart, Wanted
 from yunikorn_actors.lab.tapes.tape import THE_END, Entry, parse_tape
+from yunikorn_actors.machines import planning_loop
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Message
-from yunikorn_actors.messages.scheduling import ProposeAllocations, RunSlice
+from yunikorn_actors.messages.scheduling import ProposeAllocations, RunCycle, RunSlice
 from yunikorn_actors.scenario import step_structs as w
 
 SLOW = pytest.mark.slow
@@ -212,8 +213,8 @@ def first_wrong(plan: Plan, numbers: range) -> str:
 
 
 def test_a_cycle_cut_short_that_is_not_continued(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_cycle(loop: PlanningLoop, now_ns: int) -> list[Any]:
-        effects = before(loop, now_ns)
+    def run_cycle(loop: PlanningLoop, message: RunCycle, now_ns: int) -> list[Any]:
+        effects = before(loop, message, now_ns)
         if any(getattr(it, "message", None).__class__.__name__ == "RunCycle" for it in effects):
             loop.cycle_is_coming = False
             return [
@@ -223,8 +224,8 @@ def test_a_cycle_cut_short_that_is_not_continued(monkeypatch: pytest.MonkeyPatch
             ]
         return effects
 
-    before = PlanningLoop.run_cycle
-    monkeypatch.setattr(PlanningLoop, "run_cycle", run_cycle)
+    before = planning_loop.HANDLERS[RunCycle]
+    monkeypatch.setitem(planning_loop.HANDLERS, RunCycle, run_cycle)
     plan = Plan(wanted=Wanted(only=("fused", "small-bounds", "runs")))
     assert first_wrong(plan, range(1, 20))
 

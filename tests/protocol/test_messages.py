@@ -16,7 +16,7 @@ import pytest
 from msgspec import Struct
 from msgspec import inspect as types
 
-from yunikorn_actors.machines import context, events, rm_proxy, scheduler
+from yunikorn_actors.machines import context, events, planning_loop, rm_proxy, scheduler
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES, UnknownMessage
@@ -249,7 +249,10 @@ def snake_case(name: str) -> str:
 TABLES: dict[str, tuple[Any, Mapping[type, Any]]] = {
     "rm_proxy": (rm_proxy.RmProxyInbox, rm_proxy.HANDLERS),
     "context": (context.ContextInbox, context.HANDLERS),
-    "scheduler": (scheduler.SchedulerInbox, scheduler.HANDLERS),
+    "scheduler": (
+        scheduler.SchedulerInbox,
+        {**scheduler.HANDLERS, **planning_loop.HANDLERS},
+    ),
     "event_publisher": (events.EventPublisherInbox, events.HANDLERS),
 }
 

@@ -24,7 +24,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.why_queries import explanation
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.planner import Planner
@@ -110,7 +110,10 @@ class PlanningLoop:
 
     # -- what makes it plan
 
-    def run_cycle(self, now_ns: int) -> list[Effect]:
+    def handle(self, message: Message, now_ns: int) -> list[Effect]:
+        return HANDLERS[type(message)](self, message, now_ns)
+
+    def _on_run_cycle(self, _: s.RunCycle, now_ns: int) -> list[Effect]:
         """Decide as much as may be in flight; some of it waits for the resource manager's word."""
         effects: list[Effect] = []
         may_plan = self.has_token
@@ -139,7 +142,7 @@ class PlanningLoop:
         )
         return Send(to=CONTEXT, message=failed)
 
-    def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
+    def _on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
         """Continue with the proposal after a yes; after a no the planner looks elsewhere."""
         assert self.predicate_gate is not None
         proposal = self.predicate_gate.answered(message, now_ns)
@@ -153,7 +156,7 @@ class PlanningLoop:
             *self._come_back(now_ns),
         ]
 
-    def on_node_denied(self, message: p.NodeDenied, now_ns: int) -> list[Effect]:
+    def _on_node_denied(self, message: p.NodeDenied, now_ns: int) -> list[Effect]:
         """Another scheduler has asked."""
         self._heard_ns = now_ns
         denied = Denied(
@@ -163,12 +166,12 @@ class PlanningLoop:
         self.planner.note_denied(denied, now_ns)
         return self._come_back(now_ns)
 
-    def on_denials_lifted(self, now_ns: int) -> list[Effect]:
+    def _on_denials_lifted(self, _: p.DenialsLifted, now_ns: int) -> list[Effect]:
         self.planner.denials.lift_all()
         self.planner.answered()
         return [*self._tell_lifted(), *self.go_on(now_ns)]
 
-    def on_nodes_allowed(self, message: p.NodesAllowed, now_ns: int) -> list[Effect]:
+    def _on_nodes_allowed(self, message: p.NodesAllowed, now_ns: int) -> list[Effect]:
         self._heard_ns = now_ns
         self.planner.note_lifted(message.asks)
         return self._come_back(now_ns)
@@ -183,7 +186,7 @@ class PlanningLoop:
         )
         return [Send(to=CONTEXT, message=allowed)]
 
-    def on_planning_due(self, now_ns: int) -> list[Effect]:
+    def _on_planning_due(self, _: s.PlanningDue, now_ns: int) -> list[Effect]:
         if self.has_token:
             self.planner.time_came(now_ns)
             return self.next_cycle()
@@ -217,7 +220,7 @@ class PlanningLoop:
         """Whether it can say why asks wait: it plans, or what it has decided is on its way."""
         return self.has_token or bool(self.planner.desk.owner)
 
-    def take_token(self, token: s.TokenPassed, now_ns: int) -> list[Effect]:
+    def _on_token_passed(self, token: s.TokenPassed, now_ns: int) -> list[Effect]:
         self.has_token, self._round = True, token.round
         # The timer may be the one of a scheduler that only looks.
         self._due_ns, self._looks_ns = NEVER_NS, NEVER_NS
@@ -225,7 +228,7 @@ class PlanningLoop:
             self.planner.time_came(now_ns)
         return self._come_back(now_ns)
 
-    def give_token_back(self) -> list[Effect]:
+    def _on_token_revoked(self, _: s.TokenRevoked, __: int) -> list[Effect]:
         """Another scheduler has claimed it: say that this one is at work again."""
         self.has_token = self._has_proposed = False
         return [Send(to=CONTEXT, message=self._token())]
@@ -297,17 +300,29 @@ class PlanningLoop:
     def _come_back(self, now_ns: int) -> list[Effect]:
         if not self.has_token:
             return self._look_later(now_ns)
-        return [*self._next_cycle(), *self._next_timer()]
-
-    def _next_timer(self) -> list[Effect]:
-        """Come back when something comes of age; a timer that comes too early does no harm."""
+        effects = self._next_cycle()
+        # When something comes of age; a timer that comes too early does no harm.
         due_ns = self.planner.due_ns
-        if due_ns == NEVER_NS or due_ns == self._due_ns:  # noqa: PLR1714 - no set is made
-            return []
-        self._due_ns = due_ns
-        return [self._timer(due_ns)]
+        if due_ns != NEVER_NS and due_ns != self._due_ns:  # noqa: PLR1714 - no set is made
+            self._due_ns = due_ns
+            effects.append(self._timer(due_ns))
+        return effects
 
     def _timer(self, due_ns: int) -> SetTimer:
         due = s.PlanningDue(partition=self._partition, epoch=self.epoch)
         name = f"planning/{self._partition}#{self.epoch}"
         return SetTimer(name=name, due_ns=due_ns, message=due)
+
+
+HANDLERS: dict[type, Callable[[PlanningLoop, Any, int], list[Effect]]] = {
+    s.RunCycle: PlanningLoop._on_run_cycle,
+    s.PlanningDue: PlanningLoop._on_planning_due,
+    s.TokenPassed: PlanningLoop._on_token_passed,
+    s.TokenRevoked: PlanningLoop._on_token_revoked,
+    p.PredicatesChecked: PlanningLoop._on_checked,
+    p.PreemptionPredicatesChecked: PlanningLoop._on_checked,
+    p.DenialsLifted: PlanningLoop._on_denials_lifted,
+    p.NodeDenied: PlanningLoop._on_node_denied,
+    p.NodesAllowed: PlanningLoop._on_nodes_allowed,
+}
+"""What the machine that plans has no part in."""

@@ -9,6 +9,7 @@ short: at rest there is no message at all.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from yunikorn_actors.machines import planning_loop
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -46,7 +47,11 @@ class Scheduler:
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         self._now_ns = now_ns
-        return HANDLERS[type(message)](self, message)
+        kind = type(message)
+        of_loop = planning_loop.HANDLERS.get(kind)
+        if of_loop is not None:
+            return of_loop(self.loop, message, now_ns)
+        return HANDLERS[kind](self, message)
 
     def canonical_state(self) -> dict[str, Any]:
         folds = None if self.replica.folds is None else self.replica.folds.kept()
@@ -91,30 +96,6 @@ class Scheduler:
         self.planner.refuse(message.proposal_id)
         self.rejections[message.reason] = self.rejections.get(message.reason, 0) + 1
         return self.loop.go_on(self._now_ns)
-
-    def _on_run_cycle(self, _: s.RunCycle) -> list[Effect]:
-        return self.loop.run_cycle(self._now_ns)
-
-    def _on_checked(self, message: p.Checked) -> list[Effect]:
-        return self.loop.on_checked(message, self._now_ns)
-
-    def _on_denials_lifted(self, _: p.DenialsLifted) -> list[Effect]:
-        return self.loop.on_denials_lifted(self._now_ns)
-
-    def _on_node_denied(self, message: p.NodeDenied) -> list[Effect]:
-        return self.loop.on_node_denied(message, self._now_ns)
-
-    def _on_nodes_allowed(self, message: p.NodesAllowed) -> list[Effect]:
-        return self.loop.on_nodes_allowed(message, self._now_ns)
-
-    def _on_token_passed(self, message: s.TokenPassed) -> list[Effect]:
-        return self.loop.take_token(message, self._now_ns)
-
-    def _on_token_revoked(self, _: s.TokenRevoked) -> list[Effect]:
-        return self.loop.give_token_back()
-
-    def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
-        return self.loop.on_planning_due(self._now_ns)
 
     def _on_explain_requested(self, message: ExplainRequested) -> list[Effect]:
         answer = Send(to=CONTEXT, message=self.loop.explain(message, self._now_ns))
@@ -170,14 +151,5 @@ HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     s.PartitionSnapshot: Scheduler._on_partition_snapshot,
     s.FactsAppended: Scheduler._on_facts_appended,
     s.ProposalRejected: Scheduler._on_proposal_rejected,
-    s.PlanningDue: Scheduler._on_planning_due,
-    s.RunCycle: Scheduler._on_run_cycle,
-    s.TokenPassed: Scheduler._on_token_passed,
-    s.TokenRevoked: Scheduler._on_token_revoked,
-    p.PredicatesChecked: Scheduler._on_checked,
-    p.PreemptionPredicatesChecked: Scheduler._on_checked,
-    p.DenialsLifted: Scheduler._on_denials_lifted,
-    p.NodeDenied: Scheduler._on_node_denied,
-    p.NodesAllowed: Scheduler._on_nodes_allowed,
     ExplainRequested: Scheduler._on_explain_requested,
 }

@@ -13,7 +13,7 @@ BOUNDS = (
         kind=Kind.BOUND,
         source="a step left out",
         wrong="After a plan that was cut short nothing asks for the next.",
-        where=PlanningLoop.run_cycle,
+        where=PlanningLoop._on_run_cycle,
         old="effects.extend(self._come_back(now_ns))",
         new="pass",
     ),

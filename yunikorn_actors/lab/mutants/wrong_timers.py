@@ -51,9 +51,9 @@ TIMERS = (
         kind=Kind.TIMERS,
         source="a comparison too wide",
         wrong="A planning timer that is due later replaces none that has fired.",
-        where=PlanningLoop._next_timer,
-        old="due_ns == self._due_ns:",
-        new="due_ns >= self._due_ns:",
+        where=PlanningLoop._come_back,
+        old="due_ns != self._due_ns:",
+        new="due_ns < self._due_ns:",
     ),
     Mutant(
         id="M155",

@@ -496,19 +496,17 @@ class Context(Joining):
             effects += self._partitions.tell_of_policy(partition, message, now_ns)
         return effects
 
-    def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
+    def _on_planning(
+        self, message: s.RunCycle | s.PlanningDue | p.Checked, now_ns: int
+    ) -> list[Effect]:
         """Plan on the truth itself: unless a predicate is asked, no proposal can be refused."""
         loop = self._partitions.loop_of(message)
-        return [] if loop is None else loop.run_cycle(now_ns)
-
-    def _on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
-        loop = self._partitions.loop_of(message)
-        return [] if loop is None else loop.on_checked(message, now_ns)
+        return [] if loop is None else loop.handle(message, now_ns)
 
     def _on_denials_lifted(self, message: p.DenialsLifted, now_ns: int) -> list[Effect]:
         own = (it for it in self.partitions.values() if it.rm_id == message.rm_id)
         loops = (partition.loop for partition in own if partition.loop is not None)
-        return [effect for loop in loops for effect in loop.on_denials_lifted(now_ns)]
+        return [effect for loop in loops for effect in loop.handle(message, now_ns)]
 
     def _on_denials_changed(self, message: p.NodeDenied | p.NodesAllowed, _: int) -> list[Effect]:
         """Pass it on to the other schedulers: only the one that asks knows the answers."""
@@ -516,10 +514,6 @@ class Context(Joining):
         schedulers = {} if partition is None else partition.schedulers
         others = (to for number, to in schedulers.items() if number != message.scheduler)
         return [Send(to=to, message=message) for to in others]
-
-    def _on_planning_due(self, message: s.PlanningDue, now_ns: int) -> list[Effect]:
-        loop = self._partitions.loop_of(message)
-        return [] if loop is None else loop.on_planning_due(now_ns)
 
     def _on_machine_failed(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
         return self._partitions.replace(message, now_ns)
@@ -641,15 +635,15 @@ HANDLERS: dict[type, Callable[[Context, Any, int], Handled]] = {
     s.ReportWaiting: Context._on_report_waiting,
     s.ReportPolicyFailed: Context._on_report_policy_failed,
     s.MachineFailed: Context._on_machine_failed,
-    s.RunCycle: Context._on_run_cycle,
+    s.RunCycle: Context._on_planning,
     s.RunSlice: Context._on_run_slice,
-    s.PlanningDue: Context._on_planning_due,
+    s.PlanningDue: Context._on_planning,
     s.ApplicationTimerDue: Context._on_timer_due,
     s.HistoryExpiryDue: Context._on_timer_due,
     s.QueueCleaningDue: Context._on_timer_due,
     s.ConfirmationDue: Context._on_timer_due,
-    p.PredicatesChecked: Context._on_checked,
-    p.PreemptionPredicatesChecked: Context._on_checked,
+    p.PredicatesChecked: Context._on_planning,
+    p.PreemptionPredicatesChecked: Context._on_planning,
     p.DenialsLifted: Context._on_denials_lifted,
     p.NodeDenied: Context._on_denials_changed,
     p.NodesAllowed: Context._on_denials_changed,
