@@ -246,8 +246,8 @@ def gang_of_sizes(it: Drawn, seed: int) -> Sizes:
 
 
 def would_go_for_gang(it: Drawn) -> Quality:
-    preemptor = it.written.planner.preemptor
-    found, _ = preemptor._find_best(it.written.planner.model.app_of("gang"), NOW_NS)
+    planner = it.written.planner
+    found = planner.preemptor._claims.find(planner.model.app_of("gang"), NOW_NS).found
     if found is None:
         return NOBODY
     going = {victim.uuid for _, solution in found for victim in solution.victims}

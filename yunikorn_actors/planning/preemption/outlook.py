@@ -8,13 +8,18 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from yunikorn_actors.planning.model.in_flight import Place
+from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.preemption.device_room import freed, keep, with_parts
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import room_on
+from yunikorn_actors.planning.preemption.preemptor_ask import (
+    earmarks_of,
+    is_limited_by_promises,
+    room_on,
+)
 from yunikorn_actors.state.allocations import Allocation, AskSpec, ReservationKey
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.nodes import Node
@@ -209,3 +214,28 @@ class Scene:
             ):
                 return True
         return False
+
+
+def free_on(model: Model, node: NodeView) -> Resource:
+    """Return what is free on a node when all that moves away is gone."""
+    free = dict(with_parts(node.free, node.parts))
+    for swap in model.flights.swaps.values():
+        if swap.is_leaving and swap.placeholder.node_id == node.id:
+            charge(free, freed(swap.placeholder))
+    return free
+
+
+def is_refused(model: Model, app: AppView, wanted: Resource) -> bool:
+    """A queue, a limit or a want of places refuses it: room on its node would not help it."""
+    entries = tuple((kind, size) for kind, size in wanted.items() if size > 0)
+    return (
+        app.leaf.refusing_quota(entries) is not None
+        or refusing_limit(app.limits, entries) is not None
+        or app.blocked_at() is not None
+        or is_limited_by_promises(model.state, app.app, wanted)
+    )
+
+
+def repeats_left(state: PartitionState, ask: AskView) -> int:
+    """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
+    return max(0, ask.open - earmarks_of(state, ask.ask) - ask.keeping)

@@ -4,53 +4,38 @@ An ask of a queue with a guarantee may preempt when it has waited for the delay 
 nothing was found, the preemptor tries it again after a change, but not before a pause is over. It
 looks at an ask that can run on one node alone whenever that node changes, and at a quota when its
 time has come. The number of attempts in one plan is bounded, and only real attempts count (R-081).
+What goes for a gang is found in `planning/preemption/gang_claims.py`.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from itertools import permutations
 
 from msgspec.structs import replace
 
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
-from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
-from yunikorn_actors.planning.preemption.bound_placeholders import Bound, room_for_bound
-from yunikorn_actors.planning.preemption.device_room import freed, with_parts
-from yunikorn_actors.planning.preemption.gang_choice import (
-    WHOLE_MAX,
-    Cost,
-    Gang,
-    cheaper_sets,
-    cost_of,
-    gang_of,
-    size_of,
+from yunikorn_actors.planning.preemption.bound_placeholders import Bound
+from yunikorn_actors.planning.preemption.gang_claims import Claim, GangClaims
+from yunikorn_actors.planning.preemption.outlook import (
+    Flight,
+    Scene,
+    free_on,
+    is_refused,
+    repeats_left,
 )
-from yunikorn_actors.planning.preemption.outlook import Flight, Scene
-from yunikorn_actors.planning.preemption.preemptor_ask import (
-    Claimant,
-    candidates_on,
-    earmarks_of,
-    has_claim_for_all,
-    is_limited_by_promises,
-    victims_of,
-    whole_applications,
-)
+from yunikorn_actors.planning.preemption.preemptor_ask import victims_of
 from yunikorn_actors.planning.preemption.quota import Enforcement
 from yunikorn_actors.planning.preemption.required_node import victims_on
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS, Agenda, may_preempt
-from yunikorn_actors.planning.preemption.victim_search import Search, Solution, is_barred
-from yunikorn_actors.planning.preemption.victim_units import Units
+from yunikorn_actors.planning.preemption.searches import Searches
+from yunikorn_actors.planning.preemption.victim_search import is_barred
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
-from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
-from yunikorn_actors.values.resource import Resource, charge, discharge
 
 GANGS_MAX = 8
 """So many gangs claim room in one plan: each looks at all that may go anew."""
@@ -58,45 +43,6 @@ WOULD_GO_MAX = 16
 """For so many repeats of one ask it is said who would go."""
 ATTEMPTS_MAX = 256
 """In one plan; what is left over is tried in the next."""
-SIZES_MAX = 3
-"""All orders of so many sizes of placeholders are tried, of more the first, the largest first and
-the smallest first."""
-RETRIES_MAX = 12
-"""So many sets that cost less are tried for placeholders of several sizes."""
-Found = list[tuple[AskView, Solution]]
-"""Room for each repeat of the placeholders of a gang."""
-_GangCost = tuple[bool, Cost, int]
-"""Of all that goes for a gang, less is better: opted-out single work, gangs, single work."""
-
-
-class Searches:
-    """The searches of one plan, one for all asks of a leaf that are alike."""
-
-    def __init__(self, scene: Scene, whole: Container[str] | None = None) -> None:
-        """Of whole applications only those with these ids go, if any are named."""
-        self.gangs: dict[int, None] = {}
-        """Those that had their turn in this plan, by the serial of their application."""
-        self._whole = whole
-        self.begin_anew(scene)
-
-    def begin_anew(self, scene: Scene) -> None:
-        """Search in another scene from now on."""
-        self.scene = scene
-        self._searches: dict[tuple[QueueView, Shape, int], Search] = {}
-
-    def of(self, shape: Shape, ask: AskView) -> Search:
-        spec, leaf = ask.ask.spec, ask.app.leaf
-        key = (leaf, shape, spec.priority)
-        if key not in self._searches:
-            rank = partial(self._rank, leaf) if leaf.decider.ranks_victims else None
-            self._searches[key] = Search(
-                self.scene, leaf.queue, spec, shape, rank, whole=self._whole
-            )
-        return self._searches[key]
-
-    def _rank(self, leaf: QueueView, victims: Sequence[Allocation]) -> Key:
-        app = self.scene.state.applications[victims[0].spec.application_id]
-        return leaf.decider.victim_rank(app, victims, self.scene.now_ns)
 
 
 class Preemptor:
@@ -133,6 +79,7 @@ class Preemptor:
         """Nodes for which nothing was decided, because others of a gang found no room."""
         self._kept_back_at = -1
         """The revision at which that was found."""
+        self._claims = GangClaims(model, partial(self._scene, is_trial=True))
 
     @property
     def due_ns(self) -> int:
@@ -308,7 +255,7 @@ class Preemptor:
         if ask.is_placeholder and ask.app.app.spec.is_gang:
             return self._would_go_for_all(ask.app, scene, now_ns)
         going: list[Allocation] = []
-        search, repeats = searches.of(ask.shape, ask), self._repeats_left(ask)
+        search, repeats = searches.of(ask.shape, ask), repeats_left(self._model.state, ask)
         for _ in range(min(repeats, WOULD_GO_MAX)):
             solution = search.next(ask.app, spec, lambda: repeats)
             if solution is None:
@@ -317,10 +264,10 @@ class Preemptor:
         return tuple(going)
 
     def _would_go_for_all(self, app: AppView, scene: Scene, now_ns: int) -> tuple[Allocation, ...]:
-        bound = self._find_bound(app)
-        if bound is None or not self._has_claim_for_all(app, scene):
+        bound = self._claims.find_bound(app)
+        if bound is None or not self._claims.has_claim(app, scene):
             return ()
-        found, _ = self._find_best(app, now_ns, bound)
+        found = self._claims.find(app, now_ns, bound).found
         if found is None:
             return ()
         parts = (*(it.victims for it in bound), *(it.victims for _, it in found))
@@ -331,17 +278,10 @@ class Preemptor:
         if node is None or is_barred(ask.shape, node_id):
             return ()
         if ask.is_placeholder and ask.app.app.spec.is_gang:
-            bound = self._find_bound(ask.app) if self._only_bound_wait(ask.app) else None
+            bound = self._find_bound_alone(ask.app)
             return tuple(victim for it in bound or () for victim in it.victims)
-        return victims_on(self._model.state, node.node, ask.ask.spec, self._free_on(node)) or ()
-
-    def _free_on(self, node: NodeView) -> Resource:
-        """Return what is free on a node when all that moves away is gone."""
-        free = dict(with_parts(node.free, node.parts))
-        for swap in self._model.flights.swaps.values():
-            if swap.is_leaving and swap.placeholder.node_id == node.id:
-                charge(free, freed(swap.placeholder))
-        return free
+        free = free_on(self._model, node)
+        return victims_on(self._model.state, node.node, ask.ask.spec, free) or ()
 
     # -- asks that can run on one node alone
 
@@ -360,15 +300,16 @@ class Preemptor:
                     yield from self._make_room(ask, node, now_ns)
 
     def _make_room(self, ask: AskView, node: NodeView, now_ns: int) -> Iterator[Preempt]:
-        if not ask.open or not ask.ask.spec.allow_preempt_other or self._model.may_use(ask, node):
+        model = self._model
+        if not ask.open or not ask.ask.spec.allow_preempt_other or model.may_use(ask, node):
             return
-        if self._is_refused(ask):
+        if is_refused(model, ask.app, ask.resource):
             self._marks.full[node.id] = None
             return
         if is_barred(ask.shape, node.id):
             return
-        free = self._free_on(node)
-        victims = victims_on(self._model.state, node.node, ask.ask.spec, free)
+        free = free_on(model, node)
+        victims = victims_on(model.state, node.node, ask.ask.spec, free)
         if victims is None:
             # Context records that there is no victim, but not again within the pause.
             if ask.tried is not None and ask.tried.at_ns + PAUSE_NS > now_ns:
@@ -384,59 +325,15 @@ class Preemptor:
 
     def _make_room_for_bound(self, ask: AskView, node: NodeView) -> Iterator[Preempt]:
         """All placeholders of the gang have room, or no victim goes for any of them (G31)."""
-        bound = self._find_bound(ask.app) if self._only_bound_wait(ask.app) else None
+        bound = self._find_bound_alone(ask.app)
         if bound is None:
             self._kept_back[node.id] = None
             return
         yield from self._propose_for_bound(ask.app, bound)
 
-    def _only_bound_wait(self, app: AppView) -> bool:
-        """Whether its other placeholders run, or have room that is free or comes."""
-        state = self._model.state
-        for ask in app.asks.values():
-            may_run_anywhere = ask.is_placeholder and not ask.shape.required_node
-            if may_run_anywhere and (ask.keeping or ask.waiting > earmarks_of(state, ask.ask)):
-                return False
-        return is_all_there(app.app)
-
-    def _find_bound(self, app: AppView) -> list[Bound] | None:
-        """Return what goes for the placeholders that have one node each, if all find room there."""
-        views = self._model.nodes.views
-        asks = {
-            key: ask
-            for key, ask in app.asks.items()
-            if ask.is_placeholder and ask.shape.required_node and ask.waiting
-        }
-        if not asks:
-            return []
-        found = room_for_bound(
-            self._model.state,
-            app.app,
-            {key: ask.waiting for key, ask in asks.items()},
-            lambda node: self._free_on(views[node.id]),
-        )
-        claiming = [it for it in found or () if it.victims]
-        for it in claiming:
-            ask, node = asks[it.key], views[it.node_id]
-            is_kept = it.node_id in ask.ask.reserved
-            if not is_kept or node.keeping or not ask.ask.spec.allow_preempt_other:
-                return None
-            if ask.open < ask.waiting or is_barred(ask.shape, it.node_id):
-                return None
-        return None if claiming and self._are_refused(app, asks.values()) else found
-
-    def _are_refused(self, app: AppView, asks: Iterable[AskView]) -> bool:
-        """A queue, a limit or a want of places refuses them together."""
-        together: Resource = {}
-        for ask in asks:
-            charge(together, {kind: size * ask.waiting for kind, size in ask.resource.items()})
-        wanted = tuple((kind, size) for kind, size in together.items() if size > 0)
-        return (
-            app.leaf.refusing_quota(wanted) is not None
-            or refusing_limit(app.limits, wanted) is not None
-            or app.blocked_at() is not None
-            or is_limited_by_promises(self._model.state, app.app, together)
-        )
+    def _find_bound_alone(self, app: AppView) -> list[Bound] | None:
+        """Return what goes for the placeholders bound to nodes, where no other ones claim room."""
+        return self._claims.find_bound(app) if self._claims.only_bound_wait(app) else None
 
     def _propose_for_bound(
         self, app: AppView, bound: list[Bound], gang: int | None = None
@@ -454,16 +351,6 @@ class Preemptor:
                 )
                 gang = proposal.gang
                 yield proposal
-
-    def _is_refused(self, ask: AskView) -> bool:
-        """A queue, a limit or a want of places refuses it: room on its node would not help it."""
-        app, wanted = ask.app, ask.shape.wanted
-        return (
-            app.leaf.refusing_quota(wanted) is not None
-            or refusing_limit(app.limits, wanted) is not None
-            or app.blocked_at() is not None
-            or is_limited_by_promises(self._model.state, app.app, ask.resource)
-        )
 
     # -- quotas
 
@@ -518,7 +405,7 @@ class Preemptor:
         for lane, ask in waiting_in(leaf, may_preempt):
             if not self._may_try(ask, lane, now_ns):
                 continue
-            due_ns = self._newest_ns(ask, newest) + agenda.delay_of(leaf)
+            due_ns = self._claims.newest_ns(ask, newest) + agenda.delay_of(leaf)
             if ask.tried is not None:
                 due_ns = max(due_ns, ask.tried.at_ns + PAUSE_NS)
                 if due_ns > now_ns and ask.tried.changes == agenda.changes:
@@ -543,20 +430,10 @@ class Preemptor:
                 return
         agenda.end(leaf, min(next_ns, self._again_ns))
 
-    def _newest_ns(self, ask: AskView, known: dict[int, int]) -> int:
-        """Return when the ask was made; of a gang, which claims at once, its newest placeholder."""
-        app = ask.app
-        if not (ask.is_placeholder and app.app.spec.is_gang):
-            return ask.ask.created_ns
-        if app.app.serial not in known:
-            placeholders = self._placeholders_of(app)
-            known[app.app.serial] = max(it.ask.created_ns for it in (ask, *placeholders))
-        return known[app.app.serial]
-
     def _may_try(self, ask: AskView, lane: Lane, now_ns: int) -> bool:
         if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
             return False
-        if self._repeats_left(ask) > 0:
+        if repeats_left(self._model.state, ask) > 0:
             return True
         if self._is_about_to_wait(ask):
             # If the node that it is to have kept is not kept for it in the end, nothing else may
@@ -587,7 +464,7 @@ class Preemptor:
         """Find room for as many repeats as wait, until nothing is found."""
         model = self._model
         leaf, search = ask.app.leaf, searches.of(lane.shape, ask)
-        while self._repeats_left(ask):
+        while repeats_left(self._model.state, ask):
             self._attempts += not search.is_over
             search.spares_whole = self._awaits_answer
             found = (
@@ -634,7 +511,7 @@ class Preemptor:
         app = ask.app
         if app.app.serial in searches.gangs:
             return
-        if self._is_gang_asked_about(app) and self._has_claim_for_all(app, searches.scene):
+        if self._is_gang_asked_about(app) and self._claims.has_claim(app, searches.scene):
             yield from self._try_one_of_gang(ask, lane, searches, now_ns)
             return
         if any(it.is_placeholder and it.keeping for it in app.asks.values()):
@@ -647,10 +524,10 @@ class Preemptor:
             self._attempts = ATTEMPTS_MAX
             return
         searches.gangs[app.app.serial] = None
-        if self._has_claim_for_all(app, searches.scene):
+        if self._claims.has_claim(app, searches.scene):
             yield from self._try_gang(app, searches, now_ns)
         else:
-            self._give_up(self._placeholders_of(app), now_ns)
+            self._give_up(self._claims.placeholders_of(app), now_ns)
 
     def _try_one_of_gang(
         self, ask: AskView, lane: Lane, searches: Searches, now_ns: int
@@ -659,27 +536,24 @@ class Preemptor:
 
         So they are decided one by one, but only while all that wait would find room.
         """
-        bound = self._find_bound(ask.app)
-        found, again_ns = None, NEVER_NS
-        if bound is not None:
-            found, again_ns = self._find_best(ask.app, now_ns, bound)
-        if found is None:
-            asks = self._placeholders_of(ask.app)
+        claim = self._find_claim(ask.app, self._claims.find_bound(ask.app), now_ns)
+        if claim.found is None:
+            asks = self._claims.placeholders_of(ask.app)
             if self._awaits_answer or any(it.shape.denial is not None for it in asks):
                 # A question about another of them keeps a node closed until it is answered, and
                 # what was refused may be allowed at any time.
                 self.agenda.block(ask.app.leaf, now_ns)
             else:
-                self._give_up([ask], now_ns, again_ns)
+                self._give_up([ask], now_ns, claim.again_ns)
             return
         yield from self._try(ask, lane, searches, now_ns)
 
-    def _has_claim_for_all(self, app: AppView, scene: Scene) -> bool:
-        to_claim: Resource = {}
-        for ask in self._placeholders_of(app):
-            repeats = self._repeats_left(ask)
-            charge(to_claim, {kind: size * repeats for kind, size in ask.resource.items()})
-        return has_claim_for_all(app.app, scene.usage.of(app.leaf.queue), to_claim)
+    def _find_claim(self, app: AppView, bound: list[Bound] | None, now_ns: int) -> Claim:
+        if bound is None:
+            return Claim(None, NEVER_NS, 0)
+        claim = self._claims.find(app, now_ns, bound)
+        self._attempts += claim.attempts
+        return claim
 
     def _give_up(self, asks: list[AskView], now_ns: int, again_ns: int = NEVER_NS) -> None:
         """Nothing goes for any of them; they are tried again after a change, or then."""
@@ -689,11 +563,11 @@ class Preemptor:
 
     def _try_gang(self, app: AppView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """Find room for all placeholders that wait, and have victims go only if there is (G31)."""
-        bound, found, again_ns = self._find_bound(app), None, NEVER_NS
-        if bound is not None:
-            found, again_ns = self._find_best(app, now_ns, bound)
+        bound = self._claims.find_bound(app)
+        claim = self._find_claim(app, bound, now_ns)
+        found = claim.found
         if bound is None or found is None:
-            self._give_up(self._placeholders_of(app), now_ns, again_ns)
+            self._give_up(self._claims.placeholders_of(app), now_ns, claim.again_ns)
             return
         to_claim = [(ask, it) for ask, it in found if not it.has_only_to_wait]
         count = len(to_claim) + sum(bool(it.victims) for it in bound)
@@ -723,131 +597,6 @@ class Preemptor:
         # What was found was found apart, so that nothing had to be undone.
         searches.begin_anew(self._scene(now_ns))
 
-    def _placeholders_of(self, app: AppView) -> list[AskView]:
-        """Return those that wait, in order; one that requires its node has a rule of its own."""
-        asks = [
-            ask
-            for ask in app.asks.values()
-            if ask.is_placeholder and not ask.shape.required_node and self._repeats_left(ask)
-        ]
-        return sorted(asks, key=lambda ask: ask.order)
-
-    def _find_best(
-        self, app: AppView, now_ns: int, bound: Sequence[Bound] = ()
-    ) -> tuple[Found | None, int]:
-        """Return room for all placeholders; without it: when to look again.
-
-        What makes room for one size is chosen for all that are alike, and what it leaves over
-        serves the next size. So where several sizes hurt gangs, sets that cost less are tried, too.
-        """
-        best, least, again_ns = self._find_in_orders(app, bound, now_ns)
-        if least is None or not least[1][1]:
-            return best, again_ns
-        attempts = self._attempts
-        for some in self._cheaper_sets(app, least[1], bound, now_ns):
-            ids = {gang.victim.allocations[0].spec.application_id for gang in some}
-            found, cost, _ = self._find_in_orders(app, bound, now_ns, ids)
-            if cost is not None and cost < least:
-                best = found
-                break
-        # They were further tries of what was counted.
-        self._attempts = attempts
-        return best, again_ns
-
-    def _cheaper_sets(
-        self, app: AppView, than: Cost, bound: Sequence[Bound], now_ns: int
-    ) -> list[tuple[Gang, ...]]:
-        """Return the sets of whole applications that could do for several sizes and cost less."""
-        asks, scene = self._placeholders_of(app), self._scene_with(bound, now_ns)
-        if len({ask.shape for ask in asks}) == 1 or app.leaf.decider.ranks_victims:
-            return []
-        state, spec = scene.state, asks[0].ask.spec
-        claimant, units = (
-            Claimant(state, scene.usage, scene.manners, app.leaf.queue, spec),
-            Units(scene.taken),
-        )
-        whole = [*whole_applications(state, claimant, units)]
-        if len(whole) > WHOLE_MAX:
-            return []
-        enough: Resource = {}
-        for ask in asks:
-            repeats = self._repeats_left(ask)
-            charge(enough, {kind: size * repeats for kind, size in ask.resource.items()})
-        for node in state.nodes.values():
-            room = scene.room_on(node)
-            if room is not None:
-                discharge(enough, room)
-                for victim in candidates_on(state, node, claimant, units):
-                    discharge(enough, victim.resource)
-        gangs = [gang_of(state, victim, now_ns) for victim in whole]
-        return cheaper_sets(gangs, than, enough)[:RETRIES_MAX]
-
-    def _find_in_orders(
-        self,
-        app: AppView,
-        bound: Sequence[Bound],
-        now_ns: int,
-        whole: Container[str] | None = None,
-    ) -> tuple[Found | None, _GangCost | None, int]:
-        """Search in several orders of the sizes, unless the first hurts no gang."""
-        best, least, again_ns = None, None, NEVER_NS
-        for asks in self._orders_of(app):
-            scene = self._scene_with(bound, now_ns)
-            found = self._find_all(asks, Searches(scene, whole))
-            again_ns = min(again_ns, scene.manners.again_ns)
-            if found is None:
-                continue
-            cost = self._cost_of(found, now_ns)
-            if least is None or cost < least:
-                best, least = found, cost
-            if not cost[1][1]:
-                break
-        return best, least, again_ns
-
-    def _scene_with(self, bound: Sequence[Bound], now_ns: int) -> Scene:
-        """Return a scene in which what goes for these is gone."""
-        scene = self._scene(now_ns, is_trial=True)
-        for victim in (victim for it in bound for victim in it.victims):
-            leaf = scene.state.applications[victim.spec.application_id].queue
-            scene.usage.take(leaf, victim.resource)
-            scene.manners.take(leaf, 1)
-            scene.take(victim)
-        return scene
-
-    def _orders_of(self, app: AppView) -> Iterator[list[AskView]]:
-        alike: dict[Shape, list[AskView]] = {}
-        for ask in self._placeholders_of(app):
-            alike.setdefault(ask.shape, []).append(ask)
-        groups = list(alike.values())
-        orders: Iterable[Sequence[list[AskView]]] = permutations(groups)
-        if len(groups) > SIZES_MAX:
-            by_size = sorted(groups, key=lambda it: size_of(self._model.state, it[0].resource))
-            orders = (groups, by_size[::-1], by_size)
-        for order in orders:
-            yield [ask for group in order for ask in group]
-
-    def _cost_of(self, found: Found, now_ns: int) -> _GangCost:
-        state = self._model.state
-        victims = victims_of(state, [it for _, solution in found for it in solution.victims])
-        singles = [victim for victim in victims if not victim.is_whole]
-        gangs = [gang_of(state, victim, now_ns) for victim in victims if victim.is_whole]
-        return (any(victim.order[0] for victim in singles), cost_of(gangs), len(singles))
-
-    def _find_all(self, asks: list[AskView], searches: Searches) -> Found | None:
-        """Return room for each repeat, or None if one has none: then all is as before."""
-        found: Found = []
-        for ask in asks:
-            search = searches.of(ask.shape, ask)
-            alike = [other for other in asks if other.shape is ask.shape]
-            count = partial(sum, list(map(self._repeats_left, alike)))
-            for _ in range(self._repeats_left(ask)):
-                self._attempts += 1
-                solution = search.next(ask.app, ask.ask.spec, count)
-                if solution is None or (solution.victims and not ask.ask.spec.allow_preempt_other):
-                    return None
-                found.append((ask, solution))
-        return found
-
     def _waiting_like(self, ask: AskView, lane: Lane, now_ns: int) -> int:
         """Count the repeats that are to be served in this plan, in one search with this one."""
         leaf, priority = ask.app.leaf, ask.ask.spec.priority
@@ -857,12 +606,8 @@ class Preemptor:
             spec = other.ask.spec
             alike = other_lane.shape is lane.shape and spec.priority == priority
             if alike and spec.allow_preempt_other and other.ask.created_ns + delay_ns <= now_ns:
-                count += self._repeats_left(other)
+                count += repeats_left(self._model.state, other)
         return max(1, min(count, ATTEMPTS_MAX - self._attempts))
-
-    def _repeats_left(self, ask: AskView) -> int:
-        """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
-        return max(0, ask.open - earmarks_of(self._model.state, ask.ask) - ask.keeping)
 
 
 def _again_ns(ask: AskView, now_ns: int) -> int:

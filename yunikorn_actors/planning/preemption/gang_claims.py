@@ -1,0 +1,254 @@
+"""How a gang claims room: all of its placeholders find it at once, or nothing goes for any (G31).
+
+Those that can run on one node alone have their victims there. For the others whole applications and
+single work are searched as for any ask, in a scene of their own, so that nothing has to be undone
+where one of them finds no room. When to look, and that all are decided together, is for the
+preemptor (`planning/stages/preempt.py`).
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import permutations
+from typing import NamedTuple
+
+from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.preemption.bound_placeholders import Bound, room_for_bound
+from yunikorn_actors.planning.preemption.gang_choice import (
+    WHOLE_MAX,
+    Cost,
+    Gang,
+    cheaper_sets,
+    cost_of,
+    gang_of,
+    size_of,
+)
+from yunikorn_actors.planning.preemption.outlook import Scene, free_on, is_refused, repeats_left
+from yunikorn_actors.planning.preemption.preemptor_ask import (
+    Claimant,
+    candidates_on,
+    earmarks_of,
+    has_claim_for_all,
+    victims_of,
+    whole_applications,
+)
+from yunikorn_actors.planning.preemption.searches import Searches
+from yunikorn_actors.planning.preemption.victim_search import Solution, is_barred
+from yunikorn_actors.planning.preemption.victim_units import Units
+from yunikorn_actors.planning.stages.stage import NEVER_NS
+from yunikorn_actors.state.gangs import is_all_there
+from yunikorn_actors.values.resource import Resource, charge, discharge
+
+SIZES_MAX = 3
+"""All orders of so many sizes of placeholders are tried, of more the first, the largest first and
+the smallest first."""
+RETRIES_MAX = 12
+"""So many sets that cost less are tried for placeholders of several sizes."""
+Found = list[tuple[AskView, Solution]]
+"""Room for each repeat of the placeholders of a gang."""
+_GangCost = tuple[bool, Cost, int]
+"""Of all that goes for a gang, less is better: opted-out single work, gangs, single work."""
+
+
+class Claim(NamedTuple):
+    found: Found | None
+    again_ns: int
+    """Where nothing was found: when to look again without any change."""
+    attempts: int
+    """How many searches it took; of what cost less and was tried as well none counts."""
+
+
+class GangClaims:
+    def __init__(self, model: Model, trial: Callable[[int], Scene]) -> None:
+        """A trial is a scene in which what is found is not decided."""
+        self._model = model
+        self._trial = trial
+        self._attempts = 0
+
+    # -- who claims
+
+    def placeholders_of(self, app: AppView) -> list[AskView]:
+        """Return those that wait, in order; one that requires its node has a rule of its own."""
+        state = self._model.state
+        asks = [
+            ask
+            for ask in app.asks.values()
+            if ask.is_placeholder and not ask.shape.required_node and repeats_left(state, ask)
+        ]
+        return sorted(asks, key=lambda ask: ask.order)
+
+    def newest_ns(self, ask: AskView, known: dict[int, int]) -> int:
+        """Return when the ask was made; of a gang, which claims at once, its newest placeholder."""
+        app = ask.app
+        if not (ask.is_placeholder and app.app.spec.is_gang):
+            return ask.ask.created_ns
+        if app.app.serial not in known:
+            placeholders = self.placeholders_of(app)
+            known[app.app.serial] = max(it.ask.created_ns for it in (ask, *placeholders))
+        return known[app.app.serial]
+
+    def has_claim(self, app: AppView, scene: Scene) -> bool:
+        """Whether all placeholders are there, and the guarantee of their leaf covers them."""
+        to_claim = self._wanted_by(self.placeholders_of(app))
+        return has_claim_for_all(app.app, scene.usage.of(app.leaf.queue), to_claim)
+
+    def _wanted_by(self, asks: Iterable[AskView]) -> Resource:
+        wanted: Resource = {}
+        for ask in asks:
+            repeats = repeats_left(self._model.state, ask)
+            charge(wanted, {kind: size * repeats for kind, size in ask.resource.items()})
+        return wanted
+
+    # -- placeholders that can run on one node alone
+
+    def only_bound_wait(self, app: AppView) -> bool:
+        """Whether its other placeholders run, or have room that is free or comes."""
+        state = self._model.state
+        for ask in app.asks.values():
+            may_run_anywhere = ask.is_placeholder and not ask.shape.required_node
+            if may_run_anywhere and (ask.keeping or ask.waiting > earmarks_of(state, ask.ask)):
+                return False
+        return is_all_there(app.app)
+
+    def find_bound(self, app: AppView) -> list[Bound] | None:
+        """Return what goes for the placeholders that have one node each, if all find room there."""
+        model, views = self._model, self._model.nodes.views
+        asks = {
+            key: ask
+            for key, ask in app.asks.items()
+            if ask.is_placeholder and ask.shape.required_node and ask.waiting
+        }
+        if not asks:
+            return []
+        found = room_for_bound(
+            model.state,
+            app.app,
+            {key: ask.waiting for key, ask in asks.items()},
+            lambda node: free_on(model, views[node.id]),
+        )
+        claiming = [it for it in found or () if it.victims]
+        for it in claiming:
+            ask, node = asks[it.key], views[it.node_id]
+            is_kept = it.node_id in ask.ask.reserved
+            if not is_kept or node.keeping or not ask.ask.spec.allow_preempt_other:
+                return None
+            if ask.open < ask.waiting or is_barred(ask.shape, it.node_id):
+                return None
+        together: Resource = {}
+        for ask in asks.values():
+            charge(together, {kind: size * ask.waiting for kind, size in ask.resource.items()})
+        return None if claiming and is_refused(model, app, together) else found
+
+    # -- all others
+
+    def find(self, app: AppView, now_ns: int, bound: Sequence[Bound] = ()) -> Claim:
+        """Find room for all placeholders that may run anywhere, beside what goes for the bound.
+
+        What makes room for one size is chosen for all that are alike, and what it leaves over
+        serves the next size. So where several sizes hurt gangs, sets that cost less are tried, too.
+        """
+        self._attempts = 0
+        best, least, again_ns = self._find_in_orders(app, bound, now_ns)
+        attempts = self._attempts
+        for some in self._cheaper_sets(app, least, bound, now_ns):
+            ids = {gang.victim.allocations[0].spec.application_id for gang in some}
+            found, cost, _ = self._find_in_orders(app, bound, now_ns, ids)
+            if cost is not None and least is not None and cost < least:
+                best = found
+                break
+        return Claim(best, again_ns, attempts)
+
+    def _cheaper_sets(
+        self, app: AppView, than: _GangCost | None, bound: Sequence[Bound], now_ns: int
+    ) -> list[tuple[Gang, ...]]:
+        """Return the sets of whole applications that could do for several sizes and cost less."""
+        if than is None or not than[1][1]:
+            return []
+        asks, scene = self.placeholders_of(app), self._scene_with(bound, now_ns)
+        if len({ask.shape for ask in asks}) == 1 or app.leaf.decider.ranks_victims:
+            return []
+        state, spec = scene.state, asks[0].ask.spec
+        claimant, units = (
+            Claimant(state, scene.usage, scene.manners, app.leaf.queue, spec),
+            Units(scene.taken),
+        )
+        whole = [*whole_applications(state, claimant, units)]
+        if len(whole) > WHOLE_MAX:
+            return []
+        enough = self._wanted_by(asks)
+        for node in state.nodes.values():
+            room = scene.room_on(node)
+            if room is not None:
+                discharge(enough, room)
+                for victim in candidates_on(state, node, claimant, units):
+                    discharge(enough, victim.resource)
+        gangs = [gang_of(state, victim, now_ns) for victim in whole]
+        return cheaper_sets(gangs, than[1], enough)[:RETRIES_MAX]
+
+    def _find_in_orders(
+        self,
+        app: AppView,
+        bound: Sequence[Bound],
+        now_ns: int,
+        whole: Container[str] | None = None,
+    ) -> tuple[Found | None, _GangCost | None, int]:
+        """Search in several orders of the sizes, unless the first hurts no gang."""
+        best, least, again_ns = None, None, NEVER_NS
+        for asks in self._orders_of(app):
+            scene = self._scene_with(bound, now_ns)
+            found = self._find_all(asks, Searches(scene, whole))
+            again_ns = min(again_ns, scene.manners.again_ns)
+            if found is None:
+                continue
+            cost = self._cost_of(found, now_ns)
+            if least is None or cost < least:
+                best, least = found, cost
+            if not cost[1][1]:
+                break
+        return best, least, again_ns
+
+    def _scene_with(self, bound: Sequence[Bound], now_ns: int) -> Scene:
+        """Return a scene in which what goes for these is gone."""
+        scene = self._trial(now_ns)
+        for victim in (victim for it in bound for victim in it.victims):
+            leaf = scene.state.applications[victim.spec.application_id].queue
+            scene.usage.take(leaf, victim.resource)
+            scene.manners.take(leaf, 1)
+            scene.take(victim)
+        return scene
+
+    def _orders_of(self, app: AppView) -> Iterator[list[AskView]]:
+        alike: dict[Shape, list[AskView]] = {}
+        for ask in self.placeholders_of(app):
+            alike.setdefault(ask.shape, []).append(ask)
+        groups = list(alike.values())
+        orders: Iterable[Sequence[list[AskView]]] = permutations(groups)
+        if len(groups) > SIZES_MAX:
+            by_size = sorted(groups, key=lambda it: size_of(self._model.state, it[0].resource))
+            orders = (groups, by_size[::-1], by_size)
+        for order in orders:
+            yield [ask for group in order for ask in group]
+
+    def _cost_of(self, found: Found, now_ns: int) -> _GangCost:
+        state = self._model.state
+        victims = victims_of(state, [it for _, solution in found for it in solution.victims])
+        singles = [victim for victim in victims if not victim.is_whole]
+        gangs = [gang_of(state, victim, now_ns) for victim in victims if victim.is_whole]
+        return (any(victim.order[0] for victim in singles), cost_of(gangs), len(singles))
+
+    def _find_all(self, asks: list[AskView], searches: Searches) -> Found | None:
+        """Return room for each repeat, or None if one has none: then all is as before."""
+        state = self._model.state
+        found: Found = []
+        for ask in asks:
+            search = searches.of(ask.shape, ask)
+            alike = [other for other in asks if other.shape is ask.shape]
+            count = partial(sum, [repeats_left(state, it) for it in alike])
+            for _ in range(repeats_left(state, ask)):
+                self._attempts += 1
+                solution = search.next(ask.app, ask.ask.spec, count)
+                if solution is None or (solution.victims and not ask.ask.spec.allow_preempt_other):
+                    return None
+                found.append((ask, solution))
+        return found
