@@ -24,6 +24,7 @@ SMALL: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {
     "planning.preemption.device_room": {"TARGETS_MAX": _FEW},
     "planning.preemption.gang_choice": {"SETS_MAX": (1, 3, 9)},
     "planning.preemption.gang_claims": {"RETRIES_MAX": _FEW, "SIZES_MAX": (1, 2)},
+    "planning.preemption.gang_packing": {"LOOKS_MAX": (1, 20, 100), "PACKED_MAX": _FEW},
     "planning.preemption.single_choice": {"SINGLES_MAX": _FEW, "STEPS_MAX": (2, 9, 40)},
     "planning.preemption.victim_search": {"RETRACTIONS_MAX": _FEW},
     "planning.stages.measuring": {"STEPS_IN_ONE": (1, 3, 9)},

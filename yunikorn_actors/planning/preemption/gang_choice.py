@@ -10,9 +10,10 @@ What a set is worth depends on the single work that goes beside it. That is take
 later for each ask; where a guarantee binds it and other work serves more, that is `planned`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from math import comb
+from operator import itemgetter
 from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption.device_room import fitting, freed
@@ -106,18 +107,14 @@ def cost_of(gangs: Sequence[Gang]) -> Cost:
     )
 
 
-def cheaper_sets(gangs: Sequence[Gang], than: Cost, enough: Resource) -> list[tuple[Gang, ...]]:
-    """Return all sets that cost less and are large enough, what costs least first."""
-    found = [
-        some
-        for size in range(min(len(gangs), than[1]) + 1)
-        for some in combinations(gangs, size)
-        if cost_of(some) < than
-        and all(
-            sum(it.victim.resource.get(kind, 0) for it in some) >= n for kind, n in enough.items()
-        )
-    ]
-    return sorted(found, key=cost_of)
+def sets_below(gangs: Sequence[Gang], than: Cost | None) -> Iterator[tuple[Gang, ...]]:
+    """Yield all sets that cost less, or simply all, the small ones first, then what costs least."""
+    most = len(gangs) if than is None or than[0] else min(len(gangs), than[1])
+    for size in range(most + 1):
+        costs = [(cost_of(some), some) for some in combinations(gangs, size)]
+        for cost, some in sorted(costs, key=itemgetter(0)):
+            if than is None or cost < than:
+                yield some
 
 
 class Choice:

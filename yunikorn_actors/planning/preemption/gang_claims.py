@@ -8,7 +8,7 @@ preemptor (`planning/stages/preempt.py`).
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import permutations
+from itertools import islice, permutations
 from typing import NamedTuple
 
 from yunikorn_actors.planning.model.partition_model import Model
@@ -19,17 +19,21 @@ from yunikorn_actors.planning.preemption.gang_choice import (
     WHOLE_MAX,
     Cost,
     Gang,
-    cheaper_sets,
     cost_of,
     gang_of,
+    sets_below,
     size_of,
 )
+from yunikorn_actors.planning.preemption.gang_packing import Packer, Packing, Size
 from yunikorn_actors.planning.preemption.outlook import Scene, free_on, is_refused, repeats_left
 from yunikorn_actors.planning.preemption.preemptor_ask import (
     Claimant,
+    Victim,
     candidates_on,
     earmarks_of,
     has_claim_for_all,
+    in_order,
+    is_usable,
     victims_of,
     whole_applications,
 )
@@ -38,13 +42,13 @@ from yunikorn_actors.planning.preemption.victim_search import Solution, is_barre
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.state.gangs import is_all_there
-from yunikorn_actors.values.resource import Resource, charge, discharge
+from yunikorn_actors.values.resource import Resource, charge
 
 SIZES_MAX = 3
 """All orders of so many sizes of placeholders are tried, of more the first, the largest first and
 the smallest first."""
 RETRIES_MAX = 12
-"""So many sets that cost less are tried for placeholders of several sizes."""
+"""So many sets that cost less are tried where they could not all be packed, or were in vain."""
 Found = list[tuple[AskView, Solution]]
 """Room for each repeat of the placeholders of a gang."""
 _GangCost = tuple[bool, Cost, int]
@@ -146,45 +150,102 @@ class GangClaims:
         """Find room for all placeholders that may run anywhere, beside what goes for the bound.
 
         What makes room for one size is chosen for all that are alike, and what it leaves over
-        serves the next size. So where several sizes hurt gangs, sets that cost less are tried, too.
+        serves the next size. So where several sizes find no room, or hurt gangs, all of them are
+        packed together, with the sets that cost less.
         """
         self._attempts = 0
         best, least, again_ns = self._find_in_orders(app, bound, now_ns)
         attempts = self._attempts
-        for some in self._cheaper_sets(app, least, bound, now_ns):
-            ids = {gang.victim.allocations[0].spec.application_id for gang in some}
-            found, cost, _ = self._find_in_orders(app, bound, now_ns, ids)
-            if cost is not None and least is not None and cost < least:
-                best = found
-                break
+        asks = self.placeholders_of(app)
+        if (least is None or least[0] or least[1][1]) and len({it.shape for it in asks}) > 1:
+            best = self._find_cheaper(app, asks, least, bound, now_ns) or best
         return Claim(best, again_ns, attempts)
 
-    def _cheaper_sets(
-        self, app: AppView, than: _GangCost | None, bound: Sequence[Bound], now_ns: int
-    ) -> list[tuple[Gang, ...]]:
-        """Return the sets of whole applications that could do for several sizes and cost less."""
-        if than is None or not than[1][1]:
-            return []
-        asks, scene = self.placeholders_of(app), self._scene_with(bound, now_ns)
-        if len({ask.shape for ask in asks}) == 1 or app.leaf.decider.ranks_victims:
-            return []
-        state, spec = scene.state, asks[0].ask.spec
-        claimant, units = (
-            Claimant(state, scene.usage, scene.manners, app.leaf.queue, spec),
-            Units(scene.taken),
-        )
+    def _find_cheaper(
+        self,
+        app: AppView,
+        asks: list[AskView],
+        least: _GangCost | None,
+        bound: Sequence[Bound],
+        now_ns: int,
+    ) -> Found | None:
+        """Return room for all that costs less than what was found size after size, if there is."""
+        if app.leaf.decider.ranks_victims:
+            return None
+        scene = self._scene_with(bound, now_ns)
+        state, groups = scene.state, _alike(asks)
+        # What may go for the least important of them may go for all.
+        spec = min((it.ask.spec for it in asks), key=lambda it: it.priority)
+        claimant = Claimant(state, scene.usage, scene.manners, app.leaf.queue, spec)
+        units = Units(scene.taken)
         whole = [*whole_applications(state, claimant, units)]
-        if len(whole) > WHOLE_MAX:
-            return []
-        enough = self._wanted_by(asks)
+        packer = self._packer(groups, scene, claimant, units)
+        if len(whole) > WHOLE_MAX or not packer.could_fit(whole):
+            return None
+        gangs, tries = [gang_of(state, victim, now_ns) for victim in whole], RETRIES_MAX
+        for some, opted_out in _cheaper_than(gangs, least):
+            packing = packer.pack([it.victim for it in some], opted_out=opted_out)
+            if packing is None and not packer.is_unknown:
+                continue
+            ids = {it.victim.allocations[0].spec.application_id for it in some}
+            found, cost, _ = self._find_in_orders(app, bound, now_ns, ids)
+            if packing is not None:
+                scene = self._scene_with(bound, now_ns)
+                packed = self._find_packed(groups, some, packing, Searches(scene, ids))
+                if packed is not None and (cost is None or self._cost_of(packed, now_ns) < cost):
+                    found, cost = packed, self._cost_of(packed, now_ns)
+            if cost is not None and (least is None or cost < least):
+                return found
+            tries -= 1
+            if not tries:
+                break
+        return None
+
+    def _packer(
+        self, groups: list[list[AskView]], scene: Scene, claimant: Claimant, units: Units
+    ) -> Packer:
+        state = scene.state
+        rooms: dict[str, Resource] = {}
+        singles: dict[str, list[Victim]] = {}
+        usable: list[dict[str, None]] = [{} for _ in groups]
         for node in state.nodes.values():
             room = scene.room_on(node)
-            if room is not None:
-                discharge(enough, room)
-                for victim in candidates_on(state, node, claimant, units):
-                    discharge(enough, victim.resource)
-        gangs = [gang_of(state, victim, now_ns) for victim in whole]
-        return cheaper_sets(gangs, than[1], enough)[:RETRIES_MAX]
+            if room is None:
+                continue
+            rooms[node.id] = room
+            singles[node.id] = candidates_on(state, node, claimant, units)
+            for (first, *_), nodes in zip(groups, usable, strict=True):
+                if not is_barred(first.shape, node.id) and (
+                    scene.is_opening(node) or is_usable(state, node, first.ask.spec)
+                ):
+                    nodes[node.id] = None
+        sizes = [
+            Size(group[0].resource, sum(repeats_left(state, it) for it in group), nodes)
+            for group, nodes in zip(groups, usable, strict=True)
+        ]
+        return Packer(claimant, rooms, singles, sizes)
+
+    def _find_packed(
+        self,
+        groups: list[list[AskView]],
+        gone: Sequence[Gang],
+        packing: Packing,
+        searches: Searches,
+    ) -> Found | None:
+        """Return the victims of each repeat on the node that it was packed on."""
+        found: Found = []
+        chosen = sorted((it.victim for it in gone), key=in_order)
+        for group, nodes in zip(groups, packing.nodes, strict=True):
+            places = iter(nodes)
+            for ask in group:
+                search = searches.of(ask.shape, ask)
+                search.settle(chosen, packing.singles)
+                for node_id in islice(places, repeats_left(self._model.state, ask)):
+                    solution = search.next_on(ask.app, ask.ask.spec, node_id)
+                    if solution is None or not _may_have(ask, solution):
+                        return None
+                    found.append((ask, solution))
+        return found
 
     def _find_in_orders(
         self,
@@ -219,10 +280,7 @@ class GangClaims:
         return scene
 
     def _orders_of(self, app: AppView) -> Iterator[list[AskView]]:
-        alike: dict[Shape, list[AskView]] = {}
-        for ask in self.placeholders_of(app):
-            alike.setdefault(ask.shape, []).append(ask)
-        groups = list(alike.values())
+        groups = _alike(self.placeholders_of(app))
         orders: Iterable[Sequence[list[AskView]]] = permutations(groups)
         if len(groups) > SIZES_MAX:
             by_size = sorted(groups, key=lambda it: size_of(self._model.state, it[0].resource))
@@ -248,7 +306,31 @@ class GangClaims:
             for _ in range(repeats_left(state, ask)):
                 self._attempts += 1
                 solution = search.next(ask.app, ask.ask.spec, count)
-                if solution is None or (solution.victims and not ask.ask.spec.allow_preempt_other):
+                if solution is None or not _may_have(ask, solution):
                     return None
                 found.append((ask, solution))
         return found
+
+
+def _alike(asks: list[AskView]) -> list[list[AskView]]:
+    alike: dict[Shape, list[AskView]] = {}
+    for ask in asks:
+        alike.setdefault(ask.shape, []).append(ask)
+    return list(alike.values())
+
+
+def _may_have(ask: AskView, solution: Solution) -> bool:
+    return ask.ask.spec.allow_preempt_other or not solution.victims
+
+
+def _cheaper_than(
+    gangs: list[Gang], least: _GangCost | None
+) -> Iterator[tuple[tuple[Gang, ...], bool]]:
+    """Yield the sets that may cost less, and whether work that opted out may go with them."""
+    opts_out = least is None or least[0] or least[1][0]
+    than = None if least is None or opts_out else least[1]
+    willing = [gang for gang in gangs if not gang.victim.order[0]]
+    for some in sets_below(willing, than):
+        yield some, False
+    for some in sets_below(gangs, None if least is None else least[1]) if opts_out else ():
+        yield some, True

@@ -66,7 +66,7 @@ class SingleChoice:
                 like = (
                     after is not None
                     and after.node_id == node_id
-                    and _are_alike(after.victim, victim)
+                    and are_alike(after.victim, victim)
                 )
                 next_other = after.next_other if after is not None and like else at + 1
                 found.append(_Candidate(victim, node_id, its, left, beyond, next_other))
@@ -159,7 +159,7 @@ def _fewest(
     return picked if places_in(room) else None
 
 
-def _are_alike(one: Victim, other: Victim) -> bool:
+def are_alike(one: Victim, other: Victim) -> bool:
     """Whether a guarantee and a node make no difference between them."""
     return (
         one.leaf is other.leaf

@@ -162,11 +162,27 @@ class Search:
             it.allocations for it in self._chosen
         ]:
             return False
+        self.settle(chosen, planned)
+        return bool(chosen or planned)
+
+    def settle(self, chosen: list[Victim], planned: frozenset[str]) -> None:
+        """Have these applications go, and beside them this single work before other."""
+        self._has_chosen = True
         self._chosen, self._planned = chosen, planned
         self._chosen_on = {it.node_id for victim in chosen for it in victim.allocations}
         self._absorbed = {it.allocations[0].spec.application_id for it in chosen}
         self._heap = None
-        return bool(chosen or planned)
+
+    def next_on(self, app: AppView, spec: AskSpec, node_id: str) -> Solution | None:
+        """Find room for one more ask on one node, with what was settled."""
+        self._spec = spec
+        self._claimant = Claimant(self._state, self._usage, self._scene.manners, self._leaf, spec)
+        victims = None if self._claimant.is_hopeless else self._solve(node_id)
+        chosen = None if victims is None else self._with_more(node_id, victims)
+        if chosen is not None and self._claimant.may_have(chosen, quotas=True):
+            return self._settle_on(node_id, app, chosen)
+        self._claimant.withdraw()
+        return None
 
     def _is_bound_and_small(self) -> bool:
         """Whether victims taken in order may serve fewer asks than other single work would.
