@@ -104,6 +104,7 @@ def optimum(it: Drawn) -> tuple[int, int, int, int]:
             cost,
             constraints=optimize.LinearConstraint(numpy.array(rows), -numpy.inf, uppers),
             integrality=numpy.ones(width),
+            options={"mip_rel_gap": 0},
             bounds=optimize.Bounds(numpy.zeros(width), upper),
         )
         return round(found.fun) if found.status == 0 else None

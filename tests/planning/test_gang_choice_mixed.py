@@ -168,6 +168,7 @@ def optimum(it: Drawn, sizes: Sizes | None = None) -> Quality:
             [cost.get(at, 0.0) for at in range(width)],
             constraints=optimize.LinearConstraint(numpy.array(rows), -numpy.inf, uppers),
             integrality=numpy.ones(width),
+            options={"mip_rel_gap": 0},
             bounds=optimize.Bounds(numpy.zeros(width), [*map(float, usable), *free, wanted]),
         )
         return round(found.fun) if found.status == 0 else None

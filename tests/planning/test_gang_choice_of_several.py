@@ -184,6 +184,7 @@ def optimum(it: Drawn) -> tuple[int, int, int, int]:
             costs,
             constraints=optimize.LinearConstraint(numpy.array(rows), -numpy.inf, uppers),
             integrality=numpy.ones(width),
+            options={"mip_rel_gap": 0},
             bounds=optimize.Bounds(numpy.zeros(width), [*upper, float(it.count)]),
         )
         return round(found.fun) if found.status == 0 else None

@@ -130,10 +130,12 @@ class Packer:
 
     def _without(self, gone: Sequence[Victim]) -> dict[str, Resource]:
         rooms = dict(self._rooms)
-        for node_id in {it.node_id for victim in gone for it in victim.allocations} & rooms.keys():
-            rooms[node_id] = dict(rooms[node_id])
-            for victim in gone:
-                charge(rooms[node_id], victim.on(node_id))
+        changed = dict.fromkeys(it.node_id for victim in gone for it in victim.allocations)
+        for node_id in changed:
+            if node_id in rooms:
+                rooms[node_id] = dict(rooms[node_id])
+                for victim in gone:
+                    charge(rooms[node_id], victim.on(node_id))
         return rooms
 
     def _with_singles(
