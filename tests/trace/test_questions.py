@@ -1,17 +1,18 @@
 """Questions about a recording: what led to something, what was refused, how long things took."""
 
 import json
+import re
 from collections import Counter
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from recordings import in_service, records, rewrite, simulate, write
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.rm_events import (
     Rejected,
@@ -20,8 +21,11 @@ from yunikorn_actors.messages.rm_events import (
     RMRejectedAllocationAsk,
 )
 from yunikorn_actors.messages.scheduling import RunCycle
+from yunikorn_actors.scenario.runner import RunOptions, run_file
+from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.filters import FilterOptions, moment_of
 from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.refused import BY_FACT, REFUSING
 from yunikorn_actors.trace.stats import Spread, stats
 
 Screen = pytest.CaptureFixture[str]
@@ -116,6 +120,50 @@ def test_every_refusal_of_a_run_is_counted_once(path: Path, capsys: Screen) -> N
     )
     found = told(capsys, "refusals", str(path))
     assert raw == sum(it["count"] for it in found if it["what"] == "ask") > 0
+
+
+DRAINS = """
+name: drains that are refused
+steps:
+  - create_node: {id: n1, capacity: {vcore: 4000}}
+  - drain_node: nope
+  - drain_node: n1
+  - drain_node: n1
+"""
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("schedulers", [1, 2])
+def test_what_only_a_fact_says_is_refused_is_counted_once(
+    path: Path, capsys: Screen, topology: TopologyName, schedulers: int
+) -> None:
+    """Facts go to each Scheduler and to the events, so one refusal is in several messages."""
+    if schedulers > 1 and topology == "fused":
+        pytest.skip("one scheduler only")
+    file = path.with_name("drains.yaml")
+    file.write_text(DRAINS)
+    options = RunOptions(topology=topology, schedulers=schedulers, trace=path)
+    assert run_file(file, options).ok
+    found = told(capsys, "refusals", str(path))
+    assert [
+        (1, "node action", "n1", "node is draining already"),
+        (1, "node action", "nope", "unknown node"),
+    ] == [(it["count"], it["what"], it["first"], it["reason"]) for it in found]
+
+
+def test_each_refusal_that_a_fact_records_is_listed() -> None:
+    said_by_a_message = {
+        "ApplicationRejected": "RMApplicationUpdate",
+        "AskRefused": "PredicatesChecked",
+        "ConfigurationRefused": "RMConfigRejected",
+        "PolicyFailed": "",  # nothing is refused: the policy is put aside
+    }
+    refusing = {
+        it.__name__ for it in get_args(Fact) if re.search("(Refused|Rejected|Failed)$", it.__name__)
+    }
+    assert refusing - {it.__name__ for it in BY_FACT} == said_by_a_message.keys()
+    named = {it.__name__ for it in REFUSING}
+    assert named >= {it for it in said_by_a_message.values() if it}
 
 
 # -- how much, and how long

@@ -9,7 +9,7 @@ from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import queries as q
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Message
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY, Cause, Delivery, Message
 from yunikorn_actors.state import facts as f
 
 
@@ -34,10 +34,16 @@ class RefusalGroup(Struct, kw_only=True):
 
 
 def refusals_in(delivery: Delivery) -> Iterator[Refusal]:
-    """Yield what a message refuses; a refusal is listed where it is made, not again on its way."""
-    refusals = _REFUSING.get(type(delivery.message))
-    is_passed_on = isinstance(delivery.message, q.Declined) and delivery.sender == RM_PROXY
-    return iter(()) if refusals is None or is_passed_on else refusals(delivery.message)
+    """Yield what a message refuses; a refusal is listed once, not again on its way."""
+    refusals = REFUSING.get(type(delivery.message))
+    return iter(()) if refusals is None or _is_repeated(delivery) else refusals(delivery.message)
+
+
+def _is_repeated(delivery: Delivery) -> bool:
+    """Whether another delivery brings the same: facts go to each Scheduler, and to the events."""
+    if isinstance(delivery.message, s.FactsAppended):
+        return delivery.mailbox != EVENT_PUBLISHER
+    return isinstance(delivery.message, q.Declined) and delivery.sender == RM_PROXY
 
 
 def is_refusal(delivery: Delivery) -> bool:
@@ -92,8 +98,7 @@ def _proposal(message: s.ProposalRejected) -> Iterator[Refusal]:
 
 
 def _node_actions(message: s.NodeActionsRefused) -> Iterator[Refusal]:
-    for fact in message.refused:
-        yield Refusal(what="node action", reason=fact.reason, id=fact.node_id)
+    yield from map(_node_action, message.refused)
 
 
 def _predicates(message: p.PredicatesChecked) -> Iterator[Refusal]:
@@ -101,15 +106,30 @@ def _predicates(message: p.PredicatesChecked) -> Iterator[Refusal]:
         yield Refusal(what="predicate", reason=message.reason)
 
 
+def _node_action(fact: f.NodeActionRefused) -> Refusal:
+    return Refusal(what="node action", reason=fact.reason, id=fact.node_id)
+
+
+def _preemption(fact: f.PreemptionFailed) -> Refusal:
+    reason = f"no work on {fact.node_id} may be preempted for it"
+    return Refusal(what="preemption", reason=reason, id=f"{fact.application_id}/{fact.key}")
+
+
+BY_FACT: Final[dict[type[f.Fact], Callable[..., Refusal]]] = {
+    f.NodeActionRefused: _node_action,
+    f.PreemptionFailed: _preemption,
+}
+"""The facts that are all that is left of a refusal; of the others a message says more."""
+
+
 def _facts(message: s.FactsAppended) -> Iterator[Refusal]:
     for fact in message.facts:
-        if isinstance(fact, f.PreemptionFailed):
-            id_ = f"{fact.application_id}/{fact.key}"
-            reason = f"no work on {fact.node_id} may be preempted for it"
-            yield Refusal(what="preemption", reason=reason, id=id_)
+        refusal = BY_FACT.get(type(fact))
+        if refusal is not None:
+            yield refusal(fact)
 
 
-_REFUSING: Final[dict[type[Message], Callable[..., Iterator[Refusal]]]] = {
+REFUSING: Final[dict[type[Message], Callable[..., Iterator[Refusal]]]] = {
     rm.RMRejectedAllocationAsk: _asks,
     rm.RMApplicationUpdate: _each("application"),
     rm.RMNodeUpdate: _each("node"),
