@@ -21,11 +21,16 @@ from support import Lab, facts_of, with_everything
 from yunikorn_actors.checks.model_audit import contradictions
 from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.lab.run_schedule import play as play_tape
+from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.registry import NO_POLICIES
+from yunikorn_actors.state.allocations import Allocation, Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import apply
@@ -60,9 +65,29 @@ partitions:
 NAMED = (Queue, Node, Application)
 
 
+HOLDERS = (PartitionState, Queue, Node, Application, Ask, Allocation)
+HARDLY_EVER_SET = {"Node.awaited", "Application.owed", "Application.lapsed_ns"}
+"""Fields to which no script here gives a value: `test_what_is_hardly_ever_set_is_kept` does."""
+
+
+def fields_of(holder: type) -> set[str]:
+    """Return the names of what a holder of state has, as `Node.drained`."""
+    if holder is PartitionState:
+        names: Any = vars(PartitionState(""))
+    else:
+        names = getattr(holder, "__struct_fields__", None) or holder.__slots__  # type: ignore[attr-defined]
+    return {f"{holder.__name__}.{name}" for name in names}
+
+
+def fields_set(holder: Any) -> set[str]:
+    """Return those of its fields that are not empty, zero or false."""
+    names = fields_of(type(holder))
+    return {name for name in names if getattr(holder, name.partition(".")[2])}
+
+
 def made_again(state: PartitionState) -> PartitionState:
     image = msgpack.decode(msgpack.encode(image_of(state)))
-    again = PartitionState(state.name)
+    again = PartitionState(state.name, None if state.folds is None else Folds(NO_POLICIES))
     restore(again, image)
     return again
 
@@ -123,6 +148,7 @@ class Imaged:
         self.every = every
         self.handled = 0
         self.seen: Counter[str] = Counter()
+        self.fields: set[str] = set()
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         context = simulator.machines[CONTEXT]
@@ -150,6 +176,8 @@ class Imaged:
         nodes = list(state.nodes.values())
         asks = [ask for app in apps for ask in app.asks.values()]
         swaps = [swap for app in apps for swap in app.swaps.values()]
+        for holder in (state, *state.queues.values(), *nodes, *apps, *asks, *allocations):
+            self.fields |= fields_set(holder)
         self.seen.update(
             {
                 "allocation": len(allocations),
@@ -174,10 +202,12 @@ class Imaged:
 
 
 @pytest.mark.parametrize(
-    ("examples", "runs"), [(15, 50), pytest.param(400, 1_500, marks=pytest.mark.slow)]
+    ("examples", "runs", "worlds"),
+    [(15, 50, 60), pytest.param(400, 1_500, 1_000, marks=pytest.mark.slow)],
 )
-def test_random_workloads(examples: int, runs: int) -> None:
+def test_random_workloads(examples: int, runs: int, worlds: int) -> None:
     seen: Counter[str] = Counter()
+    fields: set[str] = set()
 
     @settings(
         max_examples=examples,
@@ -196,6 +226,7 @@ def test_random_workloads(examples: int, runs: int) -> None:
             player.play(move)
         player.take_everything_back()
         seen.update(imaged.seen)
+        fields.update(imaged.fields)
 
     play()
     for number in range(1, runs + 1):
@@ -204,8 +235,16 @@ def test_random_workloads(examples: int, runs: int) -> None:
         run.lab.simulator._checkers = (*run.lab.simulator._checkers, imaged)
         run.play()
         seen.update(imaged.seen)
+        fields |= imaged.fields
+    for number in range(1, worlds + 1):
+        world, imaged = drawn(1, number).case, Imaged(EVERY)
+        outcome = play_tape(world, world.tape(), (imaged,))
+        assert outcome.ok, outcome.violation
+        fields |= imaged.fields
     missing = sorted(SEEN - {what for what, times in seen.items() if times})
     assert [] == missing, f"vacuous: never seen: {missing}"
+    unset = set().union(*map(fields_of, HOLDERS)) - fields - HARDLY_EVER_SET
+    assert set() == unset, "no script sets these, so nothing shows that an image keeps them"
 
 
 def test_limits_of_users_and_groups() -> None:
@@ -280,3 +319,13 @@ def test_a_history_beyond_what_a_message_holds_is_clamped() -> None:
     (app,) = lab.state.applications.values()
     assert app.history != app.history.saturated(), "vacuous: it is not that long"
     Imaged(1).compare(lab.state)
+
+
+def test_what_is_hardly_ever_set_is_kept() -> None:
+    state = with_everything().state
+    node, app = next(iter(state.nodes.values())), next(iter(state.applications.values()))
+    state.schedulable_count -= node.is_schedulable
+    node.awaited = True
+    app.owed, app.lapsed_ns = {"uuid-1": "key-1"}, 7
+    assert HARDLY_EVER_SET <= fields_set(node) | fields_set(app)
+    assert parts(state) == parts(made_again(state))
