@@ -1,7 +1,6 @@
 """`yunikorn-actors drain NODE`: nothing new is placed on a node; what runs there goes on."""
 
 import argparse
-from typing import Final
 
 from yunikorn_actors.cli.nodes import nodes_called
 from yunikorn_actors.cli.service_calls import asking, only_one, places
@@ -9,12 +8,8 @@ from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import Refused
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.service.node_acts import NODE_ACTS
 from yunikorn_actors.service.rest.client import Client
-
-SAID: Final = {
-    "drain": "{} is drained: nothing new is placed there; allocations that go on: {}",
-    "undrain": "{} takes work again",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +36,6 @@ def change(options: argparse.Namespace, client: Client, verb: str) -> int:
         raise Refused(f"{it.row.id}: {error}") from None
     runs = len(it.row.allocations)
     done = {"node": it.row.id, "partition": it.place.name, "change": verb, "allocations": runs}
-    said = SAID[verb].format(it.row.id, runs)
-    tell((done,) if options.json else None, (printable(said),))
+    text = NODE_ACTS[verb].done.format(node=it.row.id, allocations=runs)
+    tell((done,) if options.json else None, (printable(text),))
     return 0

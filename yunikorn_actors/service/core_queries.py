@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -21,6 +22,7 @@ from yunikorn_actors.planning.why.reasons import WaitingQuestion
 from yunikorn_actors.recording.secret_values import masked_dump
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.service.listener import Questions, Site, Standing
+from yunikorn_actors.service.node_acts import NODE_ACTS, NodeAct
 from yunikorn_actors.service.served import QuestionedCore, ServedCore
 from yunikorn_actors.values.masking import masked
 
@@ -157,12 +159,8 @@ def changed(core: ServedCore, change: Callable[[], None]) -> dict[str, Any]:
     return {}
 
 
-def _drain(core: QuestionedCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return changed(core, lambda: core.set_drained(partition, node, by, drained=True))
-
-
-def _undrain(core: QuestionedCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return changed(core, lambda: core.set_drained(partition, node, by, drained=False))
+def _node(act: NodeAct, core: QuestionedCore, partition: str, node: str, by: str) -> dict[str, Any]:
+    return changed(core, lambda: act.change(core, partition, node, by))
 
 
 def _unregister(core: QuestionedCore, rm_id: str, by: str) -> dict[str, Any]:
@@ -196,8 +194,7 @@ ANSWERS: Final[dict[str, Callable[..., Any]]] = {
     "trace": _trace,
     "stacks": _stacks,
     "is_ready": _is_ready,
-    "drain": _drain,
-    "undrain": _undrain,
+    **{name: partial(_node, act) for name, act in NODE_ACTS.items()},
     "unregister": _unregister,
 }
 OF_SERVICE: Final[dict[str, Callable[..., Any]]] = {"health": _health, "load": _load}

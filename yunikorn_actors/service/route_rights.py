@@ -7,6 +7,8 @@ What stands in no list needs the full token: a route that is forgotten here is c
 from enum import IntEnum
 from typing import Final
 
+from yunikorn_actors.service.node_acts import NODE_ACTS
+
 
 class Right(IntEnum):
     """What a caller may do; each includes those before it."""
@@ -82,8 +84,7 @@ _READING: Final = (
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 )
 _CHANGING: Final = (
-    "POST /ws/v1/x/partition/{partition}/node/{node}/drain",
-    "POST /ws/v1/x/partition/{partition}/node/{node}/undrain",
+    *(f"POST /ws/v1/x/partition/{{partition}}/node/{{node}}/{act}" for act in NODE_ACTS),
     "POST /ws/v1/x/manager/{manager}/unregister",
     "POST /ws/v1/x/config",
     "/si.v1.Scheduler/RegisterResourceManager",

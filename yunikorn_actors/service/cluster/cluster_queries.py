@@ -1,6 +1,7 @@
 """What a read side asks, of all partitions: each core answers, and the answers become one."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from yunikorn_actors.service.cluster.manager_channel import HostAway
@@ -8,6 +9,7 @@ from yunikorn_actors.service.cluster.merge import merged
 from yunikorn_actors.service.cluster.portal import ClusterCore
 from yunikorn_actors.service.core_queries import changed
 from yunikorn_actors.service.listener import Standing
+from yunikorn_actors.service.node_acts import NODE_ACTS
 from yunikorn_actors.values.ids import short_partition_name
 
 
@@ -62,15 +64,9 @@ class ClusterQuestions:
         refused = changed(self._core, lambda: self._core.administer(text, by))
         return refused or {"follows": self._standing.follows}
 
-    def _drain(self, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
-        return self._node("drain", partition, node, by)
-
-    def _undrain(self, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
-        return self._node("undrain", partition, node, by)
-
-    def _node(self, change: str, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
+    def _node(self, partition: str, node: str, by: str, *, act: str) -> Any:  # noqa: ANN401 - plain values
         home = short_partition_name(partition)
-        return self._shown([self._core.ask_host(home, change, partition, node, by)])
+        return self._shown([self._core.ask_host(home, act, partition, node, by)])
 
     def _unregister(self, rm_id: str, by: str) -> Any:  # noqa: ANN401 - plain values
         """A manager may be registered with some of the cores alone."""
@@ -104,8 +100,7 @@ SPECIAL: Final[dict[str, Callable[..., Any]]] = {
     "why": ClusterQuestions._why,
     "is_ready": ClusterQuestions._is_ready,
     "load": ClusterQuestions._load,
-    "drain": ClusterQuestions._drain,
-    "undrain": ClusterQuestions._undrain,
+    **{name: partial(ClusterQuestions._node, act=name) for name in NODE_ACTS},
     "unregister": ClusterQuestions._unregister,
     "diagnostics": ClusterQuestions._diagnostics,
     "trace": ClusterQuestions._trace,

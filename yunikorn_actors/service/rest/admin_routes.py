@@ -5,8 +5,11 @@ its truth. The replica here only says what is not there at all.
 """
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
+from yunikorn_actors.service.node_acts import NODE_ACTS
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import OWN, Asked, Refusal, Route
 from yunikorn_actors.service.rest.yunikorn_routes import book_of
@@ -40,14 +43,6 @@ def _node_question(question: str, side: ReadSide, asked: Asked) -> tuple[str, ..
     return question, book.name, asked.path["node"], asked.by
 
 
-def _drain_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
-    return _node_question("drain", side, asked)
-
-
-def _undrain_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
-    return _node_question("undrain", side, asked)
-
-
 def _unregister_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
     if asked.path["manager"] not in side.managers:
         raise Refusal(_NOT_FOUND, "Resource manager not found")
@@ -71,16 +66,21 @@ def _done(_: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
 
 
 _NODE: Final = f"{OWN}/partition/{{partition}}/node/{{node}}"
-ROUTES: Final = tuple(
-    Route(path, summary, _done, question, method="POST", is_yunikorns=False)
-    for path, summary, question in (
-        (f"{_NODE}/drain", "the node takes no new work", _drain_question),
-        (f"{_NODE}/undrain", "the node takes work again", _undrain_question),
-        (
-            f"{OWN}/manager/{{manager}}/unregister",
-            "everything of a lost resource manager is removed",
-            _unregister_question,
-        ),
-        (f"{OWN}/config", "the administrator's configuration is this one now", _load_question),
-    )
+
+
+def _post(path: str, summary: str, question: Callable[[ReadSide, Asked], tuple[str, ...]]) -> Route:
+    return Route(path, summary, _done, question, method="POST", is_yunikorns=False)
+
+
+ROUTES: Final = (
+    *(
+        _post(f"{_NODE}/{name}", act.summary, partial(_node_question, name))
+        for name, act in NODE_ACTS.items()
+    ),
+    _post(
+        f"{OWN}/manager/{{manager}}/unregister",
+        "everything of a lost resource manager is removed",
+        _unregister_question,
+    ),
+    _post(f"{OWN}/config", "the administrator's configuration is this one now", _load_question),
 )
