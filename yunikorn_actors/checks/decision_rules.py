@@ -170,11 +170,15 @@ def _without_room(
         yield from _without_devices(node, spec, fact)
 
 
+def is_wanted_model(node: Node, spec: AskSpec) -> bool:
+    return not spec.gpu_model or node.model in spec.gpu_model.split("|")
+
+
 def _without_devices(
     node: Node, spec: AskSpec, fact: f.AllocationCommitted | f.AskParked
 ) -> Iterator[str]:
     """A share comes from one device, whole ones are idle, and the model is one that will do."""
-    if spec.gpu_model and node.model not in spec.gpu_model.split("|"):
+    if not is_wanted_model(node, spec):
         yield f"G23: node {node.id} has devices of model {node.model!r}, not {spec.gpu_model!r}"
     if node.parts is None:
         return

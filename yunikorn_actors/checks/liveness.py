@@ -7,7 +7,7 @@ order of starting have a say, an ask that waits is left alone.
 
 from collections.abc import Callable, Iterator
 
-from yunikorn_actors.checks.decision_rules import overfills
+from yunikorn_actors.checks.decision_rules import is_wanted_model, overfills
 from yunikorn_actors.checks.gang_decisions import committed, unplaced
 from yunikorn_actors.config import ApplicationSortPolicy, GangAdmission
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
@@ -142,7 +142,7 @@ def _are_such(node: Node, spec: AskSpec) -> bool:
     amount = spec.resource.get(GPU, 0)
     if amount <= 0:
         return True
-    if spec.gpu_model and node.model not in spec.gpu_model.split("|"):
+    if not is_wanted_model(node, spec):
         return False
     return node.parts is None or amount < WHOLE or amount % WHOLE == 0
 

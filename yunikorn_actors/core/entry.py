@@ -145,9 +145,8 @@ def _joined(parts: Sequence[Sequence[WaitingSum]]) -> Iterable[WaitingSum]:
         return parts[0]
     found: dict[Hashable, WaitingSum] = {}
     for one in chain.from_iterable(parts):
-        name = (one.cause, one.queue, bool(one.required_nodes), one.gpu_model, *one.size.items())
-        same = found.get(name)
-        found[name] = one if same is None else one.plus(same)
+        same = found.get(one.alike)
+        found[one.alike] = one if same is None else one.plus(same)
     return found.values()
 
 

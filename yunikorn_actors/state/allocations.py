@@ -71,6 +71,11 @@ class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         """Whether the resource manager, if it has predicates, is asked about each of its nodes."""
         return not self.tags or self.tags.get(TAG_PREDICATES) != "false"
 
+    @property
+    def is_choosy(self) -> bool:
+        """Whether room is not enough: one node alone will do, or some models of devices."""
+        return bool(self.required_node or self.gpu_model)
+
     def may_run_on(self, node_id: str) -> bool:
         return self.required_node in {"", node_id}
 

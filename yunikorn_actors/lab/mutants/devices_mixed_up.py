@@ -80,7 +80,7 @@ DEVICES = (
         source="a model that nobody asked about",
         wrong="A planner chooses devices of any model.",
         where=NodeView.devices_for,
-        old="if not is_of_model(self.node.model, shape.gpu_model):",
+        old="if not shape.takes_model_of(self.node):",
         new="if False:",
     ),
 )

@@ -277,7 +277,7 @@ class _Plan:
         """Where one that comes first wants no more, and may run there, it has to be placed."""
         for first in before:
             spec = first.ask.spec
-            is_bound = spec.required_node or mine.ask.spec.required_node or spec.gpu_model
+            is_bound = spec.is_choosy or mine.ask.spec.required_node
             is_other = first.app is not mine.app and first.ask is not mine.ask
             may_start = is_other and not is_bound and _needs_no_more(first.app, mine.app)
             if may_start and fits_in(spec.resource, mine.ask.spec.resource):

@@ -130,8 +130,8 @@ class Run:
     def _suits(self, ask: Ask, node_id: str, count: int) -> bool:
         """Whether it is one of the run, and the node has room for so many of these."""
         resource, spec = self._resource, ask.spec
-        # A required node, a timer or an announcement of it makes an ask one by itself.
-        if spec.required_node or spec.timeout_ms > 0 or ask.shortage is not GateKind.NONE:
+        # Nodes of its own, a timer or an announcement of it makes an ask one by itself.
+        if spec.is_choosy or spec.timeout_ms > 0 or ask.shortage is not GateKind.NONE:
             return False
         if spec.placeholder is not self._of_placeholders:
             return False
@@ -140,7 +140,7 @@ class Run:
         node = self._state.nodes.get(node_id)
         if node is None or not node.is_open:
             return False
-        if spec.gpu_model or (node.parts is not None and GPU in resource):
+        if node.parts is not None and GPU in resource:
             return False
         available = node.available
         for kind, quantity in resource.items():

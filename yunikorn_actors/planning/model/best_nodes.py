@@ -8,7 +8,6 @@ from math import isqrt
 
 from yunikorn_actors.planning.model.nodes import Entry, NodeIndex, NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
-from yunikorn_actors.state.device_fit import are_such
 from yunikorn_actors.values.resource import fit_in_score, fits_in
 
 Rank = tuple[float, Entry]
@@ -53,6 +52,6 @@ def _rank(shape: Shape, view: NodeView) -> Rank | None:
         return None
     if not fits_in(wanted, view.node.capacity):
         return None
-    if shape.devices and not are_such(view.node, shape.devices, shape.gpu_model):
+    if not shape.could_have_devices_of(view.node):
         return None
     return (fit_in_score(view.free, wanted), view.entry)

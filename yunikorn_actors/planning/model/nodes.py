@@ -29,7 +29,7 @@ from yunikorn_actors.config.node_order import FAIR, NodeOrder, Scale, scale_of
 from yunikorn_actors.planning.model.policy_views import SeenNode, read_only, seen_node
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
 from yunikorn_actors.state.nodes import Node
-from yunikorn_actors.values.devices import Devices, Parts, amount_of, is_of_model, pick, take
+from yunikorn_actors.values.devices import Devices, Parts, amount_of, pick, take
 from yunikorn_actors.values.resource import Resource
 
 RUN_LENGTH = 100
@@ -74,7 +74,7 @@ class NodeView:
 
     def devices_for(self, shape: Shape) -> Devices | None:
         """Choose devices for an ask of this shape; None if it cannot run here for want of them."""
-        if not is_of_model(self.node.model, shape.gpu_model):
+        if not shape.takes_model_of(self.node):
             return None
         parts = self.parts
         return () if parts is None else pick(parts, shape.devices)
@@ -459,7 +459,7 @@ class NodeIndex:
 
     def _by_device(self, shape: Shape) -> bool:
         """Whether amounts are not enough: then each node is asked that a ceiling lets through."""
-        return self.has_devices or bool(shape.gpu_model)
+        return self.has_devices or shape.names_models
 
     def in_order(self) -> list[NodeView]:
         self.tidy()

@@ -7,6 +7,9 @@ one to which its resource manager has refused nodes.
 from enum import Enum
 
 from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.device_fit import are_such
+from yunikorn_actors.state.nodes import Node
+from yunikorn_actors.values.devices import is_of_model
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.values.tags import GPU
 
@@ -80,6 +83,18 @@ class Shape:
         """No ask of this shape is older than that, those of blocked applications included."""
         self.waits_for_node = False
         """No node has room for it; the first that gains enough says so."""
+
+    @property
+    def names_models(self) -> bool:
+        """Whether not every model of devices will do."""
+        return bool(self.gpu_model)
+
+    def takes_model_of(self, node: Node) -> bool:
+        return is_of_model(node.model, self.gpu_model)
+
+    def could_have_devices_of(self, node: Node) -> bool:
+        """Whether the devices of the node are such as it wants, free or not."""
+        return are_such(node, self.devices, self.gpu_model)
 
     def is_refused(self, node_id: str, use: Use) -> bool:
         return self.denial is not None and node_id in self.denial.refused[use]

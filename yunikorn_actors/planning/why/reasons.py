@@ -4,7 +4,7 @@ Everything that refuses a waiting ask is named, in the order in which the planne
 first hides nothing: to take it away helps only if nothing stands behind it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -366,6 +366,12 @@ class WaitingSum(Struct, frozen=True, kw_only=True):
     """The nodes that they require, if each of them requires one: other nodes help none of these."""
     gpu_model: str = ""
     """The models of devices that will do, as `"A100|V100"`; empty if any will."""
+
+    @property
+    def alike(self) -> tuple[Hashable, ...]:
+        """What sums have in common that may be added up."""
+        size = (*self.size.items(), self.gpu_model, bool(self.required_nodes))
+        return (self.cause, self.queue, *size)
 
     @property
     def resources(self) -> Resource:

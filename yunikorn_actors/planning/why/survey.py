@@ -11,7 +11,7 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.why.reasons import NearMiss, NodeCheck
-from yunikorn_actors.state.device_fit import are_such, parts_for
+from yunikorn_actors.state.device_fit import parts_for
 from yunikorn_actors.state.eligibility import check_open, is_kept_from
 from yunikorn_actors.state.gates import shortfall
 from yunikorn_actors.state.preemption import room_for
@@ -119,7 +119,7 @@ def _failing(ask: AskView, node: NodeView) -> Checks:
     """Return the checks that the node fails, in their order."""
     closed = _closed(ask, node)
     shape = ask.shape
-    if shape.devices and not are_such(node.node, shape.devices, shape.gpu_model):
+    if not shape.could_have_devices_of(node.node):
         closed = (*closed, NodeCheck.DEVICES)
     elif not node.fits(shape.wanted):
         is_small = not fits_in(ask.resource, node.node.capacity)
