@@ -71,6 +71,8 @@ class Scene:
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}
         """UUIDs of victims that are decided already."""
+        self._giving: dict[str, None] = {}
+        """The nodes on which they are."""
         self.changed: list[str] = []
         """Nodes on which a victim was taken or room was promised, one after the other."""
         self._owing: dict[str, Resource] = {}
@@ -158,7 +160,8 @@ class Scene:
             if view.keeping <= self._deciding.get(node.id, 0):
                 # Each search looks at all nodes, and hardly any tells its devices apart.
                 free = view.free if node.parts is None else with_parts(view.free, view.parts)
-                room = room_on(node, free, self.taken, self._served.get(node.id, ()))
+                taken = self.taken if node.id in self._giving else ()
+                room = room_on(node, free, taken, self._served.get(node.id, ()))
                 discharge(room, self._owing.get(node.id, {}))
                 for amount in self._owing_devices.get(node.id, ()):
                     keep(room, amount)
@@ -197,6 +200,7 @@ class Scene:
 
     def take(self, victim: Allocation) -> None:
         self.taken[victim.uuid] = None
+        self._giving[victim.node_id] = None
         room = self._rooms.get(victim.node_id)
         if room is not None:
             charge(room, freed(victim))

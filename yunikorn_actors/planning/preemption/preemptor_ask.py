@@ -323,9 +323,14 @@ def room_on(
     which a repeat has its devices already.
     """
     room, has_devices = dict(free), node.parts is not None
-    for allocation in node.allocations.values():
-        # What was not asked back stays, unless it was just taken: so it is with nearly all.
-        if allocation.uuid in taken or (allocation.releasing is not None and allocation.frees_node):
+    # Each search looks at all nodes, and on most of them nothing was asked back or taken.
+    going = [it for it in node.allocations.values() if it.releasing is not None]
+    if taken:
+        going += [
+            it for it in node.allocations.values() if it.uuid in taken and it.releasing is None
+        ]
+    for allocation in going:
+        if allocation.frees_node or allocation.uuid in taken:
             charge(room, freed(allocation) if has_devices else allocation.resource)
     discharge(room, node.promised)
     for holder, kept in node.reservations.items() if has_devices else ():
