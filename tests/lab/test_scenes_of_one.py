@@ -18,6 +18,7 @@ SEVERAL = {
     "one-node": (f.NodeScheduleChanged, f.NodeResized),
     "one-ask": (f.AskReplaced, f.ReservationMade),
     "one-manager": (f.ApplicationAdded, f.ApplicationRemoved),
+    "one-swap": (f.AskParked, f.AskReplaced),
 }
 """What happens several times to the one thing."""
 BESIDE = ("waits", "drained-nodes", "resized-nodes", "lost-nodes", "reservations", "short-times")

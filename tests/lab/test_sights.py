@@ -13,7 +13,7 @@ from yunikorn_actors.what_if import run
 
 FILES, ROUTES, FORESIGHT, WIRE = 2, 4, 17, 7
 """Worlds in which the one of the dear things is looked at."""
-RESTARTED = 12
+RESTARTED = 16
 """A world whose core ends."""
 
 

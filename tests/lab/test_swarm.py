@@ -318,7 +318,7 @@ def test_what_its_tape_does_not_repeat_is_said(
         lambda _: (_Sometimes(lambda: bool(wrong and wrong.pop())),),
     )
     command = (*WHOLE, "--without", "gangs")
-    assert 1 == main((*command, "--save", str(tmp_path)))
+    assert 1 == main((*command, "--save", str(tmp_path), "--shrink-seconds", "2s"))
     again = f"its tape does not repeat it; this does: yunikorn-actors {' '.join(command)}\n"
     assert again in capsys.readouterr().out
     (tape,) = tmp_path.glob("*.tape")

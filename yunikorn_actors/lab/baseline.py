@@ -22,6 +22,7 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sights import TURNS, WIDTH, Sight, Watched
+from yunikorn_actors.lab.swarm.failing_policies import WHERE, WHERE_FOLDS
 from yunikorn_actors.lab.swarm.small_constants import made_small
 from yunikorn_actors.lab.swarm.swarm_runs import Plan
 from yunikorn_actors.lab.swarm.world_parts import RESTART
@@ -33,6 +34,9 @@ SEED: Final = 0
 """Of the worlds that are recorded; those of `lab swarm` begin with seed 1."""
 RUNS: Final = 400
 RUNS_IN_SHARE: Final = 20
+_FAILING: Final = (WHERE, WHERE_FOLDS)
+_FAILS_EACH: Final = 25
+"""In so many worlds policies fail in one, and in another one policies that remember something."""
 _OF_CONSTANTS: Final = 7
 """The seed of which bounds are small."""
 BYTES_MAX: Final = 16 << 20
@@ -46,7 +50,8 @@ class BadBaseline(CoreError, ValueError):  # noqa: N818 - it names what is wrong
 
 def seen_in(number: int, seed: int = SEED) -> list[Sight]:
     """Play a world, and return what can be seen of it."""
-    run = Plan(seed=seed).drawn(number)
+    policies = _FAILING[number % _FAILS_EACH] if number % _FAILS_EACH < len(_FAILING) else ""
+    run = Plan(seed=seed, policies=policies).drawn(number)
     settings = run.case.scenario.settings
     watched = Watched(number, settings, begins_again=RESTART in run.parts)
     with made_small(Draw(_OF_CONSTANTS, number)) if _has_small(number) else nullcontext():

@@ -18,10 +18,12 @@ from yunikorn_actors.lab.sides.answered import answers
 from yunikorn_actors.lab.sides.checked import placed, verdicts
 from yunikorn_actors.lab.sides.computed import computed
 from yunikorn_actors.lab.sides.configurations import read
+from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
 from yunikorn_actors.lab.sides.encoded import Encoded
 from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides
+from yunikorn_actors.lab.sides.foreseen import Foresight
 from yunikorn_actors.lab.sides.front_door import walk
-from yunikorn_actors.lab.sides.inquiries import foresee, from_dump, inquire, operate
+from yunikorn_actors.lab.sides.inquiries import inquire, operate
 from yunikorn_actors.lab.sides.reported import Reported
 from yunikorn_actors.lab.sides.restarted import Damage, Ended
 from yunikorn_actors.lab.sides.routed import answers as routed
@@ -38,6 +40,7 @@ from yunikorn_actors.messages.base import (
     is_reply,
 )
 from yunikorn_actors.messages.codec import canonical
+from yunikorn_actors.messages.scheduling import FactsAppended
 
 WIDTH: Final = 2
 """Bytes of each digest."""
@@ -57,6 +60,8 @@ TURNS: Final = 4
 _ROUTES, _FORESIGHT, _FILES, _WIRE = range(TURNS)
 _FRONT: Final = (_FILES, _WIRE)
 """Beside the world a program is at the front door then."""
+_WALKS: Final = {_ROUTES: walk_virtual, _FORESIGHT: walk_awaited}
+"""And beside others one makes the calls of a core itself."""
 
 
 class Sight(NamedTuple):
@@ -106,6 +111,9 @@ class Watched(Oracle):
             self.sights.append(Sight(f"{type(message).__name__} to {mailbox}", message))
         elif mailbox == RM_PROXY and hasattr(message, "request"):
             self._requests.append(message.request)
+        elif mailbox == EVENT_PUBLISHER and isinstance(message, FactsAppended):
+            if self._turn == _ROUTES:
+                self._note([("facts in words", [it.in_words() for it in message.facts])])
         elif mailbox == CONTEXT:
             self._feed(simulator)
             self._handled += 1
@@ -131,6 +139,7 @@ class Watched(Oracle):
 
     def at_rest(self, world: World) -> None:
         self._note([("what calls were refused for", world.refused)])
+        self._note([("lines of the log", list(world.simulator.lines))])
         self._note(self._checked(world.simulator, of_each=_CHECKED_AT_REST))
         for name, it in world.context.partitions.items():
             placements = list(placed(it.state, self._draw))
@@ -139,9 +148,10 @@ class Watched(Oracle):
         self._note(self._beside(world))
         self._note(inquire(world))
         if self._turn == _FORESIGHT:
-            self._note(foresee(world, self._requests[-_REQUESTS_AGAIN:]))
-            if self._number % (2 * TURNS) < TURNS:
-                self._note(from_dump(world))
+            foresight = Foresight(world, self._draw, self._requests[-_REQUESTS_AGAIN:])
+            self._note(foresight.of_itself())
+            is_followed = self._number % (2 * TURNS) >= TURNS
+            self._note(foresight.as_followed() if is_followed else foresight.from_dump())
         self._note(operate(world))
 
     def _beside(self, world: World) -> Iterator[tuple[str, Any]]:
@@ -176,6 +186,9 @@ class Watched(Oracle):
         if self._turn in _FRONT:
             seen = walk(Draw(_OF_PROGRAMS, self._number))
             self._note((f"at the front door, {what}", value) for what, value in seen)
+        elif self._turn in _WALKS:
+            calls = _WALKS[self._turn](Draw(_OF_PROGRAMS, self._number))
+            self._note((f"at a core, {what}", value) for what, value in calls)
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
         self.sights.extend(Sight(what, value) for what, value in seen)

@@ -1,24 +1,18 @@
 """All that a core can be asked at rest, and what its operators may do then."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-import msgspec
-
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.config.diff import config_changes
+from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.lab.harness import LabSimulator, World
 from yunikorn_actors.planning.why.reasons import Cause, WaitingQuestion
 from yunikorn_actors.scenario.step_structs import Config, Register
 from yunikorn_actors.si import EventRecord, ResourceManagerCallback
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.what_if.changes import Request
-from yunikorn_actors.what_if.core_state import state_of
-from yunikorn_actors.what_if.dumps import state_from_dump
-from yunikorn_actors.what_if.simulation import simulate
 
 Answer = tuple[str, Any]
 _ASKS_MAX: Final = 5
@@ -34,8 +28,6 @@ _QUESTIONS: Final = (
 _HISTORIES: Final = (2, 0, 1_000, -1)
 """So many records each stream is to begin with; a resource manager may allow one stream only."""
 _WHO: Final = "ann"
-_SECONDS: Final = 30.0
-"""So far is looked ahead."""
 _BROKEN: Final = "partitions: [{name: default, queues: [{name: other}]}]"
 
 
@@ -49,7 +41,7 @@ class _Reader(ResourceManagerCallback):
         self.received += events
 
 
-def _tried(ask: Callable[..., Any], *arguments: object, **words: object) -> Any:  # noqa: ANN401
+def tried(ask: Callable[..., Any], *arguments: object, **words: object) -> Any:  # noqa: ANN401
     """Return the answer, or the words of the refusal."""
     try:
         return ask(*arguments, **words)
@@ -69,7 +61,7 @@ def inquire(world: World) -> Iterator[Answer]:
             yield f"the dump, {name}", dumped
     yield "what resource managers say of themselves", core.diagnostics()
     for first, count in _RANGES:
-        yield f"{count} event records from {first} on", _tried(core.events, first, count)
+        yield f"{count} event records from {first} on", tried(core.events, first, count)
     for name, it in tuple(world.context.partitions.items()):
         yield from _of_partition(core, name, it.state)
 
@@ -77,10 +69,10 @@ def inquire(world: World) -> Iterator[Answer]:
 def _of_partition(core: LabSimulator, name: str, state: PartitionState) -> Iterator[Answer]:
     asks = [(app.id, key) for app in state.applications.values() for key in app.asks]
     for app, key in (*asks[:_ASKS_MAX], ("nobody", "nothing")):
-        yield f"why {key} of {app} waits", _tried(core.explain, app, key, partition=name)
+        yield f"why {key} of {app} waits", tried(core.explain, app, key, partition=name)
     yield f"what waits in {name}", core.waiting_asks(name)
-    yield f"what waits in {name}, added up", _tried(core.waiting, partition=name)
-    yield f"when it starts in {name}", _tried(core.expected, partition=name)
+    yield f"what waits in {name}, added up", tried(core.waiting, partition=name)
+    yield f"when it starts in {name}", tried(core.expected, partition=name)
     for question in _QUESTIONS:
         yield f"asks of {name} by {question}", core.count_waiting(name, question)
 
@@ -92,25 +84,26 @@ def operate(world: World) -> Iterator[Answer]:
     for reader, history in zip(readers, _HISTORIES, strict=True):
         yield (
             f"a stream with {history} records from before",
-            _tried(core.open_stream, reader, history),
+            tried(core.open_stream, reader, history),
         )
     for name, it in tuple(world.context.partitions.items()):
         for node in (*tuple(it.state.nodes)[:2], "nowhere"):
             for drained in (True, True, False, False):
                 what = f"drained={drained} for {node} of {name}"
-                yield what, _tried(core.set_drained, name, node, _WHO, drained=drained)
-        yield f"unregister {it.rm_id}", _tried(core.unregister_lost, it.rm_id, _WHO)
+                yield what, tried(core.set_drained, name, node, _WHO, drained=drained)
+        yield f"unregister {it.rm_id}", tried(core.unregister_lost, it.rm_id, _WHO)
     texts = _configurations(world)
+    names = core.topology.policies.names
     for one, other in pairwise(texts):
-        yield "how configurations differ", _tried(_differences, one, other)
+        yield "how configurations differ", tried(_differences, one, other, names)
     for text in (*texts[-1:], _BROKEN, *texts[:1]):
-        yield "an administrator's configuration", _tried(core.administer, text, _WHO)
+        yield "an administrator's configuration", tried(core.administer, text, _WHO)
     core.settle()
     yield "what the streams got", [it.received for it in readers]
 
 
-def _differences(one: str, other: str) -> tuple[Any, ...]:
-    return tuple(config_changes(parse_config(one), parse_config(other)))
+def _differences(one: str, other: str, names: PolicyNames) -> tuple[Any, ...]:
+    return tuple(config_changes(parse_config(one, names), parse_config(other, names)))
 
 
 def _configurations(world: World) -> list[str]:
@@ -122,25 +115,3 @@ def _configurations(world: World) -> list[str]:
         if isinstance(step, Config | Register)
     )
     return [*dict.fromkeys((world.case.scenario.queues, *(it for it in sent if it)))]
-
-
-def from_dump(world: World) -> Iterator[Answer]:
-    """Say what is made of a dump of this moment, and what the dump does not tell."""
-    made = _tried(_read_dump, world.simulator.state_dump())
-    yield "what is made of a dump", made
-
-
-def _read_dump(dump: dict[str, Any]) -> tuple[Any, ...]:
-    state = state_from_dump(json.loads(msgspec.json.encode(dump)))
-    return state.images, state.lacks
-
-
-def foresee(world: World, requests: Sequence[Request]) -> Iterator[Answer]:
-    """Say what would happen from here, with these made again and without."""
-    core = world.simulator
-    state = state_of(core)
-    for some in (requests, ()):
-        found = _tried(simulate, state, *some, until=_SECONDS, origin=core)
-        yield "what would happen", found
-        if not isinstance(found, str):
-            return

@@ -22,6 +22,7 @@ from yunikorn_actors.lab.schedules.faults import Faulty
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.schedules.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
 from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES
+from yunikorn_actors.lab.swarm import deciding_policies
 from yunikorn_actors.lab.swarm.bursts import Bursts
 from yunikorn_actors.lab.swarm.world_parts import (
     ALL,
@@ -117,6 +118,8 @@ def drawn(seed: int, number: int, wanted: Wanted = ALL, policies: str = "") -> D
     parts = with_last_parts(Draw(seed + 3 * _SEEDS, number), parts, wanted)
     if policies:
         parts |= {"policies"}
+    elif "own-policies" in parts:
+        policies = deciding_policies.WHERE
     script = World(draw, parts, policies).script(f"run {number} of seed {seed}")
     is_fused = "fused" in parts and "several-schedulers" not in parts
     schedulers = draw.whole(2, 3) if "several-schedulers" in parts else 1

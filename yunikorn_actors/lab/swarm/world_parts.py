@@ -97,6 +97,9 @@ PARTS: Final[dict[str, float]] = {
     "one-node": 0.06,
     "one-ask": 0.06,
     "one-manager": 0.08,
+    "one-swap": 0.13,
+    "asked-victims": 0.1,
+    "own-policies": 0.15,
     RESTART: 0.12,
     OPERATORS: 0.15,
 }
@@ -106,9 +109,9 @@ _LATER: Final = (
     "broken-requests",
 )  # fmt: skip
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
-OF_ONE: Final = ("one-node", "one-ask", "one-manager")
+OF_ONE: Final = ("one-node", "one-ask", "one-manager", "one-swap")
 """Scenes about one thing; a run that has one of these has no other."""
-_LAST: Final = ("second-type", *OF_ONE)
+_LAST: Final = ("second-type", *OF_ONE, "asked-victims", "own-policies")
 """Parts that are drawn apart from those as well."""
 
 
@@ -150,7 +153,7 @@ UNKNOWN_TO_MODEL: Final = frozenset({
     "several-managers", "several-partitions", "several-schedulers", "lost-managers",
     "new-registrations", "removed-partitions", "policy-groups", "predicates", "named-work",
     "late-placeholders", "back-off", "devices", "policies", "one-gate",
-    "broken-requests", "one-manager",
+    "broken-requests", "one-manager", "one-swap", "asked-victims", "own-policies",
     *(f"{FAULT}{name}" for name in ("register", "lose", "propose", "fail", "fire")),
     RESTART, OPERATORS,
 })  # fmt: skip
@@ -259,7 +262,7 @@ def with_operators(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozens
 def with_last_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:
     """Draw those that leave all others as they are; what the model can judge it still can."""
     if wanted.only:
-        return parts
+        return with_what_it_needs(parts)
     drawn = {name for name in _LAST if draw.chance(PARTS[name])} - {*wanted.without}
     if not parts & UNKNOWN_TO_MODEL:
         drawn -= UNKNOWN_TO_MODEL
@@ -267,7 +270,21 @@ def with_last_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozen
     if scenes:
         parts -= _OTHER_SCENES | _LATER_SCENES
         drawn -= {*OF_ONE} - {draw.one_of(scenes)}
-    return parts | drawn
+    elif "asked-victims" in drawn and not parts & (_OTHER_SCENES | _LATER_SCENES):
+        parts |= {"one-contest"}
+    return with_what_it_needs(parts | drawn)
+
+
+_NEEDS: Final = {
+    "one-swap": frozenset({"predicates"}),
+    "asked-victims": frozenset({"predicates", "victims"}),
+    "own-policies": frozenset({"policies"}),
+}
+
+
+def with_what_it_needs(parts: frozenset[str]) -> frozenset[str]:
+    """Add the parts without which others are nothing."""
+    return parts.union(*(needed for part, needed in _NEEDS.items() if part in parts))
 
 
 def with_restart(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozenset[str]:

@@ -14,7 +14,7 @@ from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES
 from yunikorn_actors.lab.scenario_documents import Document
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.swarm import device_words, scenes_of_one
+from yunikorn_actors.lab.swarm import device_words, scenes_of_one, scenes_of_swaps
 from yunikorn_actors.lab.swarm.broken_requests import damaged
 from yunikorn_actors.lab.swarm.reloads import (
     NO_LEAVES,
@@ -116,6 +116,7 @@ _SCENES: Final = {
     "one-node": "limits",
     "one-ask": "limits",
     "one-manager": "limits",
+    "one-swap": "limits",
 }
 """The parts of which a world has nothing but one, each with what its queues are for."""
 _OF_SCENES: Final = {
@@ -131,6 +132,7 @@ _OF_SCENES: Final = {
     "one-node": frozenset({"reservations", "required-nodes"}),
     "one-ask": frozenset({"reservations", "repeats"}),
     "one-manager": frozenset({"extra-configuration", "quotas"}),
+    "one-swap": frozenset({"gangs", "repeats", "required-nodes", "waits"}),
 }  # fmt: skip
 """What else belongs to it."""
 _ALIKE: Final = 0.7
@@ -160,6 +162,7 @@ _OF_DEVICES: Final = {
 _OF_EVICTIONS: Final = {"one-eviction", "one-quota"}
 _NODES_OF_SCENES: Final = {
     "one-reservation": (1, 5), "one-quota": (2, 4), "one-eviction": (1, 3), "one-ask": (1, 3),
+    "one-swap": (2, 3),
 }  # fmt: skip
 _UNITS: Final = ({"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 1000, "memory": 1})
 """Small multiples of what quotas, guarantees and nodes are made of, so that bounds are met."""
@@ -514,6 +517,8 @@ class PartitionWriter(Writer):
 
     def begin(self) -> None:
         draw = self.draw
+        if "asked-victims" in self.world.parts:
+            self.refuse_for("k", nodes=0)
         if self.world.scene:
             least, most = _NODES_OF_SCENES.get(self.world.scene, (1, 2))
             for _ in range(draw.whole(least, most)):
@@ -674,6 +679,7 @@ class PartitionWriter(Writer):
             "changed-asks": (self.change_ask,),
             "reloads": (manager.reload, manager.change_queue),
             "gangs": (self.gang_work,),
+            "asked-victims": (manager.refuse_nodes, self.daemon, self.claim),
         }
 
     def moves_of_eviction(self) -> Moves:
@@ -817,6 +823,7 @@ class PartitionWriter(Writer):
             "one-node": (*(lambda: scenes_of_one.pause(self),) * 3, self.large),
             "one-ask": (lambda: scenes_of_one.pause(self),) * 4,
             "one-manager": (lambda: scenes_of_one.pause(self),) * 3,
+            "one-swap": (lambda: scenes_of_one.pause(self),) * 4,
         }
 
     def _gang(self, fields: dict[str, Any]) -> None:
@@ -876,6 +883,15 @@ class PartitionWriter(Writer):
         fields = {"resource": draw.one_of(self.sizes[:4]), "count": draw.whole(4, 12)}
         self._greedy = self._one_of_apps(has_guarantee=False)
         self._add_ask(self._greedy, {"key": f"fill{len(self.keys)}", **fields})
+
+    def refuse_for(self, keys: str, nodes: int) -> None:
+        """Predicates refuse so many nodes for asks with these keys; some go by victims as well."""
+        draw = self.draw
+        denied = dict.fromkeys(draw.one_of(self.nodes) for _ in range(nodes if self.nodes else 0))
+        fields: dict[str, Any] = {"deny": [{"node": it, "key": f"{keys}*"} for it in denied]}
+        if "victims" in self.world.parts:
+            fields["victims"] = draw.whole(0, 2)
+        self.manager.add("predicate", fields)
 
     def claim(self) -> None:
         """Ask for room that others have."""
@@ -1337,6 +1353,7 @@ _BEGINNINGS: Final[dict[str, Callable[[PartitionWriter], None]]] = {
     "one-node": scenes_of_one.begin,
     "one-ask": scenes_of_one.begin_with_ask,
     "one-manager": PartitionWriter.everybody,
+    "one-swap": scenes_of_swaps.begin,
 }
 _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-gang": PartitionWriter.moves_of_one_gang,
@@ -1349,6 +1366,7 @@ _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-node": scenes_of_one.of_node,
     "one-ask": scenes_of_one.of_ask,
     "one-manager": scenes_of_one.of_manager,
+    "one-swap": scenes_of_swaps.of_swaps,
 }
 assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
 
