@@ -1,5 +1,8 @@
 """The theorem, tested against time: simulate, then do it, in worlds that nobody chose."""
 
+from collections import Counter
+from collections.abc import Callable
+
 import pytest
 from support import RM
 
@@ -17,8 +20,13 @@ from tests.what_if.test_least_change import cluster
 from yunikorn_actors import VirtualCore, si
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.policies.folds import Folds
+from yunikorn_actors.policies.registry import NO_POLICIES
+from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import Image, LivingImage, image_of, restore
 from yunikorn_actors.what_if.changes import Change
-from yunikorn_actors.what_if.core_state import BEGUN_ANEW, state_of
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, context_of, state_of
 from yunikorn_actors.what_if.run import digest_of
 from yunikorn_actors.what_if.simulation import simulate
 
@@ -33,6 +41,38 @@ def test_what_was_simulated_happens(topology: TopologyName) -> None:
 def test_it_does_not_matter_where_the_state_comes_from(begin: str) -> None:
     found = {number: differences(5, number, "fused", begin) for number in range(2)}
     assert not any(found.values()), found
+
+
+def test_a_living_image_counts_as_one_that_is_counted_anew() -> None:
+    """Its sums are those of the state that it is of: also where work leaves or has devices."""
+    seen: Counter[str] = Counter()
+    for number in range(60):
+        found = world(77, number, "proposing", is_whole=False)
+        for state in () if found is None else _states(found):
+            anew, living = (_replica(make, state) for make in (image_of, _living))
+            assert snapshot(living) == snapshot(anew), number
+            for mine, other in zip(living.nodes.values(), anew.nodes.values(), strict=True):
+                assert (mine.available, mine.parts) == (other.available, other.parts), number
+                seen["devices"] += mine.parts is not None
+                seen["work"] += len(mine.allocations)
+            for app in living.applications.values():
+                seen["placeholders"] += app.has_placeholders
+                seen["leaving"] += any(it.comes_free for it in app.allocations.values())
+    assert {*seen} == {it for it, count in seen.items() if count}, seen
+
+
+def _states(found: World) -> list[PartitionState]:
+    return [it.state for it in context_of(found.simulator).partitions.values()]
+
+
+def _replica(make: Callable[[PartitionState], Image], state: PartitionState) -> PartitionState:
+    replica = PartitionState(state.name, Folds(NO_POLICIES))
+    restore(replica, make(state))
+    return replica
+
+
+def _living(state: PartitionState) -> Image:
+    return LivingImage(state, is_planned_by_context=False)
 
 
 @pytest.mark.parametrize(("number", "topology"), [(24, "proposing"), (307, "fused")])

@@ -70,14 +70,18 @@ Work = tuple[str, Application, Allocation]
 """With the name of its partition."""
 
 
-def work_of(simulator: Simulator) -> Iterator[Work]:
-    """Yield what runs, in an order that every source of a state has.
+def work_of(simulator: Simulator, *, asked_back: bool = False) -> Iterator[Work]:
+    """Yield what runs, or of that what the core wants back, in an order that every source has.
 
     It decides what ends first at one moment.
     """
     for name, partition in sorted(context_of(simulator).partitions.items()):
         for app in tuple(partition.state.applications.values()):
-            for _, allocation in sorted(app.allocations.items()):
+            work = app.allocations
+            if asked_back:
+                # Looked at before they are sorted: these are few.
+                work = {uuid: it for uuid, it in work.items() if it.releasing is not None}
+            for _, allocation in sorted(work.items()):
                 yield name, app, allocation
 
 
@@ -125,7 +129,7 @@ class Copy(Simulator):
             self._resolvers.bring_admin(state.registered.admin)
         self._post(CONTEXT, _restored(state), "copy")
         self.settle()
-        self.asked_back = [it for it in work_of(self) if it[2].releasing is not None]
+        self.asked_back = [*work_of(self, asked_back=True)]
         """Found once: to look at all that runs, in a copy of the process, copies all of it."""
 
     def go_on_with(self, known: KnownManager, callback: ResourceManagerCallback) -> None:

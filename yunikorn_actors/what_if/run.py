@@ -452,11 +452,12 @@ class Run:
 
     def _is_all_watched(self, name: str) -> bool:
         """Whether each ask that is open was explained already: each looks at every node."""
+        # Of all that runs there is an ask, too: no call for each, and no look at its key.
         open_ = (
-            (app.id, key)
+            (app.id, ask.spec.key)
             for app in self._state(name).applications.values()
-            for key, ask in app.asks.items()
-            if ask.is_open
+            for ask in app.asks.values()
+            if ask.remaining or ask.parked
         )
         return all(it in self._waits for it in open_)
 

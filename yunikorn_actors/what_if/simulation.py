@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from msgspec import to_builtins
-
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
@@ -15,7 +13,7 @@ from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.what_if.answer import Answer, AskName, Course, differences_of
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
-from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
+from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, context_of, machines_of
 from yunikorn_actors.what_if.run import Fits, Manager, Run
 
 LONGEST_S: Final = 1e9
@@ -38,7 +36,7 @@ def simulate(
     digest: bool = True,
     is_checked: bool = True,
     beside: Beside | None = None,
-    ready: Copy | None = None,
+    ready: Callable[[], Copy] | None = None,
     awaited: Mapping[AskName, int] | None = None,
     is_over: Callable[[], bool] | None = None,
 ) -> Answer:
@@ -51,7 +49,7 @@ def simulate(
     - `origin`: the simulated core whose state it is; then its machines are copied as they are.
     - `digest`: say the digest of the state at the end, for which all of it is looked at.
     - `beside`: makes ready once, and runs it without the changes in another process.
-    - `ready`: a core in this state, for one run; without it one is made.
+    - `ready`: returns a core in this state, for one run; without it one is made.
     - `awaited`: stop as soon as so many repeats of these asks have started, and explain nothing.
     - `is_over`: cut the run short at the first moment at which this is true.
     - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
@@ -64,7 +62,7 @@ def simulate(
         ordered, notes = checked(ordered, state, Policies(policies), until_s=until)
     begun = _beginning(state, origin, groups, policies)
     if beside is not None or ready is not None:
-        begun = partial(_itself, ready or begun())
+        begun = partial(_itself, begun() if ready is None else ready())
     ran = partial(_ran, state, begun, fits, awaited, is_over)
 
     def done(last_ns: int) -> Course:
@@ -102,7 +100,7 @@ def _ran(
 ) -> Run:
     """Begin once more, with resource managers that make these changes."""
     copy = begun()
-    watched = _asked(changes) or _waiting(state)
+    watched = _asked(changes) or _waiting(copy)
     run = Run(
         copy, changes, fits=fits, watched=watched, awaited=awaited, is_over=is_over,
         asked_back=copy.asked_back,
@@ -133,14 +131,14 @@ def _asked(changes: list[Change]) -> list[tuple[str, str]]:
     return [(ask.application_id, ask.allocation_key) for ask in asks]
 
 
-def _waiting(state: CoreState) -> list[tuple[str, str]]:
+def _waiting(simulator: Simulator) -> list[tuple[str, str]]:
     """Name the asks that wait, where the changes bring none."""
     return [
-        (app["spec"]["application_id"], key)
-        for image in state.images.values()
-        for app in image["applications"]
-        for key, ask in to_builtins(app["asks"]).items()
-        if ask["remaining"]
+        (app.id, ask.spec.key)
+        for partition in context_of(simulator).partitions.values()
+        for app in partition.state.applications.values()
+        for ask in app.asks.values()
+        if ask.remaining
     ]
 
 

@@ -12,7 +12,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -45,6 +45,9 @@ _YIELDS: Final = 10
 """How far a copy yields to others, as a priority of processes."""
 _REFUSED: Final = b"!"
 """Before the words of a copy that refuses the question; no answer begins so."""
+_KEPT: Final[list[object]] = []
+"""What a copy of this process works with: it ends with that, and to free it before would write to
+all the memory that the copy still shares."""
 _BAD_REQUEST: Final = 400
 _TOO_LARGE: Final = 413
 _UNAVAILABLE: Final = 503
@@ -205,11 +208,13 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
     living: Callable[[PartitionState], Image] = image_of
     if beside is not None:
         living = partial(LivingImage, is_planned_by_context=side.topology == "fused")
+    # A search looks at all there is, as plain values; its trials begin with one core.
+    state = _state_of(side, image_of if question.least else living)
+    of_core = _state_of(side, living) if question.least and beside else state
+    ready = None if beside is None else cache(partial(Copy, of_core))
+    _KEPT.extend((state, of_core, ready))
     if question.least:
-        # A search looks at all there is, as plain values; its trials begin with one core.
-        state = _state_of(side, image_of)
         wanted = Wanted(tuple(changes), within_s=question.within)
-        ready = None if beside is None else Copy(_state_of(side, living))
 
         def left_s() -> float:
             return begun + SEARCH_S - time.monotonic()
@@ -221,8 +226,8 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
         fits = least.fits or bool(least.options)
         return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
     answer = simulate(
-        _state_of(side, living), *changes, until=question.until, compare=question.compare,
-        digest=False, beside=beside,
+        state, *changes, until=question.until, compare=question.compare,
+        digest=False, beside=beside, ready=ready,
     )  # fmt: skip
     return {"answer": answer, "lines": list(lines_of(answer)), "fits": answer.course.is_smooth}
 
