@@ -75,3 +75,34 @@ def test_one_gang_goes_for_several_asks(s: Scheduler) -> None:
         assert 3 == len([it.result(PATIENCE_S) for it in asked])
         going = [[it for it in gang if it.wanted_back.is_set()] for gang in leases]
         assert [0, 4] == sorted(map(len, going)), "one gang is enough"
+
+
+@pytest.mark.parametrize("schedulers", [1, 2])
+def test_a_victim_says_for_whom_it_goes_and_what_stood_against_the_others(schedulers: int) -> None:
+    s = Scheduler(QUEUES, core=SchedulerCore(schedulers=schedulers))
+    with s:
+        s.add_node("n1", gpus=8)
+        leases = {}
+        for name in ("one", "two"):
+            job = s.application(
+                name, queue="root.research", user="ann", gang=GANG, gang_style="Hard"
+            )
+            leases[name] = [it.result(PATIENCE_S) for it in job.ask(name, group="rank", count=4)]
+        web = s.application("web", queue="root.serving", user="ben")
+        (asked,) = web.ask("w", gpu=1, count=1)
+        wait_until(lambda: all(it.wanted_back.is_set() for it in leases["two"]))
+        status = s.explain("two", "two-1")
+        assert (status.state, status.node_id, status.cause) == ("placed", "n1", None)
+        assert status.why is not None
+        its = status.why.preempting
+        assert its is not None
+        assert (its.rule, its.for_queue, its.for_key) == ("guarantee", "root.serving", "w-1")
+        assert {"two"} == {it.application_id for it in its.goes}
+        assert {"not needed": 4} == its.against
+        assert "it is preempted for w-1 of web in root.serving" in status.text
+        assert "it is preempted for w-1 of web" in status.report()
+        assert s.explain("one", "one-1").why is None, "it stays"
+        for it in leases["two"]:
+            it.release()
+        asked.result(PATIENCE_S)
+        assert s.explain("two", "two-1").state == "released"

@@ -60,12 +60,13 @@ class AskStatus:
     node_id: str = ""
     """The node where it runs, or ran."""
     why: Why | None = None
-    """Of an ask that waits: what stands in its way, in parts."""
+    """In parts: of an ask that waits what stands in its way, of one that is preempted for whom it
+    goes, and why it."""
 
     @property
     def cause(self) -> Cause | None:
         """Of an ask that waits: why, as a word; of a gang, why its next placeholder waits."""
-        if self.why is None:
+        if self.why is None or self.state != "waiting":
             return None
         first = self.why.decisive
         return first.cause if first.gang is None else first.gang.cause or first.cause

@@ -89,7 +89,7 @@ class Explanations:
             with self._session:
                 known, waits_as = self._known(application, key)
             if known is not None:
-                return known
+                return self._with_its_claimant(known, waits_as) if waits_as else known
             try:
                 why = self._session.core.explain(application, waits_as, partition=self._partition)
             except UnknownAsk:
@@ -134,14 +134,28 @@ class Explanations:
         except TimeoutError:
             return UNSAID
 
+    def _with_its_claimant(self, known: AskStatus, core_key: str) -> AskStatus:
+        """Say of a victim for whom it goes, and why it and no other."""
+        core = self._session.core
+        try:
+            why = core.explain(known.application, core_key, partition=self._partition)
+        except (UnknownAsk, ConnectionLost):
+            return known
+        if why.waits or why.preempting is None:
+            # It was confirmed, or its key asked for again, a moment ago.
+            return known
+        return replace(known, text=f"{known.text}; {why.preempting.text}", why=why)
+
     def _known(self, application: str, key: str) -> tuple[AskStatus | None, str]:
-        """Return what the records say, or as what the core knows the ask that waits."""
+        """Return what the records say, and as what the core knows an ask that waits or a victim."""
         app = self._applications.find(application)
         record = None if app is None else app.by_key.get(key)
         if record is not None and record.stage is AskStage.WAITS:
             return None, record.core_key
         if record is not None:
-            return status(record, "placed", f"it runs on {record.running.node_id}"), ""
+            is_victim = record.wanted is si.TerminationType.PREEMPTED_BY_SCHEDULER
+            placed = status(record, "placed", f"it runs on {record.running.node_id}")
+            return placed, record.core_key if is_victim else ""
         past = self._past.find(application, key)
         if past is None:
             raise UnknownAsk(
