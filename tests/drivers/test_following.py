@@ -24,7 +24,7 @@ class Following:
         self.heard: list[Message] = []
         self.side = ReadSide(settings=Settings(), instance="i", start_ns=0)
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         self.heard.append(message)
         self.side.handle(message, 0)
 
@@ -86,9 +86,9 @@ def test_it_hears_of_an_end_and_then_nothing(lab: Lab) -> None:
 
 
 class Slow(Following):
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         time.sleep(0.02)
-        super().hear(message)
+        super().receive(message)
 
 
 def test_who_waits_for_those_who_follow_finds_that_they_know(every_lab: Lab) -> None:
@@ -108,8 +108,8 @@ def test_who_waits_for_those_who_follow_finds_that_they_know(every_lab: Lab) -> 
 
 
 class Raising(Following):
-    def hear(self, message: Message) -> None:
-        super().hear(message)
+    def receive(self, message: Message) -> None:
+        super().receive(message)
         raise RuntimeError("it is too much")
 
 

@@ -72,18 +72,18 @@ class ServedDoor:
 def served(patch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Return what opens such a door."""
     said: Counter[str] = Counter()
-    put, hear = Outlet._put, Conversation._hear
+    put, receive = Outlet._put, Conversation._receive
 
     def counted_put(self: Outlet, item: Item) -> None:
         said["put"] += 1
         put(self, item)
 
-    def counted_hear(self: Conversation, message: Told) -> None:
-        hear(self, message)
+    def counted_receive(self: Conversation, message: Told) -> None:
+        receive(self, message)
         said["heard"] += message.registered is None
 
     patch.setattr(Outlet, "_put", counted_put)
-    patch.setattr(Conversation, "_hear", counted_hear)
+    patch.setattr(Conversation, "_receive", counted_receive)
 
     @contextmanager
     def opened(

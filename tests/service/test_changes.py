@@ -30,9 +30,9 @@ ANN = {"From": "ann"}
 class Slow(RestPart):
     """Its read side hears everything late."""
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         time.sleep(0.03)
-        super().hear(message)
+        super().receive(message)
 
 
 @pytest.fixture

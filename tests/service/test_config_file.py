@@ -51,7 +51,7 @@ def test_a_bad_file_changes_nothing_and_that_is_said(
     core: SchedulerCore, path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     standing, told = Standing(), list[str]()
-    standing.hear(lambda topic, fault: told.append(fault) if topic == CONFIGURATION else None)
+    standing.subscribe(lambda topic, fault: told.append(fault) if topic == CONFIGURATION else None)
     file = ConfigFile(path, core, standing)
     path.write_text("partitions: 7")
     loaded(file)

@@ -271,7 +271,7 @@ def test_facts_that_waited_are_taken_before_the_next_begins() -> None:
             first = asyncio.create_task(slices.done(lambda: work("first", 4)))
             while not slices.stands_still:  # noqa: ASYNC110 - until the other task has begun
                 await asyncio.sleep(0)
-            slices.hear("fact", 1)  # type: ignore[arg-type] # nothing looks at it
+            slices.receive("fact", 1)  # type: ignore[arg-type] # nothing looks at it
             second = asyncio.create_task(slices.done(lambda: work("second", 4)))
             await asyncio.gather(first, second)
         finally:

@@ -159,7 +159,9 @@ def test_one_that_has_stayed_for_a_while_is_well_again(
     assert isinstance(part, ProcessPart)
     assert part._process is not None
     told: list[str] = []
-    part._site.standing.hear(lambda topic, fault: told.append(fault) if topic == "rest" else None)
+    part._site.standing.subscribe(
+        lambda topic, fault: told.append(fault) if topic == "rest" else None
+    )
     part._process.kill()
     wait_until(lambda: len(told) > 2)
     assert ["", "the read side was replaced 1 times: it ended by itself", ""] == told
@@ -193,7 +195,9 @@ def test_the_first_reason_to_end_it_is_told(served: Served) -> None:
     first = part._process
     assert first is not None
     told: list[str] = []
-    part._site.standing.hear(lambda topic, fault: told.append(fault) if topic == "rest" else None)
+    part._site.standing.subscribe(
+        lambda topic, fault: told.append(fault) if topic == "rest" else None
+    )
     part._end_process(first, "it was too far behind")
     part._end_process(first, "its writer failed")
     wait_until(lambda: part._process is not first and part._following)
@@ -224,7 +228,9 @@ def test_who_does_not_read_is_told_from_who_has_ended(served: Served) -> None:
     part = served.part
     assert isinstance(part, ProcessPart)
     told: list[str] = []
-    part._site.standing.hear(lambda topic, fault: told.append(fault) if topic == "rest" else None)
+    part._site.standing.subscribe(
+        lambda topic, fault: told.append(fault) if topic == "rest" else None
+    )
     for ends in (False, True):
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 10_000))
@@ -256,7 +262,7 @@ def names_in(data: bytes) -> list[bytes]:
 def test_what_waits_is_written_together() -> None:
     box = outbox()
     for number in range(3):
-        box.hear(heard(number))
+        box.receive(heard(number))
     assert [b"rm-0", b"rm-1", b"rm-2"] == names_in(box.next())
 
 
@@ -264,7 +270,7 @@ def test_a_batch_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "BATCH_MAX", 1)
     box = outbox()
     for number in range(2):
-        box.hear(heard(number))
+        box.receive(heard(number))
     assert [b"rm-0"] == names_in(box.next())
     assert [b"rm-1"] == names_in(box.next())
 
@@ -276,7 +282,7 @@ def test_facts_gather_until_somebody_waits_for_an_answer(monkeypatch: pytest.Mon
     writer = threading.Thread(target=box.pause)
     writer.start()
     wait_until(lambda: box._is_pausing)
-    box.hear(heard(0))
+    box.receive(heard(0))
     box.put(Answered(7, "here"))
     writer.join(PATIENCE_S)
     assert time.monotonic() - begun < PATIENCE_S
@@ -290,9 +296,9 @@ def test_what_is_being_written_counts_as_waiting(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(process, "BEHIND_MAX", 1)
     told: list[str] = []
     box = outbox(lambda: told.append("behind"))
-    box.hear(heard(0))
+    box.receive(heard(0))
     assert box.next()
-    box.hear(heard(1))
+    box.receive(heard(1))
     assert ["behind"] == told
 
 

@@ -200,7 +200,7 @@ def test_a_read_side_that_comes_later_begins_with_the_records_of_before() -> Non
 
 def test_what_becomes_true_before_the_records_of_before_are_told_waits_for_them() -> None:
     heard: list[Message] = []
-    holder = FollowerHolder(SimpleNamespace(hear=heard.append), pytest.fail)
+    holder = FollowerHolder(SimpleNamespace(receive=heard.append), pytest.fail)
     snapshot = PartitionSnapshot(partition="[rm-1]default", epoch=1, image={})
     fact = FactsAppended(
         partition="[rm-1]default", epoch=1, rm_id="rm-1", first_revision=1, facts=()
@@ -215,7 +215,7 @@ def missed(served: Served) -> None:
     gap = FactsAppended(
         partition="[rm-1]default", epoch=1, rm_id="rm-1", first_revision=9, facts=()
     )
-    served.part.hear(gap)
+    served.part.receive(gap)
 
 
 def test_facts_that_come_twice_are_refused() -> None:

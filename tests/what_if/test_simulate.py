@@ -148,7 +148,7 @@ def test_asks_that_wait_for_the_same_are_one_line() -> None:
 def test_the_last_words_about_a_partition_that_is_gone_are_taken() -> None:
     run = Run(Simulator(Topology("fused", settings=Settings(), instance="t")))
     gone = si.AllocationAskRelease(partition_name="gone", application_id="app", allocation_key="1")
-    run.hear(RM, si.AllocationResponse(released_asks=(gone,)))
+    run.receive(RM, si.AllocationResponse(released_asks=(gone,)))
     assert [it.key for it in run.go(0).ended] == ["1"]
 
 

@@ -29,7 +29,7 @@ from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explanation import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
-from yunikorn_actors.lab.narrative import not_played_lines, told
+from yunikorn_actors.lab.narrative import narrative_of, not_played_lines
 from yunikorn_actors.lab.oracles.judges import judges_of
 from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import NotRepeatable, Outcome, play
@@ -561,7 +561,7 @@ def _explain(options: argparse.Namespace) -> int:
         for line in not_played_lines(explained.outcome):
             print(f"      {line}")
         return 0
-    print(told(case, tape, explained.outcome), "", *explanation_lines(explained), sep="\n")
+    print(narrative_of(case, tape, explained.outcome), "", *explanation_lines(explained), sep="\n")
     if options.mermaid is not None:
         options.mermaid.write_text(mermaid(explained), "utf-8")
     if options.trace is not None:

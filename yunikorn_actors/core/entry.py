@@ -83,6 +83,7 @@ from yunikorn_actors.planning.why.reasons import (
     WaitingQuestion,
     WaitingSum,
     Why,
+    alike,
 )
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.si.form import check_counts, check_names
@@ -113,7 +114,7 @@ def overrides(callback: si.ResourceManagerCallback, method: str) -> bool:
 class Follower(Protocol):
     """A read side: it hears how everything stands, then all that becomes true, in order."""
 
-    def hear(self, message: Message) -> None: ...
+    def receive(self, message: Message) -> None: ...
 
 
 class Registration(NamedTuple):
@@ -145,8 +146,9 @@ def _joined(parts: Sequence[Sequence[WaitingSum]]) -> Iterable[WaitingSum]:
         return parts[0]
     found: dict[Hashable, WaitingSum] = {}
     for one in chain.from_iterable(parts):
-        same = found.get(one.alike)
-        found[one.alike] = one if same is None else one.plus(same)
+        name = alike(one)
+        same = found.get(name)
+        found[name] = one if same is None else one.plus(same)
     return found.values()
 
 

@@ -26,7 +26,7 @@ class ExpectedStarts:
         self._states: dict[str, PartitionState] = {}
         self._expectations: dict[str, Expectations] = {}
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         with self._lock:
             match message:
                 case PartitionSnapshot():

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from yunikorn_actors.lab.case import DIGITS, Case
 from yunikorn_actors.lab.explanation import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search, run_of
-from yunikorn_actors.lab.narrative import not_played_lines, told
+from yunikorn_actors.lab.narrative import narrative_of, not_played_lines
 from yunikorn_actors.lab.nondeterminism_guard import Escape
 from yunikorn_actors.lab.run_schedule import compare, play, run
 from yunikorn_actors.lab.tapes.old_tapes import is_numbered, with_names
@@ -132,7 +132,7 @@ class Lab:
                 tape = with_names(case, tape)
             outcome = play(case, tape, Options().checkers())
             if outcome.violation is not None:
-                raise RaceFound(told(case, tape, outcome))
+                raise RaceFound(narrative_of(case, tape, outcome))
             if outcome.not_played:
                 lines = "\n".join(not_played_lines(outcome))
                 warnings.warn(f"{tape.header()}\n{lines}", NotPlayed, stacklevel=3)
@@ -146,7 +146,8 @@ class Lab:
         how = f"found in run {finding.run}; to repeat it:"
         command = f"pytest {quote(self.name)} --lab-tape"
         again = self._again(tape, command)
-        raise RaceFound("\n".join((told(case, tape, finding.outcome), "", *why, "", how, *again)))
+        what = narrative_of(case, tape, finding.outcome)
+        raise RaceFound("\n".join((what, "", *why, "", how, *again)))
 
     def _again(self, tape: Tape, command: str) -> tuple[str, ...]:
         """Say how to play it again: from the file in which it is kept, if it can be."""

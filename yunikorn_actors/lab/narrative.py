@@ -22,7 +22,7 @@ _SAID: Final = (
 """What comes to the core from outside; what else RmProxy gets, the core sends to itself."""
 
 
-def told(case: Case, tape: Tape, outcome: Outcome) -> str:
+def narrative_of(case: Case, tape: Tape, outcome: Outcome) -> str:
     """Say what is wrong, by which tape, and how it came about."""
     shown = case.explained(tape)
     wrong = "nothing is wrong" if outcome.violation is None else outcome.violation.text

@@ -99,7 +99,7 @@ class PlanningLoop:
         self._round = 0
         self._has_proposed = False
         """Something, since it has the token or has claimed it."""
-        self._heard_ns = 0
+        self._message_ns = 0
         """When the last message came from Context."""
         self._looks_ns = NEVER_NS
         """When it looks without the token whether something is left that should be decided."""
@@ -118,7 +118,7 @@ class PlanningLoop:
         effects: list[Effect] = []
         may_plan = self.has_token
         as_of_ns = now_ns if may_plan else now_ns - self._patience_ns
-        if may_plan or self._heard_ns <= as_of_ns:
+        if may_plan or self._message_ns <= as_of_ns:
             room = self._settings.inflight_max - self.planner.in_flight_count
             proposals = self.planner.plan(min(self._cycle_max, room), as_of_ns)
             effects.extend(self._propose(proposals, now_ns))
@@ -158,7 +158,7 @@ class PlanningLoop:
 
     def _on_node_denied(self, message: p.NodeDenied, now_ns: int) -> list[Effect]:
         """Another scheduler has asked."""
-        self._heard_ns = now_ns
+        self._message_ns = now_ns
         denied = Denied(
             message.application_id, message.key, message.sequence, message.node_id,
             message.reason, Use(message.use),
@@ -169,14 +169,14 @@ class PlanningLoop:
     def _on_denials_lifted(self, _: p.DenialsLifted, now_ns: int) -> list[Effect]:
         self.planner.denials.lift_all()
         self.planner.answered()
-        return [*self._tell_lifted(), *self.go_on(now_ns)]
+        return [*self._report_lifted(), *self.go_on(now_ns)]
 
     def _on_nodes_allowed(self, message: p.NodesAllowed, now_ns: int) -> list[Effect]:
-        self._heard_ns = now_ns
+        self._message_ns = now_ns
         self.planner.note_lifted(message.asks)
         return self._come_back(now_ns)
 
-    def _tell_lifted(self) -> list[Effect]:
+    def _report_lifted(self) -> list[Effect]:
         lifted = self.planner.denials.lifted
         if not lifted:
             return []
@@ -194,7 +194,7 @@ class PlanningLoop:
         as_of_ns = now_ns - self._patience_ns
         if self.planner.due_ns <= as_of_ns:
             self.planner.time_came(as_of_ns)
-        if self._heard_ns <= as_of_ns and self.planner.has_work:
+        if self._message_ns <= as_of_ns and self.planner.has_work:
             return self._plan_again()
         return self._look_later(now_ns)
 
@@ -258,7 +258,7 @@ class PlanningLoop:
     def _look_later(self, now_ns: int) -> list[Effect]:
         """See to it that what the scheduler with the token does not decide is decided."""
         planner = self.planner
-        due_ns = min(planner.due_ns, self._heard_ns if planner.has_work else NEVER_NS)
+        due_ns = min(planner.due_ns, self._message_ns if planner.has_work else NEVER_NS)
         if due_ns == NEVER_NS:
             return []
         due_ns += self._patience_ns
@@ -272,7 +272,7 @@ class PlanningLoop:
 
     def go_on(self, now_ns: int) -> list[Effect]:
         """Something has come that may let something else be decided."""
-        self._heard_ns = now_ns
+        self._message_ns = now_ns
         return self._next_cycle() if self.has_token else self._look_later(now_ns)
 
     def after_question(self) -> list[Effect]:

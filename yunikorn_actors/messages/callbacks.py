@@ -76,17 +76,17 @@ def _no_to_preemption(call: c.CallPreemptionPredicates, _: BaseException) -> Mes
 def _ask_state(rm: ResourceManagerCallback, call: c.CallGetStateDump) -> Message:
     """Replace the characters of a text that a trace cannot hold."""
     text, error = "", ""
-    said: object = rm.get_state_dump()
-    if isinstance(said, str):
-        text = said.encode(errors="replace").decode()
+    answer: object = rm.get_state_dump()
+    if isinstance(answer, str):
+        text = answer.encode(errors="replace").decode()
     else:
-        error = f"get_state_dump returned {type(said).__name__}, not text"
+        error = f"get_state_dump returned {type(answer).__name__}, not text"
     return RmDumpAnswered(reply_to=call.reply_to, text=text, error=error)
 
 
 def _no_state(call: c.CallGetStateDump, error: BaseException) -> Message:
-    told = masked(f"get_state_dump raised {error!r}")
-    return RmDumpAnswered(reply_to=call.reply_to, text="", error=told)
+    text = masked(f"get_state_dump raised {error!r}")
+    return RmDumpAnswered(reply_to=call.reply_to, text="", error=text)
 
 
 def _answer_mark(_: ResourceManagerCallback, call: c.CallMark) -> Message:

@@ -82,7 +82,7 @@ class Recorder(ABC):
         took_ns = self._took_ns.pop(delivery.mailbox, None)
         data = encode(timed_record_of(delivery, took_ns, self._payload_of(delivery.message)))
         # What machines send comes of what they received: until then nothing has to be looked for.
-        if not self._is_wary and _is_said_outside(delivery):
+        if not self._is_wary and _is_from_outside(delivery):
             self._is_wary = may_hold_secrets(data)
         if self._is_wary:
             data = masked_record(data, self._cover)
@@ -129,7 +129,7 @@ class Recorder(ABC):
         return masked_record(encode({"record": "footer", **footer, **took}), self._cover)
 
 
-def _is_said_outside(delivery: Delivery) -> bool:
+def _is_from_outside(delivery: Delivery) -> bool:
     return delivery.sender == GATEWAY or is_callback(delivery.sender)
 
 
@@ -163,7 +163,7 @@ class FileRecorder(Recorder):
     def close(self, footer: dict[str, Any], timeout: float = CLOSE_TIMEOUT_S) -> None:
         with self._changed:
             if self.failure is None and not self._closing.is_set():
-                self._say_what_was_dropped()
+                self._report_dropped()
                 self._gathered.append(self._foot(footer))
         self._end(timeout)
 
@@ -174,12 +174,12 @@ class FileRecorder(Recorder):
             if self._waiting_bytes + len(data) > BACKLOG_BYTES_MAX:
                 self._dropped[mailbox] += 1
                 return
-            self._say_what_was_dropped()
+            self._report_dropped()
             self._gathered.append(data)
             self._waiting_bytes += len(data)
             self._changed.notify()
 
-    def _say_what_was_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         if self._dropped:
             gap = {"record": "gap", "messages": self._dropped.total(), "mailboxes": self._dropped}
             self._gathered.append(encode(gap))

@@ -406,10 +406,10 @@ class _Heard(Simulator):
 
     def _send(self, sender: str, to: str, message: Message) -> None:
         # Half of what a quiet core would send is for EventPublisher, so that is looked at first.
-        if not self._is_quiet or (to != EVENT_PUBLISHER and self._is_heard(to, message)):
+        if not self._is_quiet or (to != EVENT_PUBLISHER and self._has_effect(to, message)):
             super()._send(sender, to, message)
 
-    def _is_heard(self, to: str, message: Message) -> bool:
+    def _has_effect(self, to: str, message: Message) -> bool:
         if type(message) is RMApplicationUpdate:
             return bool(message.rejected)
         if type(message) is RMContainerSchedulingState:

@@ -54,7 +54,7 @@ class Standing:
         """The configuration file that is followed, if any."""
         self.simulate: Callable[[bytes], bytes] | None = None
         """The read side's answer to what would happen, for parts that follow nothing."""
-        self._hearers: list[Callable[[str, str], object]] = []
+        self._subscribers: list[Callable[[str, str], object]] = []
 
     @property
     def configuration_fault(self) -> str:
@@ -66,18 +66,18 @@ class Standing:
         """Why nobody answers by REST, or may soon not do so; empty while all is well."""
         return self._faults[READ_SIDE]
 
-    def hear(self, hearer: Callable[[str, str], object]) -> None:
-        """Tell of each fault now and whenever it changes; the hearer does not block."""
+    def subscribe(self, subscriber: Callable[[str, str], object]) -> None:
+        """Call it with each fault now and whenever it changes; the subscriber does not block."""
         with self._lock:
-            self._hearers.append(hearer)
+            self._subscribers.append(subscriber)
             for topic, fault in self._faults.items():
-                hearer(topic, fault)
+                subscriber(topic, fault)
 
     def tell(self, fault: str, topic: str = CONFIGURATION) -> None:
         with self._lock:
             self._faults[topic] = fault
-            for hearer in self._hearers:
-                hearer(topic, fault)
+            for subscriber in self._subscribers:
+                subscriber(topic, fault)
 
 
 class Questions(Protocol):

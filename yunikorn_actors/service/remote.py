@@ -297,7 +297,7 @@ class RemoteCore:
     def state_dump(self) -> dict[str, Any]:
         """Return everything that the core knows, as plain values; see `SchedulerCore`."""
         self._check_may_wait("state_dump")
-        heard = self._open().hear("StateDump", m.StateDumpRequest(), m.Piece)
+        heard = self._open().open_stream("StateDump", m.StateDumpRequest(), m.Piece)
         pieces = [piece.json for piece in heard.answers]
         dump: dict[str, Any] = json.loads(b"".join(pieces))
         return dump
@@ -355,7 +355,7 @@ class RemoteCore:
         """Feed it event records from now on; what is returned ends that."""
         self._check_may_wait("event_stream")
         request = m.EventStreamRequest(history=max(0, history))
-        heard = self._open().hear("EventStream", request, m.Records)
+        heard = self._open().open_stream("EventStream", request, m.Records)
         # The first message says that it is open; from there on nothing is missed.
         next(heard.answers)
         self._feeds.append(feed)

@@ -49,22 +49,22 @@ class CurrentTokens:
     def __init__(self, tokens: Tokens | None = None) -> None:
         self._lock = threading.Lock()
         self._tokens = tokens or Tokens()
-        self._hearers: list[Callable[[Tokens], object]] = []
+        self._subscribers: list[Callable[[Tokens], object]] = []
 
     @property
     def now(self) -> Tokens:
         return self._tokens
 
-    def hear(self, hearer: Callable[[Tokens], object]) -> None:
-        """Tell of each change, on any thread; the hearer does not block."""
+    def subscribe(self, subscriber: Callable[[Tokens], object]) -> None:
+        """Call it at each change, on any thread; the subscriber does not block."""
         with self._lock:
-            self._hearers.append(hearer)
+            self._subscribers.append(subscriber)
 
     def change(self, tokens: Tokens) -> None:
         with self._lock:
             self._tokens = tokens
-            for hearer in self._hearers:
-                hearer(tokens)
+            for subscriber in self._subscribers:
+                subscriber(tokens)
 
 
 class FollowedTokens(FollowedFile[Tokens]):

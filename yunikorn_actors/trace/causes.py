@@ -238,7 +238,7 @@ class _Inquest:
                 self._note(item)
         for ask in self._asks.values():
             if isinstance(machine, Context):
-                ask.hear(machine, step)
+                ask.receive(machine, step)
             for loop in _loops(machine, ask.partition):
                 ask.look(loop, step)
 
@@ -314,7 +314,7 @@ class _Ask:
     def waits_on(self) -> bool:
         return self._began is not None or not self._periods
 
-    def hear(self, context: Context, step: Step) -> None:
+    def receive(self, context: Context, step: Step) -> None:
         """Learn what only Context knows: asks that were never taken, partitions that have gone."""
         partition = context.partitions.get(self.partition)
         if partition is None or partition.epoch != self._epoch:

@@ -74,7 +74,7 @@ class Snapshots:
         self.managers: dict[str, ManagerDescribed] = {}
         self.images: dict[str, tuple[int, dict[str, Any]]] = {}
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         if isinstance(message, ManagerDescribed):
             self.managers.setdefault(message.rm_id, message)
         elif isinstance(message, PartitionSnapshot):

@@ -61,7 +61,7 @@ class Manager(StandIn):
         return method in _ALWAYS or self._capabilities.has(method)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        self._run.hear(self.rm_id, response)
+        self._run.receive(self.rm_id, response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         for refused in response.rejected:
@@ -235,7 +235,7 @@ class Run:
 
     # -- what the core says
 
-    def hear(self, rm_id: str, response: si.AllocationResponse) -> None:
+    def receive(self, rm_id: str, response: si.AllocationResponse) -> None:
         """Take an answer of the core as the resource manager does."""
         self._latest_ns = self._simulator.now_ns
         for ask in response.rejected:

@@ -299,7 +299,7 @@ def test_a_read_side_follows_all_partitions_and_those_that_begin_anew() -> None:
         side = ReadSide(settings=core.topology.settings, instance="1", start_ns=0)
 
         class Reader:
-            def hear(self, message: Message) -> None:
+            def receive(self, message: Message) -> None:
                 side.handle(message, core.clock.now_ns())
 
         address = core.follow(Reader())
@@ -332,7 +332,7 @@ def test_who_reads_after_a_change_reads_of_it() -> None:
         side = ReadSide(settings=core.topology.settings, instance="1", start_ns=0)
 
         class Slow:
-            def hear(self, message: Message) -> None:
+            def receive(self, message: Message) -> None:
                 time.sleep(0.03)
                 side.handle(message, core.clock.now_ns())
 
@@ -361,7 +361,7 @@ def test_a_read_side_that_comes_later_has_the_records_of_all_partitions_once() -
         side = ReadSide(settings=core.topology.settings, instance="1", start_ns=0)
 
         class Reader:
-            def hear(self, message: Message) -> None:
+            def receive(self, message: Message) -> None:
                 side.handle(message, core.clock.now_ns())
 
         address = core.follow(Reader())

@@ -81,7 +81,7 @@ class FollowerHolder(Outsider):
             return [Send(to=message.reply_to, message=Accepted())]
         if not self._has_left:
             try:
-                self._follower.hear(message)
+                self._follower.receive(message)
             except Exception as error:  # noqa: BLE001 - the edge: reported, and called no more
                 self._has_left = True
                 self._leave(error)

@@ -266,7 +266,7 @@ class Simulator(Gateway):
         if isinstance(message, CatchUpRequested):
             self._send(address, message.reply_to, Accepted())
         else:
-            self._followers[address].hear(message)
+            self._followers[address].receive(message)
 
     def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
         """Ignore the wishes: there is no log here, and checkers run after every message."""

@@ -43,13 +43,13 @@ class Follower:
         if delivery.mailbox == CONTEXT:
             self._follow(simulator, delivery)
         if is_callback(delivery.mailbox):
-            self.judge.hear(delivery.message)
+            self.judge.receive(delivery.message)
         if not simulator.channels and self._since_rest:
             self._since_rest = False
             self.judge.now = simulator.now_ns
             self.judge.rest()
             if self._judges_answers:
-                self.judge.all_told()
+                self.judge.check_notified()
 
     def _follow(self, simulator: Simulator, delivery: Delivery) -> None:
         judge, message = self.judge, delivery.message

@@ -84,7 +84,7 @@ class Judge(Model):
         """Its gang was admitted with the last decision: its placeholders are tried at once."""
         self.delays: dict[str, int] = {}
         """Of queues that are to come down, by which that time was worked out."""
-        self.untold: Counter[tuple[str, ...]] = Counter()
+        self.unnotified: Counter[tuple[str, ...]] = Counter()
         """What the resource manager is to hear; below zero what it heard without a fact."""
 
     def must(self, kind: str, ok: bool, text: str) -> None:
@@ -122,7 +122,7 @@ class Judge(Model):
         check = CHECKS.get(type(fact))
         if check is not None:
             check(self, fact)
-        self.untold.update(_to_tell(fact))
+        self.unnotified.update(_notices_of(fact))
         self.apply(fact)
         if isinstance(fact, f.AllocationCommitted | f.ReservationMade | f.AskParked):
             self.ending.clear()
@@ -131,21 +131,21 @@ class Judge(Model):
     def _is_owed(self, ask: Ask) -> bool:
         return any(p.leaving == "PLACEHOLDER_REPLACED" for p in self.of(ask.app))
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Take note of what the resource manager is notified of."""
         if isinstance(message, c.CallUpdateAllocation):
             told = message.response
-            self.untold.subtract(("new", item.uuid) for item in told.new)
-            self.untold.subtract(
+            self.unnotified.subtract(("new", item.uuid) for item in told.new)
+            self.unnotified.subtract(
                 ("released", it.uuid, it.termination_type.name) for it in told.released
             )
         elif isinstance(message, c.CallUpdateApplication):
             told_of = message.response.updated
-            self.untold.subtract(("state", item.application_id, item.state) for item in told_of)
+            self.unnotified.subtract(("state", item.application_id, item.state) for item in told_of)
 
-    def all_told(self) -> None:
+    def check_notified(self) -> None:
         """Nothing is on its way: the resource manager was notified of everything once."""
-        wrong = [what for what, times in self.untold.items() if times]
+        wrong = [what for what, times in self.unnotified.items() if times]
         self.must("told", not wrong, f"told too often or not at all: {wrong}")
 
     # -- decisions
@@ -727,7 +727,7 @@ _TOLD_AS_STOPPED = ("STOPPED_BY_RM", "UNKNOWN_TERMINATION_TYPE")
 """Ends that the core did not ask for: by the resource manager, and with a node."""
 
 
-def _to_tell(fact: f.Fact) -> list[tuple[str, ...]]:
+def _notices_of(fact: f.Fact) -> list[tuple[str, ...]]:
     match fact:
         case f.AllocationCommitted() | f.AllocationRecovered():
             return [("new", fact.uuid)]

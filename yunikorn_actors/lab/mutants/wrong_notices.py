@@ -18,7 +18,7 @@ WRONGLY = (
         kind=Kind.NOTIFIED_WRONGLY,
         source="a field left out",
         wrong="A placeholder is announced as a real allocation.",
-        where=translation._said,
+        where=translation._allocation,
         old="        placeholder=spec.placeholder,\n",
         new="",
     ),

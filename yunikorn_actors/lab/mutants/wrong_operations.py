@@ -53,7 +53,7 @@ OPERATIONS = (
         kind=Kind.OPERATORS,
         source="one for all",
         wrong="Only one partition learns that a configuration was refused.",
-        where="machines.context.partitions:Partitions.tell_of_refusal",
+        where="machines.context.partitions:Partitions.report_refusal",
         old="self.by_name.values()",
         new="[*self.by_name.values()][:1]",
     ),

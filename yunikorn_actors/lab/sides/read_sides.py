@@ -70,7 +70,7 @@ class ReadAlong(Oracle):
             self._fed.leave()
             return
         if delivery.mailbox == CONTEXT and delivery is simulator.last:
-            self._hear(simulator)
+            self._receive(simulator)
         if self._fed.context is not simulator.machines[CONTEXT]:
             self._begin(simulator)
         elif simulator.is_at_rest and not self._draw.number(self._often):
@@ -104,7 +104,7 @@ class ReadAlong(Oracle):
     def _follow(self, simulator: LabSimulator, address: str) -> None:
         self._tell_some_again(self._fed.follow(simulator, address), simulator.now_ns)
 
-    def _hear(self, simulator: LabSimulator) -> None:
+    def _receive(self, simulator: LabSimulator) -> None:
         context = self._fed.context
         if context is not None and context is simulator.machines[CONTEXT]:
             told = self._fed.tell(simulator.effects, simulator.now_ns)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.batch_commit import LONGEST
 from yunikorn_actors.machines.context.commit import Placement, place
-from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.gangs import (
     PLACEHOLDER_EXPIRED,
@@ -38,9 +38,9 @@ from yunikorn_actors.machines.context.lifecycle import (
 )
 from yunikorn_actors.machines.context.quota_preemption import charged_by_force
 from yunikorn_actors.machines.context.recovery_reports import (
-    end_unheard,
+    announce_unreported,
+    end_unreported,
     take_awaited,
-    tell_unheard,
 )
 from yunikorn_actors.machines.context.reservations import (
     drop_barred_of,
@@ -165,7 +165,7 @@ def report_waiting(turn: Turn, observations: tuple[Observation, ...]) -> None:
             record_refusals(turn, app, ask, seen.refusals)
         if not turn.partition.hears_states or ask.reported in {seen.state, WaitingState.RESERVED}:
             continue
-        tell_state(turn, ask, seen.state, seen.reason)
+        report_state(turn, ask, seen.state, seen.reason)
         turn.record(
             f.AskReported(
                 application_id=seen.application_id,
@@ -246,17 +246,17 @@ def _belongs_to_another(state: PartitionState, app: Application, item: AskItem) 
 
 def _take_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
     known = app.asks.get(spec.key)
-    if known is not None and end_unheard(turn, app, known):
+    if known is not None and end_unreported(turn, app, known):
         _take_ask(turn, app, spec)
         work_gone(turn, app, work_ended=not spec.placeholder)
         return
     if known is None:
         _add_ask(turn, app, spec)
         return
-    was_unheard = tell_unheard(turn, app, known)
+    was_unreported = announce_unreported(turn, app, known)
     if known.is_open or spec.max_allocations > known.taken:
         _replace_ask(turn, app, known, spec)
-    elif spec.later_form and not was_unheard:
+    elif spec.later_form and not was_unreported:
         _resize(turn, app, known.uuids, spec)
 
 

@@ -58,7 +58,7 @@ class Awaited:
     def is_wanted(self, uuid: str) -> bool:
         return uuid in self._wanted
 
-    def unheard(self, app: Application, ask: Ask) -> list[Allocation]:
+    def unreported(self, app: Application, ask: Ask) -> list[Allocation]:
         """Return the allocations of an ask whose node was reported without them."""
         return [
             app.allocations[uuid]

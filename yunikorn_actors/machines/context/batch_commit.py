@@ -16,7 +16,7 @@ decisions stays, and nothing is decided otherwise than one at a time:
 from collections.abc import Iterator
 
 from yunikorn_actors.config import LimitConfig
-from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.lifecycle import (
     COMMITMENT_TIMER,
     PLACEHOLDER_TIMER,
@@ -180,7 +180,7 @@ class Run:
         if turn.partition.hears_states:
             # Of several repeats of one ask the first changes its state, as one at a time.
             for ask in {ask.sequence: ask for ask in asks}.values():
-                tell_state(turn, ask, WaitingState.SCHEDULED)
+                report_state(turn, ask, WaitingState.SCHEDULED)
         uuids = turn.partition.uuids.take(len(asks))
         node_ids = tuple([proposal.node_id for proposal in proposals])
         turn.record(

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from yunikorn_actors.machines.context.batch_commit import LONGEST, Run
-from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.gangs import (
     admit,
     begin_swap,
@@ -128,7 +128,7 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
     if ask.remaining == 1 and ask.shortage is not GateKind.NONE:
         record_shortage(turn, app, ask, GateKind.NONE, {})
     if turn.partition.hears_states and (announced or ask.reported is not WaitingState.UNREPORTED):
-        tell_state(turn, ask, WaitingState.SCHEDULED)
+        report_state(turn, ask, WaitingState.SCHEDULED)
     uuid = uuid or turn.partition.uuids.next()
     # Its reservation ends first, so the node is never kept for an ask that runs.
     if ask.reserved:

@@ -5,7 +5,7 @@ from yunikorn_actors.messages.rm_events import ContainerState
 from yunikorn_actors.state.allocations import Ask, WaitingState
 
 
-def tell_state(turn: Turn, ask: Ask, state: WaitingState, reason: str = "") -> None:
+def report_state(turn: Turn, ask: Ask, state: WaitingState, reason: str = "") -> None:
     if turn.partition.hears_states and ask.reported is not state:
         spec = ask.spec
         turn.announce(

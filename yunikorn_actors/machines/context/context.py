@@ -286,7 +286,7 @@ class Context(Joining):
         manager = self._partitions.registry.managers.get(message.rm_id)
         if message.by and manager is not None:
             what = f"Resource manager {message.rm_id} unregistered"
-            facts = self._partitions.tell_of_act(what, message.by, job.now_ns, manager.partitions)
+            facts = self._partitions.report_act(what, message.by, job.now_ns, manager.partitions)
             job.out.extend(facts)
         yield from self._partitions.retire(job, message.rm_id)
         # Last: nothing is left when the caller has its answer.
@@ -338,7 +338,7 @@ class Context(Joining):
         def tell() -> list[Effect]:
             facts: list[Effect] = []
             if message.by:
-                facts = self._partitions.tell_of_act("Configuration loaded", message.by, now_ns)
+                facts = self._partitions.report_act("Configuration loaded", message.by, now_ns)
             answer = rm.RMConfigUpdated(reply_to=message.reply_to)
             return [*facts, Send(to=RM_PROXY, message=answer)]
 
@@ -351,7 +351,7 @@ class Context(Joining):
         return [*effects, *end.arrived()]
 
     def _on_admin_config_refused(self, message: rm.AdminConfigRefused, now_ns: int) -> list[Effect]:
-        return self._partitions.tell_of_refusal(message.reason, now_ns)
+        return self._partitions.report_refusal(message.reason, now_ns)
 
     def _on_admin_node_update(self, message: rm.AdminNodeUpdate, now_ns: int) -> list[Effect]:
         """Do what its resource manager could have asked for, and may take back."""
@@ -493,7 +493,7 @@ class Context(Joining):
             partitions = [*self._partitions.by_name.values()]
         effects: list[Effect] = []
         for partition in partitions:
-            effects += self._partitions.tell_of_policy(partition, message, now_ns)
+            effects += self._partitions.report_policy(partition, message, now_ns)
         return effects
 
     def _on_planning(

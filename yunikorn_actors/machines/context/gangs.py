@@ -6,7 +6,7 @@ come in between (the ask is cancelled or sent again, the target node goes, the g
 link off first, so that a later confirmation finds a placeholder like any other.
 """
 
-from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.endings import remove_allocation, request_release
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -298,7 +298,7 @@ def complete_swap(
     else:
         devices = taken_over(spec.resource, placeholder) if placeholder.devices else ()
     # Only now: a swap may still be called off while its ask is parked, and SCHEDULED is final.
-    tell_state(turn, ask, WaitingState.SCHEDULED)
+    report_state(turn, ask, WaitingState.SCHEDULED)
     if placeholder.spec.timeout_ms > 0:
         cancel_allocation_timer(turn, app, placeholder.uuid)
     turn.record(

@@ -97,7 +97,7 @@ class Partitions:
         self.failed_nodes: dict[tuple[str, str], None] = {}
         """Nodes of each resource manager that were refused and have not been registered since."""
         self.failures = Failures()
-        self.hearers: tuple[str, ...] = (EVENT_PUBLISHER,)
+        self.subscribers: tuple[str, ...] = (EVENT_PUBLISHER,)
         """Who hears the facts of all partitions; behind the first those who follow from outside."""
         self.rejected_asks = 0
         self.slices = Slices(CONTEXT, settings.slice_max)
@@ -109,7 +109,7 @@ class Partitions:
         """How many EventPublishers there have been before this one."""
 
     def work(self, rm_id: str, now_ns: int) -> Work:
-        return Work(rm_id, now_ns, self.settings, self.hearers)
+        return Work(rm_id, now_ns, self.settings, self.subscribers)
 
     def finish(self, work: Work) -> list[Effect]:
         """Tell what was done and found; a partition just planned may have findings alone."""
@@ -131,14 +131,14 @@ class Partitions:
         if job.was_paused:
             return self._conclude_in_parts(job, gone)
         self._settle(job.work)
-        self._tell_rest(job, gone)
+        self._publish_rest(job, gone)
         return iter(())
 
     def _conclude_in_parts(self, job: ContextJob, gone: Sequence[PartitionContext]) -> Steps:
-        yield from self._tell_in_parts(job)
-        self._tell_rest(job, gone)
+        yield from self._publish_in_parts(job)
+        self._publish_rest(job, gone)
 
-    def _tell_rest(self, job: ContextJob, gone: Sequence[PartitionContext]) -> None:
+    def _publish_rest(self, job: ContextJob, gone: Sequence[PartitionContext]) -> None:
         work, out = job.work, job.out
         for turn in work.turns.values():
             if turn.state.long_work is not None:
@@ -150,7 +150,7 @@ class Partitions:
                 out.extend(loop.next_cycle())
         work.begin_anew()
 
-    def _tell_in_parts(self, job: ContextJob) -> Steps:
+    def _publish_in_parts(self, job: ContextJob) -> Steps:
         """The facts first: of those a slice has no more than it has items."""
         work = job.work
         self._settle(work)
@@ -352,13 +352,13 @@ class Partitions:
             # Facts before the closing: the publisher takes none of a partition that it has closed.
             job.out.extend(job.work.facts_so_far())
             self._detach(manager, job.work, partition)
-            yield from self._tell_closed(job, partition)
+            yield from self._publish_closed(job, partition)
         self.registry.forget(rm_id)
         for failed in [failed for failed in self.failed_nodes if failed[0] == rm_id]:
             del self.failed_nodes[failed]
         gone = EventsConfigured(rm_id=rm_id, extra=None)
         job.out.append(Send(to=EVENT_PUBLISHER, message=gone))
-        job.out.extend(self._tell_followers(ManagerLeft(rm_id=rm_id)))
+        job.out.extend(self._send_to_followers(ManagerLeft(rm_id=rm_id)))
 
     # -- restart
 
@@ -506,10 +506,10 @@ class Partitions:
         manager.partitions.remove(partition.name)
         self.registry.changes += 1
 
-    def _tell_closed(self, job: ContextJob, partition: PartitionContext) -> Steps:
+    def _publish_closed(self, job: ContextJob, partition: PartitionContext) -> Steps:
         name, out = partition.name, job.out
         closed = s.PartitionClosed(partition=name, epoch=partition.epoch, rm_id=partition.rm_id)
-        out.extend(Send(to=hearer, message=closed) for hearer in self.hearers)
+        out.extend(Send(to=subscriber, message=closed) for subscriber in self.subscribers)
         for cancelled in cancelled_histories(partition):
             job.out.append(cancelled)
             yield 1
@@ -549,9 +549,9 @@ class Partitions:
         return self.slices.do(rm_id, lambda now_ns: self.job(rm_id, now_ns, steps), now_ns)
 
     def job(self, rm_id: str, now_ns: int, steps: Callable[[ContextJob], Steps]) -> ContextJob:
-        return ContextJob(self.work(rm_id, now_ns), steps, lambda: self.hearers)
+        return ContextJob(self.work(rm_id, now_ns), steps, lambda: self.subscribers)
 
-    def tell_of_refusal(self, reason: str, now_ns: int) -> list[Effect]:
+    def report_refusal(self, reason: str, now_ns: int) -> list[Effect]:
         """Have it among the events of every partition that the configuration concerns."""
         effects: list[Effect] = []
         for partition in self.by_name.values():
@@ -560,7 +560,7 @@ class Partitions:
             effects.extend(self.finish(work))
         return effects
 
-    def tell_of_policy(
+    def report_policy(
         self, partition: PartitionContext, message: s.ReportPolicyFailed, now_ns: int
     ) -> list[Effect]:
         """Each planner finds out by itself; it is made known once."""
@@ -578,7 +578,7 @@ class Partitions:
         line = Log(text=f"{partition.name}: {fact.text}", is_warning=True, is_alarm=True)
         return [*self.finish(work), line]
 
-    def tell_of_act(
+    def report_act(
         self, what: str, by: str, now_ns: int, names: Iterable[str] | None = None
     ) -> list[Effect]:
         """Have it in the log, and among the events of these partitions, or of all."""
@@ -618,13 +618,13 @@ class Partitions:
         manager.checksum = config.checksum
         self.registry.changes += 1
         for partition in gone:
-            yield from self._tell_closed(job, partition)
+            yield from self._publish_closed(job, partition)
 
     # -- those who follow from outside
 
     def follow(self, follower: str) -> list[Effect]:
         """Say how everything stands; what becomes true from here on comes as facts."""
-        self.hearers = (*self.hearers, follower)
+        self.subscribers = (*self.subscribers, follower)
         shown = [self._shown(manager) for manager in self.registry.managers.values()]
         stand = (
             s.PartitionSnapshot(partition=name, epoch=it.epoch, image=image_of(it.state))
@@ -636,7 +636,7 @@ class Partitions:
         ]
 
     def unfollow(self, follower: str) -> None:
-        self.hearers = tuple(it for it in self.hearers if it != follower)
+        self.subscribers = tuple(it for it in self.subscribers if it != follower)
 
     def configured(self, manager: ResourceManager) -> list[Effect]:
         """Tell the event publisher and those who follow, at one place among the facts.
@@ -647,11 +647,11 @@ class Partitions:
 
     def show(self, manager: ResourceManager) -> list[Effect]:
         """Tell those who follow what a resource manager brings, and what it lives under."""
-        followers = self.hearers[1:]
-        return self._tell_followers(self._shown(manager)) if followers else []
+        followers = self.subscribers[1:]
+        return self._send_to_followers(self._shown(manager)) if followers else []
 
-    def _tell_followers(self, message: Message) -> list[Effect]:
-        return [Send(to=follower, message=message) for follower in self.hearers[1:]]
+    def _send_to_followers(self, message: Message) -> list[Effect]:
+        return [Send(to=follower, message=message) for follower in self.subscribers[1:]]
 
     def _shown(self, manager: ResourceManager) -> ManagerDescribed:
         return ManagerDescribed(

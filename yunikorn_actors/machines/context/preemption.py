@@ -450,7 +450,7 @@ def preempt_together(turn: Turn, proposals: Sequence[Preempt]) -> Refusal | None
 def _carry_out(turn: Turn, proposal: Preempt) -> None:
     state, beneficiary = turn.state, proposal.beneficiary
     if beneficiary.rule is PreemptionRule.REQUIRED_NODE and not proposal.victims:
-        _tell_hopeless(turn, proposal)
+        _report_hopeless(turn, proposal)
         return
     enforced = beneficiary.rule is PreemptionRule.QUOTA
     # The decision before the marks: it resolves the proposal, and the marks then change what the
@@ -473,7 +473,7 @@ def _carry_out(turn: Turn, proposal: Preempt) -> None:
         keep_for(turn, app, app.asks[beneficiary.key], state.nodes[proposal.node_id])
 
 
-def _tell_hopeless(turn: Turn, proposal: Preempt) -> None:
+def _report_hopeless(turn: Turn, proposal: Preempt) -> None:
     turn.record(
         f.PreemptionFailed(
             application_id=proposal.beneficiary.application_id,

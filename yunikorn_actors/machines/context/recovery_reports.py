@@ -49,7 +49,7 @@ def take_awaited(turn: Turn, awaited: Awaited, item: AskItem) -> Allocation | No
     return allocation
 
 
-def end_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
+def end_unreported(turn: Turn, app: Application, ask: Ask) -> bool:
     """End placements of this ask that were asked back and are not there; False if there are none.
 
     That it is not reported confirms it: a manager confirms no release of what was never announced.
@@ -57,21 +57,21 @@ def end_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
     """
     awaited = turn.partition.awaited
     ended = False
-    for allocation in [] if awaited is None else awaited.unheard(app, ask):
+    for allocation in [] if awaited is None else awaited.unreported(app, ask):
         if allocation.releasing is not None:
             end_allocation(turn, app, allocation, allocation.releasing)
             ended = True
     return ended
 
 
-def tell_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
+def announce_unreported(turn: Turn, app: Application, ask: Ask) -> bool:
     """Tell placements of this ask that never arrived; False if there are none."""
     awaited = turn.partition.awaited
     if awaited is None:
         return False
     awaited.note_wanted(ask)
-    unheard = awaited.unheard(app, ask)
-    for allocation in unheard:
+    unreported = awaited.unreported(app, ask)
+    for allocation in unreported:
         awaited.takes_allocation(allocation.uuid)
         turn.announce(
             AnnouncedAllocation(
@@ -82,4 +82,4 @@ def tell_unheard(turn: Turn, app: Application, ask: Ask) -> bool:
                 devices=allocation.devices,
             )
         )
-    return bool(unheard)
+    return bool(unreported)

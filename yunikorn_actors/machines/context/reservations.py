@@ -8,7 +8,7 @@ place among the running applications (G20), so a reservation is held to the same
 allocation.
 """
 
-from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.policies.folds import is_part_of_gang
@@ -98,7 +98,7 @@ def reserve(turn: Turn, proposal: Reserve) -> Refusal | None:
     required = bool(ask.spec.required_node)
     if required:
         displace(turn, turn.state.nodes[proposal.node_id])
-    tell_state(turn, ask, WaitingState.RESERVED, f"reserved on node {proposal.node_id}")
+    report_state(turn, ask, WaitingState.RESERVED, f"reserved on node {proposal.node_id}")
     turn.record(
         f.ReservationMade(
             application_id=app.id,
@@ -126,7 +126,7 @@ def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
         given_up = next(ordinary(turn.state, ask))
         _drop(turn, ask, given_up, "room on another node is promised to it")
     reason = f"room that comes free on node {node.id} is promised to it"
-    tell_state(turn, ask, WaitingState.RESERVED, reason)
+    report_state(turn, ask, WaitingState.RESERVED, reason)
     turn.record(
         f.ReservationMade(
             application_id=app.id,

@@ -300,12 +300,12 @@ class Work:
         rm_id: str,
         now_ns: int,
         settings: Settings,
-        hearers: tuple[str, ...] = (EVENT_PUBLISHER,),
+        subscribers: tuple[str, ...] = (EVENT_PUBLISHER,),
     ) -> None:
         self.rm_id = rm_id
         self.now_ns = now_ns
         self.settings = settings
-        self._hearers = hearers
+        self._subscribers = subscribers
         """Who hears the facts of all partitions."""
         self.answers = Answers()
         self.stray: list[NodeActionRefused] = []
@@ -336,13 +336,13 @@ class Work:
         self._publish(effects)
         if self.stray:
             stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
-            effects.extend(Send(to=hearer, message=stray) for hearer in self._hearers)
+            effects.extend(Send(to=subscriber, message=stray) for subscriber in self._subscribers)
         effects.extend(self.wanted)
         return effects
 
-    def resume(self, now_ns: int, hearers: tuple[str, ...]) -> None:
+    def resume(self, now_ns: int, subscribers: tuple[str, ...]) -> None:
         """Go on after other messages were handled: some of them may have recorded facts."""
-        self.now_ns, self._hearers = now_ns, hearers
+        self.now_ns, self._subscribers = now_ns, subscribers
         for turn in self.turns.values():
             turn.now_ns, turn.first_revision = now_ns, turn.state.revision + 1
 
@@ -389,8 +389,8 @@ class Work:
                 first_revision=turn.first_revision,
                 facts=tuple(facts),
             )
-            for hearer in (*partition.schedulers.values(), *self._hearers):
-                effects.append(Send(to=hearer, message=message))  # noqa: PERF401 - two, mostly
+            for subscriber in (*partition.schedulers.values(), *self._subscribers):
+                effects.append(Send(to=subscriber, message=message))  # noqa: PERF401 - two, mostly
 
 
 class Turn:
@@ -437,13 +437,13 @@ class ContextJob:
         self,
         work: Work,
         steps: Callable[["ContextJob"], Steps],
-        hearers: Callable[[], tuple[str, ...]],
+        subscribers: Callable[[], tuple[str, ...]],
     ) -> None:
         self.work = work
         self.out: list[Effect] = []
         """What follows from this slice."""
         self.was_paused = False
-        self._hearers = hearers
+        self._subscribers = subscribers
         self._doing: tuple[str, LongWork] = "", _REQUEST
         self.steps = steps(self)
 
@@ -457,7 +457,7 @@ class ContextJob:
         return turn
 
     def begin_slice(self, now_ns: int) -> None:
-        self.work.resume(now_ns, self._hearers())
+        self.work.resume(now_ns, self._subscribers())
 
     def pause(self) -> None:
         self.was_paused = True

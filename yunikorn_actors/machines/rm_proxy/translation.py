@@ -217,7 +217,7 @@ _POLICIES = {
 def allocations(items: Sequence[rm.AnnouncedAllocation]) -> list[si.Allocation]:
     resource_of = si.Resource.of if len(items) == 1 else _Copies(si.Resource.of).of
     return [
-        _said(
+        _allocation(
             short_partition_name(item.partition),
             item.uuid,
             item.spec,
@@ -234,10 +234,12 @@ def allocations_in(runs: Sequence[rm.AnnouncedRun]) -> Iterator[si.Allocation]:
     for run in runs:
         partition = short_partition_name(run.partition)
         for uuid, spec, node_id in zip(run.uuids, run.specs, run.node_ids, strict=True):
-            yield _said(partition, uuid, spec, node_id, resources.of(spec.resource), run.devices)
+            yield _allocation(
+                partition, uuid, spec, node_id, resources.of(spec.resource), run.devices
+            )
 
 
-def _said(
+def _allocation(
     partition: str,
     uuid: str,
     spec: AskSpec,

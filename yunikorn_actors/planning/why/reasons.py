@@ -368,12 +368,6 @@ class WaitingSum(Struct, frozen=True, kw_only=True):
     """The models of devices that will do, as `"A100|V100"`; empty if any will."""
 
     @property
-    def alike(self) -> tuple[Hashable, ...]:
-        """What sums have in common that may be added up."""
-        size = (*self.size.items(), self.gpu_model, bool(self.required_nodes))
-        return (self.cause, self.queue, *size)
-
-    @property
     def resources(self) -> Resource:
         """How much all of them need together."""
         return {kind: quantity * self.count for kind, quantity in self.size.items()}
@@ -382,6 +376,12 @@ class WaitingSum(Struct, frozen=True, kw_only=True):
         """Return the sum of two that are alike but for the nodes that they require."""
         nodes = tuple(sorted({*self.required_nodes, *other.required_nodes}))
         return replace(self, count=self.count + other.count, required_nodes=nodes)
+
+
+def alike(one: WaitingSum) -> tuple[Hashable, ...]:
+    """Return what sums have in common that may be added up."""
+    size = (*one.size.items(), one.gpu_model, bool(one.required_nodes))
+    return (one.cause, one.queue, *size)
 
 
 class WaitingAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):

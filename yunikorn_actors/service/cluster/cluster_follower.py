@@ -176,7 +176,7 @@ class Following:
             case PartitionClosed():
                 self._epochs[partition].pop(message.partition, None)
         if notice is not None:
-            self._follower.hear(notice)
+            self._follower.receive(notice)
 
 
 def _time_of(fact: Fact) -> int:

@@ -166,7 +166,7 @@ class Follower:
         self.channel: Final = channel
         self.address = ""
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         self.channel.put(type(message).__name__, encode(message))
 
 

@@ -98,7 +98,7 @@ class Child:
         while True:
             entry = await _next(reader)
             if isinstance(entry, Heard):
-                self._server.hear(decoded(entry.kind, entry.payload), entry.now_ns)
+                self._server.receive(decoded(entry.kind, entry.payload), entry.now_ns)
                 await self._server.room()
             elif isinstance(entry, Renewed):
                 self._server.change_tokens(Tokens(entry.token, entry.read_token))

@@ -208,9 +208,9 @@ class RestServer:
                 transport.abort()
             await asyncio.sleep(0)
 
-    def hear(self, message: Message, now_ns: int) -> None:
+    def receive(self, message: Message, now_ns: int) -> None:
         """Take a message to followers, when nobody reads a state that must not change."""
-        self._slices.hear(message, now_ns)
+        self._slices.receive(message, now_ns)
 
     async def room(self) -> None:
         """Wait while too much is heard that cannot be taken yet."""

@@ -74,16 +74,16 @@ class RestPart(Part):
         )
         self._thread.start()
         self._on_loop(self._server.start(self._listener, self._tls)).result(START_S)
-        self._tokens.hear(self._renew)
+        self._tokens.subscribe(self._renew)
         self._following = core.follow(self)
         self._standing.simulate = self.simulate
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Hand on what the core tells its followers, on one of its threads."""
         assert self._server is not None
         now_ns = self._core.clock.now_ns()
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._server.hear, message, now_ns)
+            self._loop.call_soon_threadsafe(self._server.receive, message, now_ns)
 
     def simulate(self, body: bytes) -> bytes:
         """Say what would happen, to another part of the service; on a thread that may wait."""

@@ -50,7 +50,7 @@ class Slices:
 
     # -- facts
 
-    def hear(self, message: Message, now_ns: int) -> None:
+    def receive(self, message: Message, now_ns: int) -> None:
         """Take it, or keep it in its place behind those that wait."""
         if self._works or self._late:
             self._late.append((message, now_ns))

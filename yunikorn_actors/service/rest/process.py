@@ -118,7 +118,7 @@ class ProcessPart(Part):
         self.listen()
         self._core.measure()
         self._start_ns = self._core.clock.now_ns()
-        self._tokens.hear(self._renew)
+        self._tokens.subscribe(self._renew)
         self._spawn()
         self._await_ready()
         self._site.standing.simulate = self.simulate
@@ -337,7 +337,7 @@ class Outbox(Follower):
         self._is_pausing = False
         self._is_closed = False
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Write down what the core tells its followers, on one of its threads."""
         now_ns = self._clock.now_ns()
         payload = msgspec.Raw(encode(message))

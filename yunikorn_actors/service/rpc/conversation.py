@@ -158,7 +158,7 @@ class Conversation:
         )
         try:
             for data in self._call:
-                self._hear(codec(Told).decode(data, self._strangers.tell))
+                self._receive(codec(Told).decode(data, self._strangers.tell))
         except grpc.RpcError as raised:
             is_opened = self._opened.done()
             error = (self._errors.end_of if is_opened else self._errors.error_of)(raised)
@@ -169,7 +169,7 @@ class Conversation:
             lost = error if isinstance(error, CoreError) else ConnectionLost(str(error))
             self._over(self, lost)
 
-    def _hear(self, message: Told) -> None:
+    def _receive(self, message: Told) -> None:
         if message.registered is not None:
             self._opened.set_result(None)
         for field, (method, hear) in _HEARERS.items():

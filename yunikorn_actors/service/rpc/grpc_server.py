@@ -126,7 +126,7 @@ class RpcPart(Part):
         if tokens is None or not tokens.now.full:
             return []
         wanted = TokenWanted(tokens.now)
-        tokens.hear(lambda changed: self._managers.on_loop(partial(wanted.change, changed)))
+        tokens.subscribe(lambda changed: self._managers.on_loop(partial(wanted.change, changed)))
         # Once more, on the loop: they may have changed in between.
         wanted.change(tokens.now)
         return [wanted]
@@ -139,7 +139,7 @@ class RpcPart(Part):
         )
         self._server.add_generic_rpc_handlers(services)
         self._health = health.aio.HealthServicer()
-        self._site.standing.hear(self._tell_of)
+        self._site.standing.subscribe(self._tell_of)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (scheduler.NAME, extension.NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
         described = pool()

@@ -126,7 +126,7 @@ class Link:
         read: M = codec(kind).decode(answer, self._strangers.tell)
         return read
 
-    def hear(self, method: str, message: SiMessage, kind: type[SiMessage]) -> Heard:
+    def open_stream(self, method: str, message: SiMessage, kind: type[SiMessage]) -> Heard:
         open_: Any = self._channel.unary_stream(EXTENSION + method)
         call = open_(codec(type(message)).encode(message), metadata=self._metadata)
 
