@@ -420,14 +420,17 @@ def test_a_promise_that_nothing_stands_behind(driver: Preempting) -> None:
     assert driver.allocate("p", "n2", TAKER) is None
 
 
-@pytest.mark.parametrize(("keep", "expected"), [(False, None), (True, Refusal.NODE_RESERVED)])
-def test_nobody_who_waits_is_displaced_without_need(
-    driver: Preempting, *, keep: bool, expected: Refusal | None
+@pytest.mark.parametrize(
+    ("keep", "priority", "expected"),
+    [(False, 0, None), (True, 0, None), (True, 99, Refusal.NODE_RESERVED)],
+)
+def test_who_only_waits_gives_way_unless_it_is_more_important(
+    driver: Preempting, *, keep: bool, priority: int, expected: Refusal | None
 ) -> None:
     written = driver.written
     written.ask_back(uuid_of(written, "v3"), "giver")
     if keep:
-        written.ask("w", "giver", vcore=2)
+        written.ask("w", "giver", vcore=2, priority=priority)
         written.reserve("w", "n1", "giver")
     assert expected is driver.preempt("p")
 

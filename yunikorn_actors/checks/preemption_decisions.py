@@ -94,7 +94,7 @@ def _torn(app: Application, fact: f.PreemptionDecided) -> Iterator[str]:
     stays = [it for it in app.allocations.values() if not it.comes_free]
     left = [it for it in stays if it.uuid not in fact.victims]
     if bound and left:
-        broken = bool(app.spec.placeholder_ask) and any(_lacking(app, stays).values())
+        broken = unit is None and any(_lacking(app, stays).values())
         lost = any(it.spec.originator for it in stays if it not in left)
         if not broken and (lost or not app.spec.is_gang or any(_lacking(app, left).values())):
             names = sorted(it.spec.key for it in left)

@@ -105,7 +105,8 @@ class QuotaRules:
             return {placed.uuid: ALONE for placed in stays}
         is_gang = any(app.spec.placeholder_ask.values())
         if is_gang and not model.makes_whole(app, stays):
-            return {placed.uuid: BROKEN for placed in stays}
+            part = BROKEN if app.leaf.says.preemption_unit is None else WHOLE
+            return {placed.uuid: part for placed in stays}
         parts = {placed.uuid: WHOLE for placed in stays}
         left = stays
         for placed in sorted(stays, key=self._newest) if is_gang else ():

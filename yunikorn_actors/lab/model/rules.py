@@ -398,7 +398,8 @@ class Model(Cluster):
         if not any(app.spec.placeholder_ask.values()):
             return True
         lost = any(p.spec.originator for p in stays if p in victims)
-        return self.makes_whole(app, stays) and (lost or not self.makes_whole(app, left))
+        holds = self.makes_whole(app, stays) or app.leaf.says.preemption_unit is not None
+        return holds and (lost or not self.makes_whole(app, left))
 
     def part(self, placed: Placed) -> int:
         """Rank what a gang loses: what is broken, a surplus, work that goes alone, a whole gang.
@@ -409,7 +410,8 @@ class Model(Cluster):
         gang = any(app.spec.placeholder_ask.values())
         if not self.goes_whole(app):
             return ALONE
-        if gang and not self.makes_whole(app, self.stay_of(app)):
+        is_set = app.leaf.says.preemption_unit is not None
+        if gang and not is_set and not self.makes_whole(app, self.stay_of(app)):
             return BROKEN
         return WHOLE if self.tears(app, [placed]) else SURPLUS
 

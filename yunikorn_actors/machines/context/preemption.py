@@ -24,7 +24,6 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     earmarks_of,
     has_claim_for_all,
     has_only_to_wait,
-    is_kept_for_another,
     is_limited_by_promises,
     is_usable,
     room_on,
@@ -288,9 +287,9 @@ def _claims_a_part(state: PartitionState, app: Application, spec: AskSpec) -> bo
 def _check_room(
     node: Node, spec: AskSpec, victims: tuple[Allocation, ...], before: Before
 ) -> Refusal | None:
-    """The room must be there or come, beside what is promised; without victims it must be to come.
+    """The room must be there or come, beside what is promised.
 
-    Nobody who waits for room there is displaced without need.
+    An ask that could be placed there as things are claims nothing.
     """
     room = _room_beside(node, before)
     for item in victims:
@@ -300,9 +299,8 @@ def _check_room(
         return Refusal.NODE_FULL
     if victims or node.id in before.promised:
         return None
-    if has_only_to_wait(node, with_parts(node.available, node.parts), spec.resource):
-        return Refusal.PREEMPTION_REFUSED
-    return Refusal.NODE_RESERVED if is_kept_for_another(node, spec) else None
+    free = with_parts(node.available, node.parts)
+    return Refusal.PREEMPTION_REFUSED if has_only_to_wait(node, free, spec) else None
 
 
 def _check_victims(

@@ -365,9 +365,10 @@ def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
     )
 
 
-def has_only_to_wait(node: Node, free: Resource, wanted: Resource) -> bool:
+def has_only_to_wait(node: Node, free: Resource, asking: AskSpec) -> bool:
     """Whether the ask could be placed here without an earmark: then room is not what it lacks."""
-    return not is_promised(node) and fits(wanted, free)
+    is_open = not is_promised(node) and not is_kept_for_another(node, asking)
+    return is_open and fits(asking.resource, free)
 
 
 def _is_own(kept: Reservation, asking: AskSpec) -> bool:

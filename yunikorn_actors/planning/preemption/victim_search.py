@@ -98,6 +98,11 @@ class Search:
         """Nothing was found, and nothing will be found within this plan."""
         self.is_blocked = False
         """Another ask has a node, or promised room, that it may yet give up or use."""
+        self._displaces = False
+        """Where nothing else serves the ask, one that only waits gives its node up for it, though
+        nothing has to go there."""
+        self._has_passed_over = False
+        """A node with room was left to the ask that waits for more there."""
         self.spares_whole = False
         """No further whole applications are chosen: room that may be on its way is not known."""
         self.again_ns = NEVER_NS
@@ -128,12 +133,21 @@ class Search:
                 self.is_blocked = True
             elif found is None and self._choose(lambda: 1):
                 found = self._find(app)
+            if found is None and self._has_passed_over:
+                found = self._find_by_displacing(app)
         if hopeless and self._scene.has_promises:
             self.is_blocked = True
         if found is None:
             self.is_over = True
             self.again_ns = self._scene.manners.again_ns
             self._claimant.withdraw()
+        return found
+
+    def _find_by_displacing(self, app: AppView) -> Solution | None:
+        """For one ask: the next is to have other nodes first."""
+        self._displaces, self._heap = True, None
+        found = self._find(app)
+        self._displaces, self._heap = False, None
         return found
 
     def _choose(self, waiting: Callable[[], int]) -> bool:
@@ -242,7 +256,7 @@ class Search:
         """Whether the room is free already, so that the ask only waits for the node to open."""
         free, wanted = self._scene.free_on(node), self._claimant.wanted
         opens = self._scene.is_opening(node) and fits(wanted, free)
-        return opens or has_only_to_wait(node, free, wanted)
+        return opens or has_only_to_wait(node, free, self._spec)
 
     # -- nodes
 
@@ -299,7 +313,9 @@ class Search:
         found = [*self._solutions(node_id, room)]
         is_kept = not (opens or self._scene.is_cleared(node))
         is_kept = is_kept and is_kept_for_another(node, self._spec)
-        found = [victims for victims in found if victims or not is_kept]
+        if is_kept and not self._displaces:
+            self._has_passed_over = self._has_passed_over or not all(found)
+            found = [victims for victims in found if victims]
         if not found:
             self.is_blocked = self.is_blocked or bool(node.reservations)
             return None

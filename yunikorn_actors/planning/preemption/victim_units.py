@@ -3,7 +3,8 @@
 A hard gang is of use only while it is whole. So nothing of it is a victim by itself, except what it
 has beyond its `placeholder_ask` (the surplus), and all of it where it is not whole in any case (it
 is broken). `preemption.unit` of its leaf says otherwise, for gangs of any style and for work of no
-gang. The planner that chooses and Context that checks ask the same functions.
+gang: where it is `application`, what is broken goes as one as well. The planner that chooses and
+Context that checks ask the same functions.
 """
 
 from collections.abc import Collection, Container, Iterable
@@ -88,7 +89,7 @@ def may_go_together(app: Application, victims: Collection[str]) -> bool:
     if not app.spec.is_gang:
         return False
     if not is_whole(app, staying):
-        return True
+        return not is_set_to_go_as_one(app)
     originators = any(it.spec.originator for it in staying if it.uuid in victims)
     return not originators and is_whole(app, left)
 
@@ -134,7 +135,7 @@ class Units:
         # What is being swapped, or is bound to its node, would stay.
         if not staying or not all(self._may_go(it) for it in staying):
             return ()
-        if app.spec.is_gang and not is_whole(app, staying):
+        if app.spec.is_gang and not (is_set_to_go_as_one(app) or is_whole(app, staying)):
             return ()
         staying.sort(key=lambda it: order_of(it, app.asks[it.spec.key]))
         return tuple(staying)
@@ -148,7 +149,8 @@ class Units:
             return {it.uuid: Part.OF_WHOLE for it in staying}
         beyond = _beyond_need(app, staying)
         if any(quantity < 0 for quantity in beyond.values()):
-            return dict.fromkeys([it.uuid for it in staying], Part.OF_BROKEN)
+            part = Part.OF_WHOLE if is_set_to_go_as_one(app) else Part.OF_BROKEN
+            return dict.fromkeys([it.uuid for it in staying], part)
         parts = dict.fromkeys([it.uuid for it in staying], Part.OF_WHOLE)
         kinds = {**app.spec.placeholder_ask, **app.spared}
         surplus = [it for it in staying if self._is_surplus(app, it, kinds, beyond)]
