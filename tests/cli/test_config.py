@@ -489,7 +489,13 @@ def test_who_fares_otherwise_in_a_state(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("[", "not JSON"), ("3", "not a state dump: a int at the top"), (None, "No such file")],
+    [
+        ("[", "not JSON"),
+        ("3", "not a state dump: a number at the top"),
+        ("null", "not a state dump: a null at the top"),
+        ("{}", "state.json: 'timestamp' is missing"),
+        (None, "No such file"),
+    ],
 )
 def test_a_state_that_is_none(
     text: str | None, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

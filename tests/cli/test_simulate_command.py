@@ -74,7 +74,7 @@ def test_what_cannot_be_understood(dump: str, capsys: pytest.CaptureFixture[str]
         ("", "it is empty; write one with"),
         ("yaml: yes", "not JSON: Expecting value"),
         ("[]", "not a state dump: a list at the top, as in a part of one; write one with"),
-        ("{}", "dump: 'timestamp' is missing; write one with"),
+        ("{}", "dump.json: 'timestamp' is missing; write one with"),
         ('{"queuename": "root"}', "it looks like the answer of another route"),
     ],
 )

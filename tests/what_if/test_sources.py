@@ -1,7 +1,11 @@
 """A state from a dump, a journal or a recording leads to what the core itself would do."""
 
+import copy
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -163,6 +167,52 @@ def test_what_is_no_dump_is_refused_with_the_remedy() -> None:
     for route in ({"queuename": "root"}, {"partitionName": "default", "nodesInfo": []}):
         with pytest.raises(InvalidRequest, match=r"the answer of another route"):
             state_from_dump(route)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "complaint"),
+    [
+        (("applications", 0, "allocations", 0, "resource", "vcore"), 10**30, "a wrong form"),
+        (("nodes", 0, "nodesInfo", 0, "allocations", 0, "priority"), float("inf"), "infinity"),
+        (("applications", 0, "user"), "\ud800", "surrogates not allowed"),
+        (("timestamp",), None, "'timestamp' is missing"),
+        (("config", "Partitions", 0, "Queues", 0, "Queues", 0, "Limits", 0, "Users"), ["o'neil"],
+         "its configuration cannot be loaded: root.batch: invalid user name"),
+    ],
+)  # fmt: skip
+def test_a_part_that_nobody_could_decide_by(place: Any, value: object, complaint: str) -> None:
+    dump = json.loads(GO.read_text())
+    part = dump
+    for step in place[:-1]:
+        part = part[step]
+    part[place[-1]] = value
+    with pytest.raises(InvalidRequest, match=rf"^day\.json: .*{complaint}"):
+        state_from_dump(dump, where="day.json")
+
+
+def test_a_dump_with_any_one_part_changed_is_a_state_or_refused() -> None:
+    """Whatever stands in one place: a number, a list, nothing."""
+    source, draw = json.loads(GO.read_text()), Random(20_26)  # noqa: S311
+    values = (None, "", 0, -1, 1.5, 10**30, float("inf"), "x", True, [], {}, [None], {"a": None})
+    places, refused = list(_places(source)), 0
+    for place in draw.sample(places, 150):
+        dump = part = copy.deepcopy(source)
+        for step in place[:-1]:
+            part = part[step]
+        part[place[-1]] = draw.choice(values)
+        with suppress(InvalidRequest):
+            simulate(state_from_dump(dump), until=0)
+            continue
+        refused += 1
+    assert 30 < refused < 130
+
+
+def _places(value: Any) -> Iterator[tuple[Any, ...]]:
+    named = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, below in named:
+        yield (name,)
+        if isinstance(below, dict | list):
+            yield from ((name, *it) for it in _places(below))
 
 
 GO = Path(__file__).parent / "yunikorn-statedump.json"

@@ -94,7 +94,7 @@ def _on_dump(options: argparse.Namespace, old: str, new: str) -> "Answer":
     from yunikorn_actors.what_if.dumps import state_from_dump  # noqa: PLC0415
     from yunikorn_actors.what_if.simulation import simulate  # noqa: PLC0415
 
-    state = state_from_dump(read_dump(options.dump), topology="proposing")
+    state = state_from_dump(read_dump(options.dump), where=options.dump)
     simulated = partial(simulate, state, compare=False, policies=options.policies.given)
 
     def loaded(config: str, file: str) -> Change:

@@ -4,13 +4,15 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from yunikorn_actors.state.dump import CORE_DUMP_REMEDY, DUMP_FORMAT, DUMP_REMEDY
 
 DUMP_MAX = 1 << 30
+_GZIP: Final = b"\x1f\x8b"
+_KINDS: Final = {list: "list", str: "string", bool: "boolean", type(None): "null"}
 Answer = TypeVar("Answer")
 
 
@@ -46,11 +48,13 @@ def read_dump(name: str, remedy: str = DUMP_REMEDY) -> dict[str, Any]:
         # What is no text is no JSON either, and its error says at which byte.
         is_empty = isinstance(error, json.JSONDecodeError) and not error.doc.strip()
         why = "it is empty" if is_empty else f"not JSON: {error}"
+        if isinstance(error, UnicodeDecodeError) and error.object.startswith(_GZIP):
+            why = "it is packed by gzip: unpack it first"
     else:
         if isinstance(dump, dict):
             _check_format(name, dump)
             return dump
-        kind = "list" if isinstance(dump, list) else type(dump).__name__
+        kind = _KINDS.get(type(dump), "number")
         why = f"not a state dump: a {kind} at the top, as in a part of one"
     raise DumpError(f"{name}: {why}; {remedy}")
 

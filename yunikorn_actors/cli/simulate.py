@@ -141,7 +141,8 @@ def _at_service(options: argparse.Namespace, client: Client) -> int:
 
 def _state(options: argparse.Namespace) -> CoreState | None:
     if options.dump is not None:
-        return state_from_dump(read_dump(options.dump), topology=options.topology)
+        dump = read_dump(options.dump)
+        return state_from_dump(dump, topology=options.topology, where=options.dump)
     if options.journal is not None:
         return state_from_journal(options.journal, topology=options.topology)
     moment = None if options.at is None else moment_of(options.at)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.config import (
+    ConfigError,
     PartitionConfig,
     RuleConfig,
     SchedulerConfig,
@@ -66,18 +67,31 @@ def state_from_dump(
     *,
     topology: TopologyName = "proposing",
     settings: Settings | None = None,
+    where: str = "dump",
 ) -> CoreState:
-    """Return the state that a dump tells of; raise InvalidRequest where it is no such dump."""
+    """Return the state that a dump tells of; raise InvalidRequest where it is no such dump.
+
+    `where` says where it comes from, such as a file.
+    """
     built = Topology(topology, settings=settings or Settings(), instance="simulated")
     try:
+        # What could not be written again could not be decided by: such as a number of 80 digits.
+        msgspec.msgpack.encode(dump)
         is_ours = isinstance(dump.get("partitions"), Mapping)
         read = _Ours(dump) if is_ours else _YuniKorns(_without_nulls(dump))
         return _made(read, Simulator(built))
     except KeyError as error:
         what = f"{error.args[0]!r} is missing{_elsewhere(dump)}"
-    except (TypeError, AttributeError, ValueError, msgspec.MsgspecError) as error:
+    except ConfigError as error:
+        it = error.faults[0]
+        # Of the text in which it was found nobody has seen a line.
+        found = f"{it.path}: {it.what} ({it.remedy})"
+        raise InvalidRequest(f"{where}: its configuration cannot be loaded: {found}") from None
+    except (
+        TypeError, AttributeError, ValueError, OverflowError, msgspec.MsgspecError
+    ) as error:  # fmt: skip
         what = f"a part has a wrong form: {error}"
-    raise InvalidRequest(f"dump: {what}; {DUMP_REMEDY}")
+    raise InvalidRequest(f"{where}: {what}; {DUMP_REMEDY}")
 
 
 def _elsewhere(dump: Mapping[str, Any]) -> str:
@@ -149,7 +163,7 @@ def _as_dumped(made: list[Any], dumped: Iterable[tuple[str, dict[str, Any]]]) ->
         spec, _, reserving = queues.get(path, ({"leaf": True}, None, []))
         spec = {**msgspec.to_builtins(spec), **words}
         state = QueueState(spec.pop("state"))
-        queues[path] = [msgspec.convert(spec, QueueSpec), state, reserving]
+        queues[msgspec.convert(path, str)] = [msgspec.convert(spec, QueueSpec), state, reserving]
     return [[path, *it] for path, it in queues.items()]
 
 
