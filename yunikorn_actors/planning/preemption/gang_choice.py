@@ -45,7 +45,10 @@ WHOLE_MAX = SETS_MAX.bit_length() - 1
 """Of so many applications all sets may be looked at."""
 _PARTS_PER_MILLION = 1_000_000
 
-Cost = tuple[bool, int, tuple[Key, ...], int, int, bool, int, tuple[Order, ...]]
+Loss = tuple[int, tuple[Key, ...], int, int, bool, int, tuple[Order, ...]]
+"""How many applications go, and what they are."""
+Cost = tuple[bool, *Loss]
+"""Whether any of it opted out comes first."""
 
 
 class Gang(NamedTuple):
@@ -94,9 +97,13 @@ def size_of(state: PartitionState, resource: Resource) -> int:
 
 def cost_of(gangs: Sequence[Gang]) -> Cost:
     """Compare sets: less is better."""
+    return (any(gang.victim.order[0] for gang in gangs), *loss_of(gangs))
+
+
+def loss_of(gangs: Sequence[Gang]) -> Loss:
+    """Compare sets where it is known that something opted out goes, or nothing."""
     orders = [gang.victim.order for gang in gangs]
     return (
-        any(order[0] for order in orders),
         len(gangs),
         ranks_of([gang.victim for gang in gangs]),
         max((gang.priority for gang in gangs), default=0),
@@ -107,13 +114,12 @@ def cost_of(gangs: Sequence[Gang]) -> Cost:
     )
 
 
-def sets_below(gangs: Sequence[Gang], than: Cost | None) -> Iterator[tuple[Gang, ...]]:
-    """Yield all sets that cost less, or simply all, the small ones first, then what costs least."""
-    most = len(gangs) if than is None or than[0] else min(len(gangs), than[1])
-    for size in range(most + 1):
-        costs = [(cost_of(some), some) for some in combinations(gangs, size)]
-        for cost, some in sorted(costs, key=itemgetter(0)):
-            if than is None or cost < than:
+def sets_below(gangs: Sequence[Gang], than: Loss | None) -> Iterator[tuple[Gang, ...]]:
+    """Yield all sets that lose less, or simply all, in the order of what they lose."""
+    for size in range(len(gangs) + 1 if than is None else min(len(gangs), than[0]) + 1):
+        losses = [(loss_of(some), some) for some in combinations(gangs, size)]
+        for loss, some in sorted(losses, key=itemgetter(0)):
+            if than is None or loss < than:
                 yield some
 
 

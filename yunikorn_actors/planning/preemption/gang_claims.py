@@ -17,10 +17,10 @@ from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.preemption.bound_placeholders import Bound, room_for_bound
 from yunikorn_actors.planning.preemption.gang_choice import (
     WHOLE_MAX,
-    Cost,
     Gang,
-    cost_of,
+    Loss,
     gang_of,
+    loss_of,
     sets_below,
     size_of,
 )
@@ -51,8 +51,8 @@ RETRIES_MAX = 12
 """So many sets that cost less are tried where they could not all be packed, or were in vain."""
 Found = list[tuple[AskView, Solution]]
 """Room for each repeat of the placeholders of a gang."""
-_GangCost = tuple[bool, Cost, int]
-"""Of all that goes for a gang, less is better: opted-out single work, gangs, single work."""
+_GangCost = tuple[bool, Loss, int]
+"""Of all that goes for a gang, less is better: work that opted out, gangs, single work."""
 
 
 class Claim(NamedTuple):
@@ -157,7 +157,7 @@ class GangClaims:
         best, least, again_ns = self._find_in_orders(app, bound, now_ns)
         attempts = self._attempts
         asks = self.placeholders_of(app)
-        if (least is None or least[0] or least[1][1]) and len({it.shape for it in asks}) > 1:
+        if (least is None or least[0] or least[1][0]) and len({it.shape for it in asks}) > 1:
             best = self._find_cheaper(app, asks, least, bound, now_ns) or best
         return Claim(best, again_ns, attempts)
 
@@ -265,7 +265,7 @@ class GangClaims:
             cost = self._cost_of(found, now_ns)
             if least is None or cost < least:
                 best, least = found, cost
-            if not cost[1][1]:
+            if not cost[1][0]:
                 break
         return best, least, again_ns
 
@@ -293,7 +293,7 @@ class GangClaims:
         victims = victims_of(state, [it for _, solution in found for it in solution.victims])
         singles = [victim for victim in victims if not victim.is_whole]
         gangs = [gang_of(state, victim, now_ns) for victim in victims if victim.is_whole]
-        return (any(victim.order[0] for victim in singles), cost_of(gangs), len(singles))
+        return (any(victim.order[0] for victim in victims), loss_of(gangs), len(singles))
 
     def _find_all(self, asks: list[AskView], searches: Searches) -> Found | None:
         """Return room for each repeat, or None if one has none: then all is as before."""
@@ -327,10 +327,10 @@ def _cheaper_than(
     gangs: list[Gang], least: _GangCost | None
 ) -> Iterator[tuple[tuple[Gang, ...], bool]]:
     """Yield the sets that may cost less, and whether work that opted out may go with them."""
-    opts_out = least is None or least[0] or least[1][0]
-    than = None if least is None or opts_out else least[1]
+    opts_out = least is None or least[0]
+    than = None if least is None else least[1]
     willing = [gang for gang in gangs if not gang.victim.order[0]]
-    for some in sets_below(willing, than):
+    for some in sets_below(willing, None if opts_out else than):
         yield some, False
-    for some in sets_below(gangs, None if least is None else least[1]) if opts_out else ():
+    for some in sets_below(gangs, than) if opts_out else ():
         yield some, True
