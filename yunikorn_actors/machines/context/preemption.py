@@ -267,8 +267,8 @@ def _check_guarantee(
     if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
     claimant = Claimant(state, before.usage, before.manners, app.queue, spec)
-    chosen = victims_of(state, victims)
-    refusal = _check_victims(state, claimant, victims, chosen)
+    chosen = victims_of(state, victims, before.taken)
+    refusal = _check_victims(state, claimant, victims, chosen, before)
     if victims and _claims_a_part(state, app, spec):
         refusal = Refusal.PREEMPTION_REFUSED
     refusal = refusal or _check_room(node, spec, victims, before)
@@ -308,8 +308,9 @@ def _check_victims(
     claimant: Claimant,
     victims: tuple[Allocation, ...],
     chosen: Sequence[Victim],
+    before: Before,
 ) -> Refusal | None:
-    if not _go_as_one(state, victims, goes_as_one):
+    if not _go_as_one(state, victims, goes_as_one, before):
         return Refusal.PREEMPTION_REFUSED
     if claimant.may_have(chosen, quotas=True):
         return None
@@ -320,11 +321,12 @@ def _go_as_one(
     state: PartitionState,
     victims: tuple[Allocation, ...],
     does: Callable[[Application], bool],
+    before: Before,
 ) -> bool:
     """Whether of each application that goes as one the unit goes, and no part of it."""
     for id_ in dict.fromkeys(it.spec.application_id for it in victims):
         app = state.applications[id_]
-        if does(app) and not may_go_together(app, {it.uuid for it in victims}):
+        if does(app) and not may_go_together(app, {it.uuid for it in victims}, before.taken):
             return False
     return True
 
@@ -373,7 +375,7 @@ def _check_room_on(
     room = _room_on_its_node(state, node, spec, before)
     if not victims:
         return Refusal.PREEMPTION_REFUSED if fits(spec.resource, room) else None
-    if not _go_as_one(state, victims, is_set_to_go_as_one):
+    if not _go_as_one(state, victims, is_set_to_go_as_one, before):
         return Refusal.PREEMPTION_REFUSED
     here = {it.spec.application_id for it in victims if it.node_id == node.id}
     for allocation in victims:
@@ -393,7 +395,7 @@ def _check_quota(
     victims: tuple[Allocation, ...],
     now_ns: int,
     _settings: Settings,
-    _before: Before,
+    before: Before,
 ) -> Refusal | None:
     queue = state.queues.get(proposal.beneficiary.queue)
     enabled = state.config is not None and state.config.quota_preemption_enabled
@@ -402,7 +404,7 @@ def _check_quota(
     usage = ExpectedUsage(staying)
     plan = quota.plan_of(queue, usage)
     total: Resource = {}
-    if not _go_as_one(state, victims, is_set_to_go_as_one):
+    if not _go_as_one(state, victims, is_set_to_go_as_one, before):
         return Refusal.PREEMPTION_REFUSED
     for allocation in victims:
         leaf = state.applications[allocation.spec.application_id].queue

@@ -95,13 +95,17 @@ class Victim:
 
 
 def victims_of(
-    state: PartitionState, allocations: Sequence[Allocation], back: Container[str] = ()
+    state: PartitionState,
+    allocations: Sequence[Allocation],
+    gone: Container[str] = (),
+    back: Container[str] = (),
 ) -> list[Victim]:
     """Put together what goes as one, in the order of the first of each.
 
-    Those that are `back` count as if they had not been asked back.
+    Those that are `gone` go before them, those that are `back` count as if they had not been
+    asked back.
     """
-    units, found, named = Units(back=back), [], dict.fromkeys([it.uuid for it in allocations])
+    units, found, named = Units(gone, back), [], dict.fromkeys([it.uuid for it in allocations])
     seen: dict[str, None] = {}
     for allocation in allocations:
         if allocation.uuid in seen:

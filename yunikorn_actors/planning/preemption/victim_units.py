@@ -80,9 +80,12 @@ def _is_member(app: Application, allocation: Allocation) -> bool:
     return allocation.spec.task_group in app.task_groups
 
 
-def may_go_together(app: Application, victims: Collection[str]) -> bool:
-    """Whether exactly these may go in one decision, of an application that goes as one."""
-    staying = staying_of(app)
+def may_go_together(app: Application, victims: Collection[str], gone: Container[str] = ()) -> bool:
+    """Whether exactly these may go in one decision, of an application that goes as one.
+
+    Those that are `gone` go in a decision before it.
+    """
+    staying = staying_of(app, gone)
     left = [it for it in staying if it.uuid not in victims]
     if not left:
         return True
