@@ -35,3 +35,11 @@ def test_a_program_that_names_the_former_one_runs() -> None:
 def test_other_names_are_not_found() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"yunikorn_actors\.never"):
         importlib.import_module("yunikorn_actors.never")
+
+
+def test_a_function_of_the_laboratory_is_found_under_its_former_name() -> None:
+    narrative = importlib.import_module("yunikorn_actors.lab.narrative")
+    with pytest.warns(DeprecationWarning, match=r"told of .* is narrative_of now"):
+        assert narrative.told is narrative.narrative_of
+    with pytest.raises(AttributeError, match="no attribute 'never'"):
+        _ = narrative.never

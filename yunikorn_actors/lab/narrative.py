@@ -1,6 +1,7 @@
 """A run in English: what was sent to the core, what it sent, and which timers were due."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from yunikorn_actors.lab.case import Case
@@ -20,6 +21,14 @@ _SAID: Final = (
     rm.ApplicationsRequested, rm.NodesRequested, rm.RMLost, rm.RMUnregistered,
 )  # fmt: skip
 """What comes to the core from outside; what else RmProxy gets, the core sends to itself."""
+
+
+def __getattr__(name: str) -> Callable[[Case, Tape, Outcome], str]:
+    if name == "told":
+        text = f"told of {__name__} is narrative_of now; the former name goes with the next release"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return narrative_of
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def narrative_of(case: Case, tape: Tape, outcome: Outcome) -> str:
