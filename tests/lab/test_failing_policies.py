@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.oracles.waiting_oracle import Waiting
-from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.swarm.failing_policies import FOLDS, POLICIES, WHERE, WHERE_FOLDS
 from yunikorn_actors.lab.swarm.swarm_runs import Plan
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
-from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.messages.scheduling import FactsAppended, ReportPolicyFailed
 from yunikorn_actors.state.facts import PolicyFailed
 
 FIRST_FAILS_IN_A_QUESTION = 13
@@ -25,6 +27,28 @@ def test_all_goes_on_where_policies_fail() -> None:
 def test_all_goes_on_where_a_policy_fails_at_what_it_remembers() -> None:
     """Replicas, journals and cores that are restored keep that it has failed."""
     assert failures(WHERE_FOLDS, WITH_FAILING_FOLDS).keys() == FOLDS.keys(), "vacuous"
+
+
+GATE_HAS_FAILED = """
+name: a gate has failed
+queues: {partitions: [{queues: [{name: root, submitacl: "*", queues: [
+  {name: a, properties: {application.sort.policy: fails-at-gate}}]}]}]}
+policies: yunikorn_actors.lab.swarm.failing_policies:POLICIES
+steps:
+- create_node: {id: n, count: 3, capacity: {vcore: 4000}}
+- add_app: {id: app-1, queue: root.a}
+- ask: {app: app-1, key: large, resource: {vcore: 3000}, count: 3}
+- ask: {app: app-1, key: waits, resource: {vcore: 3000}}
+- advance: 30s
+"""
+
+
+def test_a_leaf_whose_gate_has_failed_keeps_no_node() -> None:
+    """Context goes by the policy of the queue, so a planner must not go by what still decides."""
+    case = parse_case(GATE_HAS_FAILED, "gate.yaml")
+    outcome = play(case, case.tape(), oracles())
+    assert any(isinstance(it.message, ReportPolicyFailed) for it in outcome.deliveries)
+    assert outcome.ok, outcome.violation
 
 
 def failures(policies: str, worlds: Iterable[int]) -> Counter[str]:

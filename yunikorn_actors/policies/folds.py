@@ -231,6 +231,18 @@ def _concerns(change: Change, path: str) -> bool:
 # -- jobs
 
 
+def has_gate(state: PartitionState, queue: Queue) -> bool:
+    """Whether the policy of a leaf has a gate, also while it has failed and lets in everybody."""
+    policy = queue.properties.application_policy
+    return bool(policy) and state.folds is not None and state.folds.has_gate(policy)
+
+
+def is_gated(state: PartitionState, app: Application, ask: Ask) -> bool:
+    """A gate lets in what has room now, so nothing is kept but a node that an ask requires."""
+    starts_alone = not (ask.spec.required_node or is_part_of_gang(app, ask.spec))
+    return starts_alone and has_gate(state, app.queue)
+
+
 def is_part_of_gang(app: Application, spec: AskSpec) -> bool:
     """Whether it starts with its gang, and not by itself."""
     is_held = app.queue.properties.gang_admission is GangAdmission.HOLD

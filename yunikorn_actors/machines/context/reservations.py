@@ -11,7 +11,7 @@ allocation.
 from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.slices import Steps
-from yunikorn_actors.policies.folds import is_part_of_gang
+from yunikorn_actors.policies.folds import has_gate, is_gated
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.state.applications import Application
@@ -33,7 +33,6 @@ from yunikorn_actors.state.preemption import (
     is_short_of_victims,
 )
 from yunikorn_actors.state.proposals import Refusal, Reserve, Unreserve
-from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.reserved_nodes import (
     WAIT_NS,
     kept_count,
@@ -75,7 +74,7 @@ def check_reserve(
     # Neither the delay nor the bound: it can run nowhere else, so nothing is lost by keeping it.
     if ask.spec.required_node:
         return check_open(node, ask.spec)
-    if ask.created_ns + delay_ns >= now_ns or _is_gated(state, app, ask):
+    if ask.created_ns + delay_ns >= now_ns or is_gated(state, app, ask):
         return Refusal.RESERVATION_LIMIT
     kept = kept_count(state.nodes.values())
     is_too_many = kept >= reservations_max(state)
@@ -207,25 +206,14 @@ def drop_barred(turn: Turn) -> Steps:
     """The leaf may have begun to hold gangs, or has a gate: its asks cannot use a node then."""
     if turn.state.reservation_count:
         for app in tuple(turn.state.applications.values()):
-            has_gate = _has_gate(turn.state, app.queue)
-            for ask in app.asks.values() if has_gate else ():
-                if ask.reserved and _is_gated(turn.state, app, ask):
+            keeps_none = has_gate(turn.state, app.queue)
+            for ask in app.asks.values() if keeps_none else ():
+                if ask.reserved and is_gated(turn.state, app, ask):
                     drop_of_ask(turn, ask, "its leaf has a gate")
             if app.task_groups:
                 drop_barred_of(turn, app)
-            if app.task_groups or has_gate:
+            if app.task_groups or keeps_none:
                 yield 1
-
-
-def _has_gate(state: PartitionState, queue: Queue) -> bool:
-    policy = queue.properties.application_policy
-    return bool(policy) and state.folds is not None and state.folds.has_gate(policy)
-
-
-def _is_gated(state: PartitionState, app: Application, ask: Ask) -> bool:
-    """A gate lets in what has room now, so nothing is kept but a node that an ask requires."""
-    starts_alone = not (ask.spec.required_node or is_part_of_gang(app, ask.spec))
-    return starts_alone and _has_gate(state, app.queue)
 
 
 def drop_barred_of(turn: Turn, app: Application) -> None:

@@ -25,6 +25,7 @@ from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.model.waiting_asks import place_of, rank_of, waiting_below
 from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
+from yunikorn_actors.policies.folds import is_gated
 from yunikorn_actors.state.allocations import Ask, Reservation
 from yunikorn_actors.state.device_fit import could_hold
 from yunikorn_actors.state.eligibility import check_use
@@ -206,6 +207,9 @@ class Reserver:
             # As many nodes as repeats that may run, and none for an application that may not start:
             # it would keep the node from everybody for nothing.
             if len(ask.ask.reserved) + ask.keeping >= ask.open or ask.app.blocked_at() is not None:
+                continue
+            # A gate that has failed lets in everybody, and its leaf still keeps no nodes.
+            if is_gated(model.state, ask.app.app, ask.ask):
                 continue
             node = self.best_nodes.find(shape)
             if node is None:
