@@ -184,7 +184,7 @@ class Watched(Oracle):
     def at_the_front_door(self) -> None:
         """Have a program do something, in another core beside this world."""
         if self._turn in _FRONT:
-            seen = walk(Draw(_OF_PROGRAMS, self._number))
+            seen = walk(Draw(_OF_PROGRAMS, self._number), with_functions=True)
             self._note((f"at the front door, {what}", value) for what, value in seen)
         elif self._turn in _WALKS:
             calls = _WALKS[self._turn](Draw(_OF_PROGRAMS, self._number))

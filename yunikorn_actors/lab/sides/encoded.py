@@ -4,7 +4,9 @@ JSON has the names of the interface. Protobuf is looked at where it is installed
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -12,7 +14,15 @@ from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.sides.differing import differing
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import RM_PROXY, Delivery, is_manager
-from yunikorn_actors.messages.codec import canonical
+from yunikorn_actors.messages.codec import (
+    StoredDelivery,
+    canonical,
+    delivery_of,
+    encode,
+    has_unknown_fields,
+    record_of,
+    type_name,
+)
 from yunikorn_actors.si.wire import SiMessage
 
 try:
@@ -21,13 +31,21 @@ except ImportError:
     codec = None  # type: ignore[assignment]
 
 
+_RECORDED_EACH: Final = 25
+"""One message in so many is read again as a record."""
+
+
 class Encoded(Oracle):
     """Keeps what it has seen as JSON, for those who compare runs."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self._seen = 0
 
     def delivered(self, _: Simulator, delivery: Delivery) -> None:
+        self._seen += 1
+        if self._seen % _RECORDED_EACH == 0:
+            self.lines += recorded(delivery)
         if delivery.mailbox == RM_PROXY or is_manager(delivery.mailbox):
             for message in messages_in(delivery.message):
                 faults = [*self._faults(message)]
@@ -46,6 +64,31 @@ class Encoded(Oracle):
             # Maps come back in another order, and what the interface does not have stays here.
             if canonical(found) != canonical(back):
                 yield f"as protobuf it comes back otherwise: {differing(back, found)}"
+
+
+def recorded(delivery: Delivery) -> Iterator[str]:
+    """Read a record of it as it was written, and as a later version might have written it."""
+    plain = msgspec.msgpack.decode(encode(record_of(delivery)))
+    payload = plain["payload"]
+    inner = next((it for it in payload.values() if isinstance(it, dict)), payload)
+    later: tuple[dict[str, Any], ...] = (
+        plain,
+        plain | {"payload": payload | {"later": 1}},
+        plain | {"payload": {**payload, "later": {}, "of": [1]}, "type": "Later"},
+    )
+    for record in later:
+        yield _read(record)
+    inner["later"] = "1"
+    yield _read(plain)
+
+
+def _read(plain: dict[str, Any]) -> str:
+    record = msgspec.msgpack.decode(msgspec.msgpack.encode(plain), type=StoredDelivery)
+    try:
+        message = delivery_of(record).message
+    except msgspec.ValidationError as error:
+        return str(error)
+    return f"{type_name(message)} {has_unknown_fields(record, message)} {message!r}"
 
 
 def messages_in(message: Any) -> Iterator[SiMessage]:  # noqa: ANN401 - a message of any kind

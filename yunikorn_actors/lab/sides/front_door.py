@@ -7,6 +7,7 @@ program can be at each front door: what it sees has to be equal.
 
 import asyncio
 import inspect
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -21,7 +22,7 @@ from yunikorn_actors.errors import CoreError, NoReply
 from yunikorn_actors.front.aio import AsyncScheduler
 from yunikorn_actors.front.application import Application
 from yunikorn_actors.front.blocking import Scheduler
-from yunikorn_actors.front.lease import Lease
+from yunikorn_actors.front.lease import BaseLease, Lease
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.runtime.aio import AsyncSchedulerCore
@@ -29,6 +30,8 @@ from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.what_if.changes import Reconfigure
 
 Heard = tuple[str, Any]
+DUMP: Final = "the dump"
+HEARD: Final = "what the callback of the program heard"
 _STEPS: Final = (10, 25)
 _SECOND: Final = 1_000_000_000
 _PATIENCE_S: Final = 60.0
@@ -164,6 +167,8 @@ class OnLoop:
     def __init__(self, arguments: Mapping[str, Any], _: si.ResourceManagerCallback) -> None:
         """A callback on a loop hears no responses, so the program has none."""
         self._loop = asyncio.new_event_loop()
+        # A program that ends has no use for what its futures raise then.
+        self._loop.set_exception_handler(lambda *_: None)
         self.scheduler: Final = _LoopFront(QUEUES, core=AsyncSchedulerCore(**arguments))
         self.core: Final = self.scheduler.plain_core
 
@@ -205,15 +210,19 @@ class OnLoop:
         return self.scheduler.is_settled
 
 
-def walk(draw: Draw, door: Doors = OnThreads) -> Iterator[Heard]:
-    """Make a core and a program, and yield what the program sees."""
+def walk(draw: Draw, door: Doors = OnThreads, *, with_functions: bool = False) -> Iterator[Heard]:
+    """Make a core and a program, and yield what the program sees.
+
+    `with_functions`: it has executors, and applications that contend for room. What comes at once
+    there may come to two doors in another order.
+    """
     arguments = {
         "driver": "direct", "instance": "front", "clock": StandingClock(EPOCH_NS),
         "settings": Settings(predicate_timeout_ns=3600 * _SECOND),
     }  # fmt: skip
-    raw = _Raw()
+    raw = _RawAsked() if with_functions else _Raw()
     with door(arguments, raw) as opened:
-        program = _Program(draw, opened, raw)
+        program = _Program(draw, opened, raw, with_functions=with_functions)
         events = opened.events()
         yield from program.begin()
         for _ in range(draw.whole(*_STEPS)):
@@ -238,24 +247,50 @@ class _Raw(si.ResourceManagerCallback):
         self.received.append(response)
 
 
+class _RawAsked(_Raw):
+    """Is asked who goes as well, which no callback on a loop is."""
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        is_no = args.node_id == "n2"
+        return si.PreemptionPredicatesResponse(success=not is_no, index=args.start_index)
+
+    def get_state_dump(self) -> str:
+        return f'{{"received": {len(self.received)}}}'
+
+
 class _Program:
-    def __init__(self, draw: Draw, door: Door, raw: _Raw) -> None:
-        self._draw = draw
+    def __init__(self, draw: Draw, door: Door, raw: _Raw, *, with_functions: bool) -> None:
+        self._draw, self._has_functions = draw, with_functions
         self._core = door.core
         self._door = door
         self._do = door.do
         self._raw = raw
         self._scheduler: Final = door.scheduler
         self._apps: list[Application] = []
-        self._futures: dict[str, Future[Lease]] = {}
+        self._futures: dict[str, Future[Any]] = {}
+        self._pools: dict[str, Any] = {}
+        """Executors, by the ids of their applications."""
+        self._begun: list[str] = []
+        """The functions of executors that have begun."""
+        self._may_go_on: dict[str, threading.Event] = {}
+        """When each of them may go on: what it releases comes to a core at rest."""
+        self._deadline = 0.0
         self._steps: tuple[Callable[[], Any], ...] = (
             *(self._ask,) * 8, *(self._release,) * 3, *(self._application,) * 2, self._cancel,
             self._close, self._node, self._change_node, self._change_node, self._look_at_nodes,
             self._explain, self._explain, self._wait, self._wait, self._configure, self._simulate,
         )  # fmt: skip
+        if with_functions:
+            self._steps += (
+                *(self._submit,) * 4, self._make_pool, self._shut, self._contend, self._contend,
+            )  # fmt: skip
 
     def begin(self) -> Iterator[Heard]:
-        for first in (self._node, self._node, self._application, self._application):
+        has_pool = self._has_functions and self._draw.once_in(2)
+        executor = (self._make_pool, self._submit) if has_pool else ()
+        for first in (self._node, self._node, self._application, self._application, *executor):
             yield from self._seen(first)
 
     def step(self) -> Iterator[Heard]:
@@ -264,13 +299,14 @@ class _Program:
     def end(self) -> Iterator[Heard]:
         for app in self._apps:
             yield f"{app!r}", (app.state, app.queue, [_shown(it) for it in app.leases])
-        yield "what the callback of the program heard", self._raw.received
-        yield "the dump", self._core.state_dump()
+        yield "futures in the end", {key: _outcome(it) for key, it in self._futures.items()}
+        yield HEARD, self._raw.received
+        yield DUMP, self._core.state_dump()
 
     def _seen(self, step: Callable[[], Any]) -> Iterator[Heard]:
         try:
             found = step()
-        except (CoreError, ValueError, LookupError) as error:
+        except (CoreError, ValueError, LookupError, RuntimeError) as error:
             found = repr(error)
         self._settle()
         yield step.__name__, found
@@ -278,16 +314,70 @@ class _Program:
         yield "futures", {key: _outcome(it) for key, it in self._futures.items()}
 
     def _settle(self) -> None:
-        door, core = self._door, self._core
-        deadline = time.monotonic() + _PATIENCE_S
-        # What the core has answered last may have the front send something.
-        while not (door.is_settled and core.is_settled() and door.is_settled):
-            if time.monotonic() > deadline:
+        """Wait until nothing is under way; functions of executors go on one after the other."""
+        self._deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            # What the core has answered last may have the front send something.
+            self._wait_until(lambda: self._door.is_settled and self._core.is_settled())
+            self._wait_until(lambda: self._door.is_settled and len(self._at_work()) >= self._held())
+            begun = self._at_work()
+            if not begun:
+                return
+            self._may_go_on[begun[0]].set()
+            self._wait_until(self._futures[begun[0]].done)
+
+    def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            if time.monotonic() > self._deadline:
                 raise NoReply("the core does not come to rest")
-            # The outbox has to come to its lock.
+            # The outbox has to come to its lock, and a loop goes on while it is asked.
             time.sleep(_POLL_S)
+            _ = self._door.is_settled
+
+    def _held(self) -> int:
+        """Count the leases of functions."""
+        apps = self._scheduler.applications
+        return sum(len(apps[name].leases) for name in self._pools if name in apps)
+
+    def _at_work(self) -> list[str]:
+        """Return what has begun and is not over; a function that lost its lease may end."""
+        for key in self._begun:
+            if self._futures[key].done():
+                self._may_go_on[key].set()
+        return sorted(key for key in self._begun if not self._futures[key].done())
 
     # -- what it does
+
+    def _make_pool(self) -> None:
+        """Make an executor; there is room for one function of all at a time."""
+        name = f"pool{len(self._pools) + 1}"
+        words = {"user": self._draw.one_of(("ann", "bob")), "queue": "root.batch", "vcore": 5}
+
+        def made() -> Any:  # noqa: ANN401 - of threads, or of a loop
+            pool = self._scheduler.executor(name=name, **words)
+            return pool.start() if hasattr(pool, "start") else pool
+
+        self._pools[name] = self._do(made)
+
+    def _submit(self) -> None:
+        draw, name = self._draw, self._draw.one_of(sorted(self._pools) or ["pool1"])
+        key, number = f"{name} call {len(self._futures)}", draw.whole(-1, 5)
+
+        def divided() -> float:
+            self._begun.append(key)
+            self._may_go_on[key].wait(_PATIENCE_S)
+            return 10 / number
+
+        words: dict[str, Any] = draw.one_of(
+            ({}, {}, {"priority": 1}, {"vcore": 4}, {"memory": "1G"})
+        )
+        self._may_go_on[key] = threading.Event()
+        self._futures[key] = self._do(lambda: self._pools[name].submit(divided, **words))
+
+    def _shut(self) -> None:
+        """Those that wait are withdrawn: an end behind them would be on another thread."""
+        pool = self._pools[self._draw.one_of(sorted(self._pools) or ["pool1"])]
+        self._do(lambda: pool.shutdown(wait=False, cancel_futures=True))
 
     def _node(self) -> Any:  # noqa: ANN401 - plain values
         name = f"n{len(self._scheduler.nodes) + 1}"
@@ -310,6 +400,26 @@ class _Program:
         asked = self._do(lambda: app.ask(key, **words))
         for number, future in enumerate(asked if isinstance(asked, list) else [asked]):
             self._futures[f"{app.id} {key} {number}"] = future
+
+    def _contend(self) -> None:
+        """Have one application take all room, and one with a guarantee ask for some of it."""
+        for leaf, user, count, size in (("batch", "ann", 6, 1), ("sure", "bob", 2, 2)):
+            app = self._stand_in(f"of-{leaf}", f"root.{leaf}", user)
+            for _ in range(count):
+                self._ask_alone(app, f"k{self._draw.whole(1, 60)}", size)
+                # Those that wait to be sent may go in one request, or in two.
+                self._settle()
+        self._wait()
+
+    def _stand_in(self, name: str, queue: str, user: str) -> Application:
+        found: Application = self._do(
+            lambda: self._scheduler.application(name, queue=queue, user=user)
+        )
+        self._apps += [] if found in self._apps else [found]
+        return found
+
+    def _ask_alone(self, app: Application, key: str, vcore: int) -> None:
+        self._futures[f"{app.id} {key} 0"] = self._do(lambda: app.ask(key, vcore=vcore))
 
     def _leases(self) -> list[Lease]:
         return [lease for app in self._apps for lease in app.leases]
@@ -378,14 +488,17 @@ class _Program:
         return repr(answer.course.placed)
 
 
-def _outcome(future: Future[Lease]) -> str:
+def _outcome(future: Future[Any]) -> str:
     if future.cancelled():
         return "cancelled"
     if not future.done():
         return "waits"
     error = future.exception()
-    return repr(error) if error is not None else _shown(future.result())
+    if error is not None:
+        return repr(error)
+    found = future.result()
+    return _shown(found) if isinstance(found, BaseLease) else repr(found)
 
 
-def _shown(lease: Lease) -> str:
+def _shown(lease: BaseLease) -> str:
     return f"{lease!r} {dict(lease.resources)} {lease.devices} {lease.lost}"

@@ -19,7 +19,7 @@ def begin(writer: PartitionWriter) -> None:
     """A gang comes, and its placeholders have their nodes before anything else happens."""
     draw = writer.draw
     writer.refuse_for(_MEMBERS, nodes=0)
-    count, size = draw.whole(1, 4), draw.one_of(({"vcore": 1000}, {"vcore": 2000}))
+    count, size = draw.whole(1, 4), draw.one_of(writer.sizes[:3])
     leaf, _ = draw.one_of(writer.leaves)
     app = {"id": f"{writer.prefix}-1", "queue": leaf, "user": draw.one_of(USERS)}
     app |= {"style": draw.one_of(("Soft", "Soft", "Hard")), **draw.one_of(_LIVES)}
