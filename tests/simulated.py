@@ -85,7 +85,7 @@ class World:
 
     def done(self) -> Course:
         """Do it: with the very core."""
-        run = Run(self.simulator, sorted(self.changes, key=lambda it: it.after_s), watched=())
+        run = Run(self.simulator, sorted(self.changes, key=lambda it: it.after_s), others_max=0)
         context = self.simulator.machines[CONTEXT]
         assert isinstance(context, Context)
         known = {it.registration.rm_id: it.registration for it in context.registered.managers}

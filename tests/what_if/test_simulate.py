@@ -7,7 +7,7 @@ from yunikorn_actors import InvalidRequest, VirtualCore, si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.what_if import Change, Reconfigure, core_state
+from yunikorn_actors.what_if import Change, Reconfigure, core_state, run
 from yunikorn_actors.what_if.run import Run
 from yunikorn_actors.what_if.text import lines_of
 
@@ -135,6 +135,24 @@ def test_a_time_that_is_no_whole_number_of_nanoseconds_comes(topology: TopologyN
     core = busy(topology)
     answer = core.simulate(Change(node("n3", 4_000), after_s=1.0000000004), until=2)
     assert (answer.course.until_s, answer.course.refused) == (2.0, ())
+
+
+@both
+def test_what_waited_before_the_changes_is_explained_from_the_beginning(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core = busy(topology)
+    core.update_allocation(asks("3", "4"))
+    core.run_until_idle()
+    changed = core.simulate(asks("new", vcore=1_000)).course
+    spans = [(it.key, it.from_s, it.until_s) for it in changed.waits]
+    assert sorted(spans) == [("3", 0.0, 90.0), ("4", 0.0, 90.0), ("new", 0.0, 190.0)]
+    # Where these are too many to look at, they are noted to be.
+    monkeypatch.setattr(run, "OTHERS_MAX", 1)
+    answer = core.simulate(asks("new", vcore=5_000), until=50)
+    spans = [(it.key, it.from_s, it.until_s) for it in answer.course.waits]
+    assert sorted(spans) == [("3", 50.0, None), ("4", 50.0, None), ("new", 0.0, None)]
+    assert any("is explained until 0 s, and at the end" in it for it in answer.assumptions)
 
 
 def test_asks_that_wait_for_the_same_are_one_line() -> None:

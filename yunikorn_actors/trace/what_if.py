@@ -346,7 +346,7 @@ class _RecordedRun(Run):
             Change(call, (call.at_ns - header.start_ns) / SECOND)  # type: ignore[arg-type]
             for call in recorded.calls
         ]
-        super().__init__(simulator, changes)
+        super().__init__(simulator, changes, others_max=0)
         self._recorded, self._config = recorded, config
         self._has_admin = any(isinstance(it.message, rm.AdminConfigUpdate) for it in recorded.calls)
         self._begun: Counter[AskName] = Counter()

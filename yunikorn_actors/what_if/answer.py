@@ -84,7 +84,7 @@ class Course:
     ended: tuple[Ended, ...]
     refused: tuple[NotTaken, ...]
     waits: tuple[Wait, ...]
-    """Of the asks that are asked about, all the time; of all others, at the end."""
+    """Of all asks, from the beginning on; assumptions say where these were too many for that."""
     waiting: tuple[Waiting, ...]
     until_s: float
     """The end of the run."""

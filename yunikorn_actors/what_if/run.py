@@ -6,7 +6,7 @@ decides. It drives any simulated core, so what was simulated can be done by the 
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from yunikorn_actors import si
@@ -37,7 +37,10 @@ from yunikorn_actors.what_if.core_state import Work, context_of, work_of
 QUIET_NS: Final = HOUR
 """Without an end that is named, a run ends when nothing has happened for so long."""
 WATCHED_MAX: Final = 100
-"""So many asks are explained at each moment; all others at the end."""
+"""So many asks that the changes bring are explained at each moment."""
+OTHERS_MAX: Final = 500_000
+"""Asks and nodes that are looked at to explain all others: beyond that only what waits at the end
+is explained."""
 MESSAGES_MAX: Final = 50_000_000
 """So many messages a run handles; then it is cut short."""
 
@@ -89,12 +92,13 @@ class Run:
         changes: Sequence[Change] = (),
         *,
         fits: Fits | None = None,
-        watched: Sequence[tuple[str, str]] = (),
+        watched: Sequence[AskName] = (),
+        others_max: int | None = None,
         awaited: Mapping[AskName, int] | None = None,
         is_over: Callable[[], bool] | None = None,
         asked_back: Sequence[Work] | None = None,
     ) -> None:
-        """`watched` are asks that are explained at each moment.
+        """`watched` are asks that are explained at each moment, whatever that costs.
 
         With `awaited` the run ends as soon as so many repeats of these have started, and explains
         nothing. It is cut short at the first moment at which `is_over` is true. `asked_back` is of
@@ -104,12 +108,13 @@ class Run:
         self._changes = list(reversed(changes))
         self._fits = fits
         self._watched = list(watched)[:WATCHED_MAX]
+        self._others_left = OTHERS_MAX if others_max is None else others_max
         self._awaited = None if awaited is None else +Counter(awaited)
         """How many repeats have not started yet."""
         self._is_over = is_over
         self._asked_back = asked_back
-        self._looked: tuple[int, int] | None = None
-        """How many messages were handled, and when, as what waits was last looked at."""
+        self._looked: tuple[int, int, bool] | None = None
+        """As what waits was last looked at: after how many messages, when, and if at all of it."""
         self._begin_ns = self._latest_ns = simulator.now_ns
         self._ends: list[tuple[int, int, str, Allocation, int | None]] = []
         """When work ends, a number, its partition, what, and why if the core asked it back."""
@@ -399,46 +404,79 @@ class Run:
             if loop is not None:
                 yield name, loop
 
-    def _look(self) -> None:
+    def _look(self, *, is_last: bool = False) -> None:
         """Note what is waited for, where that has changed."""
         now = self._simulator.delivered, self._simulator.now_ns
-        if self._awaited is not None or now == self._looked:
+        if self._awaited is not None or self._looked in {(*now, True), (*now, is_last)}:
             return
-        self._looked = now
         causes: Counter[str] = Counter()
+        waiting: set[AskName] = set()
         explained: list[Why] = []
+        is_whole = True
         for name, loop in self._loops():
             question = _question(name, waiting=WaitingQuestion(sums=True))
             counted = loop.explain(question, self._simulator.now_ns).counted
             for one in () if counted is None else counted.sums:
                 causes[one.cause.value] += one.count
-            for application, key in self._watched:
-                if application in self._state(name).applications:
-                    asked = _question(name, application, key)
-                    explained.extend(loop.explain(asked, self._simulator.now_ns).waiting)
+            asks = self._waiting_asks(name)
+            waiting.update(asks)
+            if asks.keys() <= {*self._watched}:
+                explained += self._explained(name, loop)
+            elif is_last or self._may_look_at_others(name, asks):
+                explained += loop.explain(_question(name), self._simulator.now_ns).waiting
+                # Of very many only some are in that list.
+                known = {(it.application_id, it.key) for it in explained}
+                explained += self._explained(name, loop, known)
+            else:
+                is_whole = False
+                explained += self._explained(name, loop)
+        self._looked = *now, is_whole
         if not self._waiting or self._waiting[-1].causes != causes:
             self._waiting.append(Waiting(at_s=self._seconds, causes=dict(sorted(causes.items()))))
-        self._note_waits([it for it in explained if it.waits])
+        self._note_waits([it for it in explained if it.waits], waiting)
 
-    def _note_waits(self, explained: list[Why]) -> None:
+    def _waiting_asks(self, name: str) -> dict[AskName, AskSpec]:
+        return {
+            (app.id, ask.spec.key): ask.spec
+            for app in self._state(name).applications.values()
+            if app.swaps or any(app.pending.values())
+            for ask in app.asks.values()
+            if ask.remaining or ask.parked
+        }
+
+    def _may_look_at_others(self, name: str, asks: Mapping[AskName, AskSpec]) -> bool:
+        """Whether all that waits may be explained: each size of it looks at every node."""
+        if self._others_left > 0:
+            sizes = {frozenset(it.resource.items()) for it in asks.values()}
+            self._others_left -= len(sizes) * len(self._state(name).nodes) + len(asks)
+            if self._others_left <= 0:
+                self.counts["unexplained"] = round(self._seconds)
+        return self._others_left > 0
+
+    def _explained(
+        self, name: str, loop: PlanningLoop, known: Collection[AskName] = ()
+    ) -> Iterator[Why]:
+        """Explain each ask of the changes by itself."""
+        applications = self._state(name).applications
+        for application, key in self._watched:
+            if application in applications and (application, key) not in known:
+                asked = _question(name, application, key)
+                yield from loop.explain(asked, self._simulator.now_ns).waiting
+
+    def _note_waits(self, explained: list[Why], waiting: set[AskName]) -> None:
         """End the waits that are over, and begin those for something else."""
         current = {(it.application_id, it.key): it for it in explained}
         for name, wait in tuple(self._waits.items()):
             why = current.get(name)
-            if why is None or why.decisive.cause.value != wait.cause:
+            is_over = name not in waiting if why is None else _cause(why) != wait.cause
+            if is_over:
                 self._waits_over.append(_ended(self._waits.pop(name), self._seconds))
         for name, why in current.items():
             if name not in self._waits:
                 self._waits[name] = _wait_of(why, self._seconds)
 
     def _course(self, *, is_cut: bool, digest: bool) -> Course:
-        self._look()
-        for name, loop in self._loops() if self._awaited is None else ():
-            if self._is_all_watched(name):
-                continue
-            for why in loop.explain(_question(name), self._simulator.now_ns).waiting:
-                ask = (why.application_id, why.key)
-                self._waits.setdefault(ask, _wait_of(why, self._seconds))
+        self._look(is_last=True)
         return Course(
             placed=tuple(self._placed),
             ended=tuple(self._ended),
@@ -449,17 +487,6 @@ class Run:
             is_cut=is_cut,
             digest=digest_of(self._simulator) if digest else "",
         )
-
-    def _is_all_watched(self, name: str) -> bool:
-        """Whether each ask that is open was explained already: each looks at every node."""
-        # Of all that runs there is an ask, too: no call for each, and no look at its key.
-        open_ = (
-            (app.id, ask.spec.key)
-            for app in self._state(name).applications.values()
-            for ask in app.asks.values()
-            if ask.remaining or ask.parked
-        )
-        return all(it in self._waits for it in open_)
 
 
 def digest_of(simulator: Simulator) -> str:
@@ -495,9 +522,13 @@ def _wait_of(why: Why, at_s: float) -> Wait:
         queue=why.queue,
         from_s=at_s,
         until_s=None,
-        cause=why.decisive.cause.value,
+        cause=_cause(why),
         text=why.reason,
     )
+
+
+def _cause(why: Why) -> str:
+    return why.decisive.cause.value
 
 
 def _ended(wait: Wait, at_s: float) -> Wait:

@@ -13,7 +13,7 @@ from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.what_if.answer import Answer, AskName, Course, differences_of
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
-from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, context_of, machines_of
+from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
 from yunikorn_actors.what_if.run import Fits, Manager, Run
 
 LONGEST_S: Final = 1e9
@@ -100,9 +100,8 @@ def _ran(
 ) -> Run:
     """Begin once more, with resource managers that make these changes."""
     copy = begun()
-    watched = _asked(changes) or _waiting(copy)
     run = Run(
-        copy, changes, fits=fits, watched=watched, awaited=awaited, is_over=is_over,
+        copy, changes, fits=fits, watched=_asked(changes), awaited=awaited, is_over=is_over,
         asked_back=copy.asked_back,
     )  # fmt: skip
     for known in state.registered.managers:
@@ -131,17 +130,6 @@ def _asked(changes: list[Change]) -> list[tuple[str, str]]:
     return [(ask.application_id, ask.allocation_key) for ask in asks]
 
 
-def _waiting(simulator: Simulator) -> list[tuple[str, str]]:
-    """Name the asks that wait, where the changes bring none."""
-    return [
-        (app.id, ask.spec.key)
-        for partition in context_of(simulator).partitions.values()
-        for app in partition.state.applications.values()
-        for ask in app.asks.values()
-        if ask.remaining
-    ]
-
-
 def _is_away(image: Image) -> bool:
     return bool(image["held"]) and not image["behind"]
 
@@ -153,6 +141,10 @@ _WORDS: Final = {
     "confirmed": "{} releases under way are confirmed at once",
     "predicates": "{} predicates are answered with yes",
     "away": "{} ends and releases of managers that are away do not come",
+    "unexplained": (
+        "what waits besides what was asked for is explained until {} s, and at the end: these are "
+        "many asks on many nodes"
+    ),
     "members": "{} members of complete gangs ask at once, as large as their placeholders",
 }
 
@@ -160,7 +152,7 @@ _WORDS: Final = {
 def _assumptions(state: CoreState, counts: Mapping[str, Any]) -> Iterator[str]:
     """Say what the answer rests on beside the state."""
     for name, words in _WORDS.items():
-        if counts.get(name):
+        if name in counts:
             yield words.format(counts[name])
     for name, image in state.images.items():
         if _is_away(image):
