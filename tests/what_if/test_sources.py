@@ -15,11 +15,12 @@ from support import RM
 from tests.what_if.test_simulate import CONFIG, SECOND, asks, busy, node
 from yunikorn_actors import InvalidRequest, JournalError, SchedulerCore, VirtualCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.states.simulated import state_from_trace
 from yunikorn_actors.values.tags import APP_TAG_NAMESPACE_RESOURCE_QUOTA
-from yunikorn_actors.what_if.core_state import Copy, CoreState
+from yunikorn_actors.what_if.core_state import Copy, CoreState, work_of
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.simulation import simulate
@@ -247,6 +248,49 @@ def test_the_full_state_dump_of_the_go_core() -> None:
     )  # fmt: skip
     (wait,) = [it for it in simulate(state, more, until=0).course.waits if it.queue == "root.ml"]
     assert "queue root.ml has no room for it, vcore 1 short" in wait.text
+
+
+def test_run_times_count_from_when_it_was_placed_and_not_from_the_dump() -> None:
+    dump = json.loads(GO.read_text())
+    (part, *_) = dump["nodes"]
+    running = next(it for node in part["nodesInfo"] for it in node["allocations"])
+    running["allocationTags"] = {"yunikorn-actors/runtime": "600"}
+    running["allocationTime"] = dump["timestamp"] - 22 * 60 * SECOND
+    over = simulate(state_from_dump(dump))
+    assert "1 allocations have run longer than declared: they do not end" in over.assumptions
+    running["allocationTime"] = dump["timestamp"] - 5 * SECOND
+    state = state_from_dump(dump)
+    began = [
+        it["allocated_ns"] - state.at_ns
+        for image in state.images.values()
+        for app in image["applications"]
+        for it in app["allocations"].values()
+        if it["spec"]["key"] == running["allocationKey"]
+    ]
+    assert began == [-5 * SECOND]
+    copy = Copy(state)
+    (end_ns,) = (
+        it.allocated_ns + runtime_of(app, it.spec)
+        for _, app, it in work_of(copy)
+        if "yunikorn-actors/runtime" in it.spec.tags
+    )
+    assert end_ns == state.at_ns + 595 * SECOND
+
+
+def test_what_waits_is_as_old_as_in_the_dump() -> None:
+    dump = json.loads(GO.read_text())
+    waiting = [(app, it) for app in dump["applications"] for it in app.get("requests") or ()]
+    state = state_from_dump(dump)
+    apps = {
+        it["spec"]["application_id"]: it
+        for image in state.images.values()
+        for it in image["applications"]
+    }
+    assert waiting, "vacuous: nothing waits in the dump"
+    for app, it in waiting:
+        made = apps[app["applicationID"]]
+        assert made["submitted_ns"] == app["submissionTime"]
+        assert made["asks"][it["allocationKey"]]["created_ns"] == it["requestTime"]
 
 
 def test_what_the_go_core_has_preempted_is_on_its_way_out() -> None:

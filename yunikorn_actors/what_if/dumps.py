@@ -54,7 +54,7 @@ _OF_YUNIKORN: Final = (
     _PREEMPTION,
     "styles and timeouts of gangs, and whether they were admitted: they are Soft",
     "reservations, back-offs and what was found of asks: all of it is found anew",
-    "fractions of a second: what waits is ordered by its time, then by its place in the dump",
+    "which of several asks of one time came first: that is their order in the dump",
 )
 _PROVIDED: Final = (RuleConfig(name="provided", create=True),)
 _OF_ROUTES: Final = {"queuename", "nodesinfo", "applicationid", "clusterid", "checksum", "healthy"}
@@ -149,6 +149,8 @@ def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
         image["held"] = image["behind"] = False
         image["queues"] = _as_dumped(image["queues"], read.queues(name))
         read.leave(name, image)
+        # Made anew of what runs since when, and waits since when.
+        image.pop("folds", None)
     return replace(state, lacks=(*read.lacks, *refused))
 
 
@@ -299,13 +301,14 @@ class _Ours:
                 yield _foreign(name, key, it["node"], it["resource"])
 
     def leave(self, partition: str, image: Image) -> None:
-        """Let be on its way out what is so in the dump, and its swaps under way."""
+        """Let it be as old as in the dump, and on its way out, and its swaps under way."""
         nodes = {it["node_id"]: it for it in image["nodes"]}
         made = {it["spec"]["application_id"]: it for it in image["applications"]}
         for id_, app in self._partitions[partition]["applications"].items():
             if id_ not in made:
                 continue
             asks, allocations = made[id_]["asks"], made[id_]["allocations"]
+            _as_old(made[id_], app)
             for it in app["allocations"]:
                 if it["uuid"] in allocations:
                     allocations[it["uuid"]]["devices"] = it.get("devices", ())
@@ -324,6 +327,18 @@ class _Ours:
                 if it["crosses"]:
                     size = {name: placeholder[name] for name in ("resource", "devices")}
                     nodes[it["node"]]["incoming"][uuid] = {"application_id": id_, **size}
+
+
+def _as_old(made: dict[str, Any], app: Mapping[str, Any]) -> None:
+    """Let an application be as old as in the dump, and what waits and runs of it."""
+    made["submitted_ns"] = app["submitted_ns"]
+    asks, allocations = made["asks"], made["allocations"]
+    for it in app["asks"]:
+        if it["key"] in asks:
+            asks[it["key"]]["created_ns"] = it["created_ns"]
+    for it in app["allocations"]:
+        if it["uuid"] in allocations:
+            allocations[it["uuid"]]["allocated_ns"] = it["allocated_ns"]
 
 
 _PARKED: Final = {"sequence": 0, "repeats": 0, "placeholder": False}
@@ -521,19 +536,40 @@ class _YuniKorns:
             )
 
     def leave(self, partition: str, image: Image) -> None:
-        """Let be on its way out what was preempted: nothing else that was asked back is said."""
+        """Let it be as old as in the dump, and on its way out what was preempted.
+
+        Nothing else that was asked back is said.
+        """
         made = {it["spec"]["application_id"]: it for it in image["applications"]}
+        for app in self._applications():
+            if short_partition_name(app["partition"]) == short_partition_name(partition):
+                self._date(made.get(app["applicationID"]), app)
+        running: dict[tuple[str, str, str], list[str]] = {}
+        for id_, app in made.items():
+            for uuid, it in app["allocations"].items():
+                # Several repeats of one ask may run on one node.
+                running.setdefault((id_, it["spec"]["key"], it["node_id"]), []).append(uuid)
         for name, node in self._nodes():
-            for it in (
-                node.get("allocations", ()) if name == short_partition_name(partition) else ()
-            ):
-                app = made.get(it["applicationId"])
-                if app is None or not it.get("preempted"):
+            if name != short_partition_name(partition):
+                continue
+            for it in node.get("allocations", ()):
+                alike = running.get((it["applicationId"], it["allocationKey"], node["nodeID"]))
+                if not alike:
                     continue
-                for uuid, allocation in app["allocations"].items():
-                    is_it = allocation["spec"]["key"] == it["allocationKey"]
-                    if is_it and allocation["node_id"] == node["nodeID"]:
-                        _ask_back(image, app, uuid, _PREEMPTED, self.at_ns)
+                app, uuid = made[it["applicationId"]], alike.pop(0)
+                # Where a clock was set back, it has begun at the moment of the dump.
+                began_ns = int(it.get("allocationTime") or self.at_ns)
+                app["allocations"][uuid]["allocated_ns"] = min(began_ns, self.at_ns)
+                if it.get("preempted"):
+                    _ask_back(image, app, uuid, _PREEMPTED, self.at_ns)
+
+    def _date(self, made: dict[str, Any] | None, app: Mapping[str, Any]) -> None:
+        if made is not None:
+            made["submitted_ns"] = int(app["submissionTime"])
+            for it in app.get("requests", ()):
+                ask = made["asks"].get(it["allocationKey"])
+                if ask is not None and it.get("requestTime"):
+                    ask["created_ns"] = int(it["requestTime"])
 
     def foreign(self, _: str) -> Iterator[si.Allocation]:
         for name, node in self._nodes():
