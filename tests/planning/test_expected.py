@@ -222,3 +222,36 @@ def test_what_never_fits_has_a_place_and_no_interval() -> None:
     assert () == jobs.core.expected("nobody")
     with pytest.raises(InvalidRequest, match="partition"):
         jobs.core.expected(partition=5)  # type: ignore[arg-type]
+
+
+def test_what_waits_starts_no_earlier_than_now_while_nothing_happens() -> None:
+    """What runs longer than declared says nothing: that its end has passed does."""
+    with VirtualCore() as core:
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG % "fifo")
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+        room = si.Resource.of({"vcore": 2_000})
+        node = si.NodeInfo(node_id="n1", action=si.ActionFromRM.CREATE, schedulable_resource=room)
+        core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+        ugi = si.UserGroupInformation(user="ann")
+        app = si.AddApplicationRequest(application_id="app", queue_name="root.a", ugi=ugi)
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+        asks = tuple(
+            si.AllocationAsk(
+                application_id="app", allocation_key=key, resource_ask=room,
+                tags={TAG_RUNTIME: "60"},
+            )
+            for key in ("runs", "waits")
+        )  # fmt: skip
+        core.update_allocation(si.AllocationRequest(rm_id=RM, asks=asks))
+        core.run_until_idle()
+        began_ns, latest = core.now_ns, list[int]()
+        for after_s in (0, 30, 59, 61, 120, 600, 3_600):
+            core.advance_to(began_ns + after_s * SECOND)
+            (found,) = core.expected("app")
+            assert found.earliest_ns is not None
+            assert found.likely_ns is not None
+            assert found.latest_ns is not None
+            assert core.now_ns <= found.earliest_ns <= found.likely_ns <= found.latest_ns
+            latest.append(found.latest_ns)
+        # As if it ended soon; not as was planned an hour ago.
+        assert latest[-1] > core.now_ns + 60 * SECOND

@@ -411,7 +411,11 @@ def test_when_an_ask_is_expected_to_start(town: Served) -> None:
     assert why["expected"] == first
     # Nothing that it waits for has said how long it runs.
     assert first["latest_ns"] is None
-    assert 0 == town.get("/ws/v1/x/partition/default/expected?application=none")["total"]
+    # Of one that has ended nothing waits; one that nobody knows is an error, with those like it.
+    assert 0 == town.get("/ws/v1/x/partition/default/expected?application=app-done")["total"]
+    unknown = town.ask("/ws/v1/x/partition/default/expected?application=app-elt")
+    assert (404, "Application not found") == (unknown.status, unknown.json["message"])
+    assert unknown.json["description"].startswith("there is app-etl")
 
 
 def test_mailboxes(town: Served) -> None:

@@ -56,8 +56,8 @@ class ExpectedStarts:
                 if partition not in {"", name}:
                     continue
                 expectations, now_ns = self._expectations[name], self._now_ns()
-                if expectations.is_stale(state, application_id, now_ns - EVERY_NS):
+                if expectations.is_stale(state, application_id, now_ns, EVERY_NS):
                     for _ in expectations.refresh(state, now_ns):
                         pass
-                found += expectations.of(application_id)
+                found += expectations.of(application_id, now_ns)
             return tuple(found)

@@ -8,7 +8,7 @@ from a replica.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from math import exp
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
@@ -144,6 +144,8 @@ class Expectations:
         self._plans: dict[_Name, _Plan] = {}
         self._made = (-1, 0)
         """Of which revision the newest plans are, and when they were made."""
+        self._due_ns = NEVER_NS
+        """When something was planned to end or to start, so that they change if it has not."""
         self._late: set[_Name] = set()
         """Asks that wait longer than was planned first."""
 
@@ -177,20 +179,34 @@ class Expectations:
 
     # -- what is expected
 
-    def is_stale(self, state: PartitionState, application_id: str, since_ns: int) -> bool:
-        """Whether anything has happened since the plans were made, that long ago, or is asked."""
+    def is_stale(
+        self, state: PartitionState, application_id: str, now_ns: int, every_ns: int = 0
+    ) -> bool:
+        """Whether anything has happened since the plans were made, or should have, or is asked.
+
+        So often they are made for that, and at once for an ask that they do not have.
+        """
         revision, made_ns = self._made
-        if revision == state.revision:
+        if revision == state.revision and now_ns < self._due_ns:
             return False
         app = state.applications.get(application_id)
         asked = () if app is None else app.waiting_asks()
-        return made_ns <= since_ns or any(
+        return made_ns <= now_ns - every_ns or any(
             (application_id, it.spec.key) not in self.by_ask for it in asked
         )
 
-    def of(self, application_id: str) -> list[Expected]:
-        """Return what is expected of an application, or of all, leaf by leaf in their order."""
-        return [it for it in self.by_ask.values() if application_id in {"", it.application_id}]
+    def of(self, application_id: str, now_ns: int) -> list[Expected]:
+        """Return what is expected of an application, or of all, leaf by leaf in their order.
+
+        What waits starts now or later, also where the plans are a little older.
+        """
+        asked = (it for it in self.by_ask.values() if application_id in {"", it.application_id})
+        return [_from_now(it, now_ns) for it in asked]
+
+    def of_ask(self, application_id: str, key: str, now_ns: int) -> Expected | None:
+        """Return what is expected of one ask; None of one that does not wait."""
+        expected = self.by_ask.get((application_id, key))
+        return None if expected is None else _from_now(expected, now_ns)
 
     def refresh(self, state: PartitionState, now_ns: int) -> Iterator[None]:
         """Plan anew, a little at a time; the state must not change until it has ended.
@@ -214,15 +230,17 @@ class Expectations:
         jobs.sort(key=itemgetter(0))
         planned = [job for _, job in jobs[:PLANNED_MAX]]
         starts: list[dict[_Name, int]] = [{} for _ in SHARES]
+        due_ns = NEVER_NS
         for share, found_starts in zip(SHARES, starts, strict=True):
-            yield from self._plan(state, planned, share, now_ns, found_starts)
+            ends_ns = yield from self._plan(state, planned, share, now_ns, found_starts)
+            due_ns = min(due_ns, ends_ns, *found_starts.values())
         for name, expected in found.items():
             times = [it[name] for it in starts if name in it]
             if len(times) == len(SHARES):
                 found[name] = self._interval(expected, times, now_ns)
         self._forget(found, now_ns)
         self.by_ask = found
-        self._made = (state.revision, now_ns)
+        self._made, self._due_ns = (state.revision, now_ns), due_ns
 
     def _plan(
         self,
@@ -231,8 +249,11 @@ class Expectations:
         share: float,
         now_ns: int,
         planned: dict[_Name, int],
-    ) -> Iterator[None]:
-        """Give each job the earliest room that it does not take from one before it."""
+    ) -> Generator[None, None, int]:
+        """Give each job the earliest room that it does not take from one before it.
+
+        Return when the first of what runs ends.
+        """
         runs = self._runs
         running: list[tuple[Resource, int]] = []
         for app in state.applications.values():
@@ -254,6 +275,7 @@ class Expectations:
             planned.update(((job.app.id, ask.spec.key), start_ns) for ask in job.asks)
             if job.is_strict:
                 last[path] = start_ns
+        return min((end_ns for _, end_ns in running), default=NEVER_NS)
 
     def _interval(self, expected: Expected, times: list[int], now_ns: int) -> Expected:
         widths = self._widths.setdefault(expected.queue, _Widths())
@@ -273,6 +295,16 @@ class Expectations:
             if now_ns > plan.latest_ns and name not in self._late:
                 self._late.add(name)
                 self._widths[plan.queue].behind *= exp(STEP * (1 - MISSES))
+
+
+def _from_now(expected: Expected, now_ns: int) -> Expected:
+    earliest_ns, likely_ns, latest_ns = (
+        None if it is None else max(it, now_ns)
+        for it in (expected.earliest_ns, expected.likely_ns, expected.latest_ns)
+    )
+    if earliest_ns == expected.earliest_ns:
+        return expected
+    return replace(expected, earliest_ns=earliest_ns, likely_ns=likely_ns, latest_ns=latest_ns)
 
 
 # -- the order

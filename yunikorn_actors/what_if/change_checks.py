@@ -74,7 +74,7 @@ def _worded(error: ValueError) -> str:
     return f"the configuration cannot be loaded: {error.faults[0]}"
 
 
-def _there(name: str, known: Collection[str]) -> str:
+def there_is(name: str, known: Collection[str]) -> str:
     """List what is there, that which looks like the name first."""
     near = get_close_matches(name, islice(known, _COMPARED_MAX), n=_LISTED_MAX)
     listed = list(islice(dict.fromkeys([*near, *islice(known, _LISTED_MAX)]), _LISTED_MAX))
@@ -150,7 +150,7 @@ class _Check:
         name = partition_name(rm_id, partition)
         if name not in self._parts:
             own = [short_partition_name(it) for it in self._parts if it.startswith(f"[{rm_id}]")]
-            raise _fault("partition", f"{partition!r} is not there", _there(partition, own))
+            raise _fault("partition", f"{partition!r} is not there", there_is(partition, own))
         part = self._parts[name]
         if part is None:
             part = self._parts[name] = _Part(self._state.images[name])
@@ -277,7 +277,7 @@ def _known(what: str, name: str, known: Collection[str], noun: str = "") -> None
     if name not in known:
         problem = f"{noun} {name!r} is not there" if noun else "it is not there"
         raise _fault(
-            what, problem, f"bring it by a change before, or name another; {_there(name, known)}"
+            what, problem, f"bring it by a change before, or name another; {there_is(name, known)}"
         )
 
 

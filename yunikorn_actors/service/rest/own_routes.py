@@ -28,6 +28,7 @@ from yunikorn_actors.service.rest.exchange import (
     Route,
 )
 from yunikorn_actors.service.rest.yunikorn_routes import book_of, number_of
+from yunikorn_actors.what_if.change_checks import there_is
 
 ASSETS: Final = files("yunikorn_actors.service.rest") / "assets"
 SCRIPTS: Final = (
@@ -65,7 +66,7 @@ def _why(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
     why = asked.answer["why"]
     partition, name = asked.query.get("partition"), (why["application_id"], why["key"])
     books = [side.partition(partition)] if partition else side.books.values()
-    found = (it.expectations.by_ask.get(name) for it in books if it is not None)
+    found = (it.expectations.of_ask(*name, side.now_ns) for it in books if it is not None)
     return why | {"expected": next(filter(None, found), None)}
 
 
@@ -93,10 +94,15 @@ def _asks(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
 
 def _expected(side: ReadSide, asked: Asked) -> Steps[Any]:
     book, application = book_of(side, asked), asked.query.get("application", "")
-    expectations, now_ns = book.expectations, side.now_ns
-    if expectations.is_stale(book.state, application, now_ns - EVERY_NS):
+    state, expectations, now_ns = book.state, book.expectations, side.now_ns
+    if application and application not in state.applications:
+        ended = (it.spec.application_id for it in state.finished.values())
+        if application not in ended:
+            near = there_is(application, state.applications)
+            raise Refusal(_NOT_FOUND, "Application not found", near)
+    if expectations.is_stale(book.state, application, now_ns, EVERY_NS):
         yield from expectations.refresh(book.state, now_ns)
-    found = expectations.of(application)
+    found = expectations.of(application, now_ns)
     return {"total": len(found), "asks": found[: overview.LISTED_MAX]}
 
 
