@@ -34,7 +34,7 @@ def test_a_dump_of_a_core(topology: TopologyName) -> None:
     core.update_allocation(asks("3"))
     core.run_until_idle()
     state = state_from_dump(json.loads(json.dumps(core.state_dump())), topology=topology)
-    assert "tags of asks, such as run times and required nodes" in state.lacks
+    assert "tags of asks, such as run times and required nodes" not in state.lacks
     release = si.AllocationReleasesRequest(
         allocations_to_release=(si.AllocationRelease(application_id="app", allocation_key="1"),)
     )
@@ -59,6 +59,43 @@ def test_what_runs_under_the_key_of_an_ask_counts_for_it(topology: TopologyName)
     core.run_until_idle()
     assert _waiting(core.state_dump()) == {"many": 2}
     assert _waiting(_dump_again(core.state_dump())) == {"many": 2}
+
+
+@both
+def test_a_dump_has_what_asks_declared_and_its_time(topology: TopologyName) -> None:
+    core = busy(topology)
+    only = {si.constants.TAG_REQUIRED_NODE: "n2"}
+    spared = si.PreemptionPolicy(allow_preempt_self=False, allow_preempt_other=True)
+    (ask,) = asks("3").asks
+    ask = msgspec.structs.replace(ask, tags={**ask.tags, **only}, preemption_policy=spared)
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+    core.advance_to(core.now_ns + 20 * SECOND)
+    dump = json.loads(json.dumps(core.state_dump()))
+    state = state_from_dump(dump, topology=topology)
+    assert state.at_ns == core.now_ns
+    (app,) = state.images["[rm-1]default"]["applications"]
+    spec = app["asks"]["3"]["spec"]
+    assert (spec["required_node"], spec["allow_preempt_other"]) == ("n2", True)
+    assert not spec["allow_preempt_self"]
+    found, known = simulate(state, until=500).course, core.simulate(until=500).course
+    assert [(it.key, it.node, it.at_s, it.ends_s) for it in found.placed] == [("3", "n2", 70, 170)]
+    assert [it.at_s for it in found.placed] == [it.at_s for it in known.placed]
+    # Those of earlier versions have none of that, and are read on.
+    former = _without_declarations(dump)
+    former_state = state_from_dump(former, topology=topology)
+    assert "tags of asks, such as run times and required nodes" in former_state.lacks
+    assert simulate(former_state, until=500).course.placed == ()
+
+
+def _without_declarations(dump: dict[str, Any]) -> dict[str, Any]:
+    former = json.loads(json.dumps(dump))
+    del former["at_ns"]
+    for app in _part(former)["applications"].values():
+        for it in (*app["asks"], *app["allocations"]):
+            it.pop("tags", None)
+            it.pop("allow_preempt_self", None)
+            it.pop("allow_preempt_other", None)
+    return former  # type: ignore[no-any-return]
 
 
 def _configured(config: str) -> si.UpdateConfigurationRequest:

@@ -423,8 +423,9 @@ class Gateway(ABC):
 
     def _context_dump(self) -> dict[str, Any]:
         return self._answer(
-            StateDump, CONTEXT, lambda reply_to: StateDumpRequested(reply_to=reply_to), "dump"
-        ).state
+            StateDump, CONTEXT,
+            lambda reply_to: StateDumpRequested(reply_to=reply_to, is_whole=True), "dump",
+        ).state  # fmt: skip
 
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
         """Say why an ask waits: all that refuses it, and what would change that.

@@ -9,8 +9,10 @@ from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingQuestion,
 from yunikorn_actors.si import EventRecord
 
 
-class StateDumpRequested(Message, frozen=True, kw_only=True):
+class StateDumpRequested(Message, frozen=True, kw_only=True, omit_defaults=True):
     reply_to: str
+    is_whole: bool = False
+    """With what asks and applications declared, and the time."""
 
 
 class StateDump(Message, frozen=True, kw_only=True):

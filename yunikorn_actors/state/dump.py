@@ -6,11 +6,16 @@ in an order that does not depend on how the state came about.
 
 from typing import Any
 
-from msgspec import msgpack
+from msgspec import msgpack, to_builtins
 
 from yunikorn_actors.config import PartitionConfig
-from yunikorn_actors.state.allocations import Allocation
-from yunikorn_actors.state.applications import Application, FinishedApplication, StateLog
+from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.applications import (
+    Application,
+    ApplicationSpec,
+    FinishedApplication,
+    StateLog,
+)
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
@@ -52,6 +57,33 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
             for key, item in sorted(state.foreign.items())
         },
     }
+
+
+_OF_APPLICATIONS = ("tags", "timeout_ms", "placeholder_ask", "gang_style")
+_OF_ASKS = ("tags", "timeout_ms", "originator", "allow_preempt_self", "allow_preempt_other")
+
+
+def add_declared(dump: dict[str, Any], state: PartitionState) -> None:
+    """Add to a snapshot what was declared: keys that a dump may lack.
+
+    They stand in no snapshot, because recordings have digests of those.
+    """
+    for id_, row in dump["applications"].items():
+        app = state.applications[id_]
+        row.update(_declared(app.spec, _OF_APPLICATIONS))
+        for it in row["asks"]:
+            it.update(_declared(app.asks[it["key"]].spec, _OF_ASKS))
+        for it in row["allocations"]:
+            it.update(_declared(app.allocations[it["uuid"]].spec, _OF_ASKS))
+        for it in row["swaps"]:
+            member = app.asks[it["key"]].spec
+            it.update(resource=_amounts(member.resource), priority=member.priority)
+            it.update(_declared(member, _OF_ASKS))
+
+
+def _declared(spec: ApplicationSpec | AskSpec, names: tuple[str, ...]) -> dict[str, Any]:
+    given = to_builtins(spec)
+    return {name: given[name] for name in names if name in given}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a part of the configuration

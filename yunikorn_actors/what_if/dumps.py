@@ -43,11 +43,16 @@ _PREEMPTION: Final = (
 )
 _OF_OURS: Final = (
     _NOTHING_RUNS,
+    "whether gangs were admitted, and how far their timeouts have come: these begin anew",
+)
+_OF_FORMER: Final = (
     "tags of asks, such as run times and required nodes",
     _PREEMPTION,
-    "sizes, styles and timeouts of gangs, and whether they were admitted",
+    "sizes, styles and timeouts of gangs",
     "sizes of members whose swap is under way: each is as large as its placeholder",
+    "the moment at which it was made: it is that of its last event",
 )
+"""What earlier versions do not write, nor the time."""
 _OF_YUNIKORN: Final = (
     _NOTHING_RUNS,
     "how often an ask repeats: each counts once",
@@ -194,12 +199,12 @@ class _Ours:
                 manager_of_partition(name) for name in self._partitions if name.startswith("[")
             )
         )
-        self.at_ns = max(self._times(), default=EPOCH_NS)
+        self.at_ns = dump.get("at_ns") or max(self._times(), default=EPOCH_NS)
         parts = self._partitions.values()
         states = {id_: app["state"] for it in parts for id_, app in it["applications"].items()}
         self.lacks = (
             *_OF_OURS,
-            "the moment at which it was made: it is that of its last event",
+            *(() if "at_ns" in dump else _OF_FORMER),
             *_left_states(states),
         )
 
@@ -277,7 +282,8 @@ class _Ours:
                 placeholders = {it["uuid"]: it for it in app["allocations"]}
                 for it in app.get("swaps", ()):
                     if (name, id_, it["key"]) not in waiting:
-                        member = {**placeholders[it["placeholder"]], "key": it["key"]}
+                        own = {name: it[name] for name in it if name not in _OF_SWAPS}
+                        member = {**placeholders[it["placeholder"]], **_NOT_DECLARED, **own}
                         # Behind what waits; of those that are parked nobody asks who came first.
                         row = {**member, **_PARKED, "created_ns": member["allocated_ns"]}
                         found.append((INT64_MAX, name, id_, row))
@@ -292,7 +298,10 @@ class _Ours:
                 priority=it["priority"],
                 task_group_name=it["task_group"],
                 placeholder=it["placeholder"],
-                tags=_seconds(it["created_ns"]),
+                originator=it.get("originator", False),
+                execution_timeout_milli_seconds=it.get("timeout_ms", 0),
+                preemption_policy=_preemption(it),
+                tags=it.get("tags", {}),
             )
 
     def foreign(self, rm_id: str) -> Iterator[si.Allocation]:
@@ -341,6 +350,14 @@ def _as_old(made: dict[str, Any], app: Mapping[str, Any]) -> None:
             allocations[it["uuid"]]["allocated_ns"] = it["allocated_ns"]
 
 
+def _preemption(it: Mapping[str, Any]) -> si.PreemptionPolicy | None:
+    """Return what was declared; None where that is nothing, or a tag says it."""
+    given = {name: it[name] for name in ("allow_preempt_self", "allow_preempt_other") if name in it}
+    return si.PreemptionPolicy(**{"allow_preempt_self": True, **given}) if given else None
+
+
+_OF_SWAPS: Final = ("placeholder", "node", "crosses")
+_NOT_DECLARED: Final = {"tags": {}, "originator": False}
 _PARKED: Final = {"sequence": 0, "repeats": 0, "placeholder": False}
 _A: Final = si.ActionFromRM
 _OF_QUEUES: Final = (
@@ -379,7 +396,9 @@ def _application(
         queue_name=queue,
         partition_name=partition,
         ugi=si.UserGroupInformation(user=user, groups=tuple(groups)),
-        tags={tags.APP_TAG_CREATE_FORCE: "true"},
+        tags={**app.get("tags", {}), tags.APP_TAG_CREATE_FORCE: "true"},
+        execution_timeout_milli_seconds=app.get("timeout_ms", 0),
+        gang_scheduling_style=app.get("gang_style", ""),
         placeholder_ask=_resource(app["placeholder_ask"]) if app.get("placeholder_ask") else None,
     )
 
@@ -402,6 +421,7 @@ def _running(partition: str, id_: str, it: Mapping[str, Any]) -> si.Allocation:
         task_group_name=it.get("task_group", ""),
         placeholder=it.get("placeholder", False),
         originator=it.get("originator", False),
+        preemption_policy=_preemption(it),
     )
 
 

@@ -55,7 +55,7 @@ from yunikorn_actors.messages.queries import (
 )
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.si import ActionFromRM
-from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.state.dump import add_declared, snapshot
 from yunikorn_actors.state.long_work import LongWorkKind
 from yunikorn_actors.state.partition import Followed
 from yunikorn_actors.values.ids import scheduler_of
@@ -168,6 +168,13 @@ class Context(Joining):
         states = {name: it.state.folds for name, it in sorted(self.partitions.items())}
         given = {name: give(it) for name, it in states.items() if it is not None}
         return {name: it for name, it in given.items() if it}
+
+    def whole_state(self, now_ns: int) -> dict[str, Any]:
+        """Return it with what was declared and the time, which digests have never had."""
+        state = self.canonical_state()
+        for name, partition in self.partitions.items():
+            add_declared(state["partitions"][name], partition.state)
+        return {**state, "at_ns": now_ns}
 
     def canonical_state(self) -> dict[str, Any]:
         folds = self._of_folds(lambda it: it.kept())
@@ -547,8 +554,9 @@ class Context(Joining):
 
     # -- questions
 
-    def _on_state_dump_requested(self, message: StateDumpRequested, _: int) -> list[Effect]:
-        return [Send(to=message.reply_to, message=StateDump(state=self.canonical_state()))]
+    def _on_state_dump_requested(self, message: StateDumpRequested, now_ns: int) -> list[Effect]:
+        state = self.whole_state(now_ns) if message.is_whole else self.canonical_state()
+        return [Send(to=message.reply_to, message=StateDump(state=state))]
 
     def _on_counts_requested(self, message: CountsRequested, _: int) -> list[Effect]:
         return [Send(to=message.reply_to, message=self._partitions.counts())]

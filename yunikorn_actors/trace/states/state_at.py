@@ -93,7 +93,7 @@ def _state(rerun: Rerun, now_ns: int) -> State:
     waiting = {
         name: _waiting(rerun, partition, now_ns) for name, partition in context.partitions.items()
     }
-    return context.canonical_state() | {
+    return context.whole_state(now_ns) | {
         "format": DUMP_FORMAT,
         "waiting": waiting,
         "rm_diagnostics": {},
