@@ -23,7 +23,7 @@ LIMIT = "reconfigure: {queue: root.a, user: ann, max: {vcore: 8000}}"
 
 
 def test_what_starts_and_what_waits(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--dump", dump, "-c", ASK]) == 1
+    assert main(["simulate", "--dump", dump, "-c", ASK, "--until", "60"]) == 1
     out = capsys.readouterr().out
     assert "app/z from the beginning to the end: queue root.a has no room for it" in out
     assert main(["simulate", "--dump", dump, "-c", QUOTA, "-c", LIMIT, "-c", ASK]) == 0
