@@ -46,6 +46,16 @@ def test_a_file_with_times_and_a_configuration(
     assert main(["simulate", "--config", str(config), "--dump", dump]) == 0
 
 
+def test_several_changes_are_one_text_of_steps(
+    dump: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = ["-c", QUOTA, "-c", LIMIT, "-c", "advance: 10s", "-c", ASK]
+    assert main(["simulate", "--dump", dump, *steps]) == 0
+    assert "app/z on n1 after 10 s" in capsys.readouterr().out
+    assert main(["simulate", "--dump", dump, *steps[:4], "-c", "drain: n1"]) == 2
+    assert "--change:3: step 3: unknown step 'drain'" in capsys.readouterr().err
+
+
 def test_the_least_change(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--dump", dump, "--least", "-c", ASK]) == 0
     assert "raise: raise vcore in root.a from 4 to 5 and vcore of ann" in (capsys.readouterr().out)
@@ -62,6 +72,9 @@ def test_what_cannot_be_understood(dump: str, capsys: pytest.CaptureFixture[str]
     assert "--dump and --server: a simulation begins with one" in capsys.readouterr().err
     assert main(["simulate", "--dump", dump, "--at", "3"]) == 2
     assert "--at: it is a moment of a recording" in capsys.readouterr().err
+    for until in ("inf", "nan", "-1"):
+        assert main(["simulate", "--until", until]) == 2
+        assert "--until: must be seconds from 0 to 1e+09, not " in capsys.readouterr().err
     assert main(["simulate", "nope.yaml", "--dump", dump]) == 2
     assert "nope.yaml: cannot be read" in capsys.readouterr().err
     assert main(["simulate", "--dump", dump, "--least", "-c", "drain_node: n1"]) == 2
@@ -102,7 +115,7 @@ def test_a_place_behind_the_end_of_a_recording(
     core.run_until_idle()
     core.stop()
     where = ["--trace", str(tmp_path / "run.trace"), "--at"]
-    assert main(["simulate", *where, "9s", "-c", ASK]) == 1
+    assert main(["simulate", *where, "9s", "-c", ASK]) == 2
     err = capsys.readouterr().err
     assert "does not come that far: its last message is record " in err
     assert ", 2.5s after the start; without --at its end is taken" in err

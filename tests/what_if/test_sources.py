@@ -14,6 +14,7 @@ from support import RM
 
 from tests.what_if.test_simulate import CONFIG, SECOND, asks, busy, node
 from yunikorn_actors import InvalidRequest, JournalError, SchedulerCore, VirtualCore, si
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.trace.filters import moment_of
@@ -403,7 +404,54 @@ def test_a_recording(topology: TopologyName, tmp_path: Path) -> None:
     with TraceReader(file) as trace:
         state = state_from_trace(trace, moment_of("29s"))
     assert state is not None
+    # Not that of the next message, a second later, which asks for more.
+    assert state.at_ns == EPOCH_NS + 29 * SECOND
+    assert "late" not in state.images["[rm-1]default"]["applications"][0]["asks"]
     (placed,) = simulate(state, asks("new"), compare=False).course.placed
-    assert (placed.key, placed.at_s) == ("new", 70.0)
+    assert (placed.key, placed.at_s) == ("new", 71.0)
     with TraceReader(file) as trace:
         assert state_from_trace(trace, moment_of("1000s")) is None
+    with TraceReader(file) as trace:
+        state = state_from_trace(trace, moment_of("30s"))
+    assert state is not None
+    assert "late" in state.images["[rm-1]default"]["applications"][0]["asks"]
+
+
+def test_a_folder_that_is_no_journal(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="there is no journal in it: name the folder of one"):
+        state_from_journal(tmp_path)
+
+
+def _go(**parts: Any) -> dict[str, Any]:
+    return {**json.loads(GO.read_text()), **parts}
+
+
+def test_the_place_in_a_dump_where_something_is_wrong() -> None:
+    wrong = _go()
+    (part, *_) = wrong["nodes"]
+    running = next(it for node in part["nodesInfo"] for it in node["allocations"])
+    running["resource"]["vcore"] = "x"
+    place = f"node {running['nodeId']}, allocation {running['allocationKey']}: "
+    with pytest.raises(InvalidRequest, match=f"{place}.*vcore is no whole number: 'x'; write one"):
+        state_from_dump(wrong)
+    with pytest.raises(InvalidRequest, match=r"config: 'partitions' is missing; write one"):
+        state_from_dump(_go(config={}))
+    with pytest.raises(InvalidRequest, match=r"config: .* must be an object, and is a str"):
+        state_from_dump(_go(config="partitions: []"))
+    with pytest.raises(InvalidRequest, match=r"timestamp is no whole number: 'now'"):
+        state_from_dump(_go(timestamp="now"))
+    nameless = _go()
+    del nameless["applications"][0]["partition"]
+    name = nameless["applications"][0]["applicationID"]
+    with pytest.raises(InvalidRequest, match=f"application {name}: 'partition' is missing"):
+        state_from_dump(nameless)
+    ours = busy("fused").state_dump()
+    del _part(ours)["applications"]["app"]["allocations"][0]["resource"]
+    with pytest.raises(InvalidRequest, match=r"application app, allocation .: 'resource' is mis"):
+        state_from_dump(ours)
+
+
+@pytest.mark.parametrize("name", ["applications", "nodes", "queues"])
+def test_a_part_that_a_dump_does_not_have_is_named(name: str) -> None:
+    assert any(it.startswith(f"{name}: ") for it in state_from_dump(_go(**{name: None})).lacks)
+    assert not any(it.startswith(f"{name}: ") for it in state_from_dump(_go()).lacks)

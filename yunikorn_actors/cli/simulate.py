@@ -3,6 +3,8 @@
 import argparse
 import json
 import time
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -23,12 +25,13 @@ from yunikorn_actors.trace.replay import DifferentError
 from yunikorn_actors.trace.states.simulated import state_from_trace
 from yunikorn_actors.trace.states.state_at import reach_of
 from yunikorn_actors.what_if.answer import Answer
+from yunikorn_actors.what_if.change_checks import is_seconds
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
-from yunikorn_actors.what_if.simulation import simulate
+from yunikorn_actors.what_if.simulation import LONGEST_S, simulate
 from yunikorn_actors.what_if.text import fit_lines, lines_of
 
 SEARCH_S: Final = 60.0
@@ -42,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "-c", "--change", action="append", default=[], metavar="STEP",
-        help="one such step, as in 'drain_node: node-1'; may be given again",
+        help="one such step, as in 'drain_node: node-1'; with others in their order",
     )  # fmt: skip
     add_short_changes(parser)
     parser.add_argument("--config", metavar="FILE", help="first load this configuration")
@@ -52,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", type=Path, metavar="FILE", help="begin within a recording")
     parser.add_argument(
         "--at", metavar="PLACE",
-        help="after this message of it: a number, context/751 or 3s; its end without",
+        help="at this time of it, such as 3s, or after this message: a number, or context/751; "
+        "its end without",
     )  # fmt: skip
     parser.add_argument("--journal", type=Path, metavar="DIR", help="begin with a journal")
     parser.add_argument(
@@ -80,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         if state is None:
             its_end = "" if options.at is None else "; without --at its end is taken"
             complain(f"{options.trace}: {reach_of(options.trace)}{its_end}")
-            return NO
+            return MISUNDERSTOOD
         if options.least:
             end_s = time.monotonic() + SEARCH_S
             found = least_changes(
@@ -92,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         answer = simulate(state, *changes, until=options.until, policies=policies)
     except DifferentError as error:
         complain(f"{options.trace}: {error.as_warning()}")
-        return NO
+        return MISUNDERSTOOD
     except (DumpError, InvalidRequest, JournalError, TraceError, Unreadable, ValueError) as error:
         complain(str(error))
         return MISUNDERSTOOD
@@ -111,6 +115,8 @@ def _mistake(options: argparse.Namespace) -> str | None:
         return f"{' and '.join(given)}: a simulation begins with one state: name one of them"
     if options.at is not None and options.trace is None:
         return "--at: it is a moment of a recording: name that with --trace"
+    if options.until is not None and not is_seconds(options.until, LONGEST_S):
+        return f"--until: must be seconds from 0 to {LONGEST_S:.0e}, not {options.until}"
     return None
 
 
@@ -155,8 +161,15 @@ def _steps(options: argparse.Namespace) -> list[tuple[str, str]]:
     texts = [] if options.config is None else [(options.config, config_step(options.config))]
     if options.file is not None:
         texts.append((name_of(options.file), _read(options.file)))
-    texts += [("--change", f"[{it}]" if "\n" not in it else it) for it in options.change]
+    texts += [("--change", it) for it in _together(options.change)]
     return texts + [(f"--{name}", steps_of(name, text)) for name, text in options.short]
+
+
+def _together(changes: list[str]) -> Iterator[str]:
+    """Make one text of steps that stand in a line each; what has several is a text of its own."""
+    for is_step, some in groupby(changes, key=lambda it: "\n" not in it):
+        texts = list(some)
+        yield from ["[" + "\n, ".join(texts) + "\n]"] if is_step else texts
 
 
 def config_step(name: str) -> str:

@@ -61,6 +61,12 @@ _OF_YUNIKORN: Final = (
     "reservations, back-offs and what was found of asks: all of it is found anew",
     "which of several asks of one time came first: that is their order in the dump",
 )
+_MISSING: Final = {
+    "applications": "that part is missing, so nothing waits, and what runs belongs to none",
+    "nodes": "that part is missing, so there are none, and nothing runs",
+    "queues": "that part is missing, so there are those of the configuration alone",
+}
+"""Parts without which a state can be made, and what is assumed then."""
 _PROVIDED: Final = (RuleConfig(name="provided", create=True),)
 _OF_ROUTES: Final = {"queuename", "nodesinfo", "applicationid", "clusterid", "checksum", "healthy"}
 """Names in what other routes answer, and in no dump at the top."""
@@ -79,11 +85,12 @@ def state_from_dump(
     `where` says where it comes from, such as a file.
     """
     built = Topology(topology, settings=settings or Settings(), instance="simulated")
+    place = Place()
     try:
         # What could not be written again could not be decided by: such as a number of 80 digits.
         msgspec.msgpack.encode(dump)
         is_ours = isinstance(dump.get("partitions"), Mapping)
-        read = _Ours(dump) if is_ours else _YuniKorns(_without_nulls(dump))
+        read = _Ours(dump, place) if is_ours else _YuniKorns(_without_nulls(dump), place)
         return _made(read, Simulator(built))
     except KeyError as error:
         what = f"{error.args[0]!r} is missing{_elsewhere(dump)}"
@@ -96,7 +103,22 @@ def state_from_dump(
         TypeError, AttributeError, ValueError, OverflowError, msgspec.MsgspecError
     ) as error:  # fmt: skip
         what = f"a part has a wrong form: {error}"
-    raise InvalidRequest(f"{where}: {what}; {DUMP_REMEDY}")
+    part = f"{place.name}: " if place.name else ""
+    raise InvalidRequest(f"{where}: {part}{what}; {DUMP_REMEDY}")
+
+
+class Place:
+    """What of a dump is being read, for the words of an error."""
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    def at(self, *parts: object) -> None:
+        """Name it by its kinds and names in turn."""
+        words = map(str, parts)
+        self.name = ", ".join(
+            f"{kind} {name}".strip() for kind, name in zip(words, words, strict=True)
+        )
 
 
 def _elsewhere(dump: Mapping[str, Any]) -> str:
@@ -181,18 +203,26 @@ def _opened(config: PartitionConfig) -> PartitionConfig:
 
 
 def _seconds(ns: Any) -> dict[str, str]:  # noqa: ANN401 - of a dump
-    return {tags.TAG_CREATION_TIME: str(int(ns) // SECOND)} if ns else {}
+    return {tags.TAG_CREATION_TIME: str(_whole("its time", ns) // SECOND)} if ns else {}
 
 
 def _resource(amounts: Any) -> si.Resource:  # noqa: ANN401 - of a dump
-    return si.Resource.of({name: int(amount) for name, amount in (amounts or {}).items()})
+    return si.Resource.of({name: _whole(name, it) for name, it in (amounts or {}).items()})
+
+
+def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - of a dump
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is no whole number: {value!r:.80}") from None
 
 
 # -- the state dump of a core
 
 
 class _Ours:
-    def __init__(self, dump: Mapping[str, Any]) -> None:
+    def __init__(self, dump: Mapping[str, Any], place: Place) -> None:
+        self._place = place
         self._partitions: dict[str, dict[str, Any]] = dict(dump["partitions"])
         self.managers = list(
             dict.fromkeys(
@@ -201,7 +231,12 @@ class _Ours:
         )
         self.at_ns = dump.get("at_ns") or max(self._times(), default=EPOCH_NS)
         parts = self._partitions.values()
-        states = {id_: app["state"] for it in parts for id_, app in it["applications"].items()}
+        states: dict[str, str] = {}
+        for it in parts:
+            for id_, app in it["applications"].items():
+                place.at("application", id_)
+                states[id_] = app["state"]
+        place.at()
         self.lacks = (
             *_OF_OURS,
             *(() if "at_ns" in dump else _OF_FORMER),
@@ -209,7 +244,8 @@ class _Ours:
         )
 
     def _times(self) -> Iterator[int]:
-        for part in self._partitions.values():
+        for name, part in self._partitions.items():
+            self._place.at("partition", name)
             for app in (*part["applications"].values(), *part["finished"]):
                 yield app["submitted_ns"]
                 yield from (at_ns for at_ns, _ in app["state_log"])
@@ -223,6 +259,7 @@ class _Ours:
                 yield short_partition_name(name), part
 
     def config(self, rm_id: str) -> SchedulerConfig:
+        self._place.at("configuration", "")
         parts = tuple(
             msgspec.convert({**part["config"], "root": _tree(part["queues"])}, PartitionConfig)
             for _, part in self._of(rm_id)
@@ -231,6 +268,7 @@ class _Ours:
 
     def queues(self, partition: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for path, queue in sorted(self._partitions[partition]["queues"].items()):
+            self._place.at("queue", path)
             words = {name: queue[name] for name in ("state", "leaf", *_OF_QUEUES)}
             amounts = {name: queue[name] or None for name in ("guaranteed", "max")}
             if "." not in path:
@@ -241,6 +279,7 @@ class _Ours:
     def applications(self, rm_id: str) -> Iterator[si.AddApplicationRequest]:
         for name, part in self._of(rm_id):
             for id_, app in sorted(part["applications"].items(), key=lambda it: it[1]["serial"]):
+                self._place.at("application", id_)
                 yield _application(name, id_, app["queue"], app["user"], app["groups"], app)
 
     def nodes(self, rm_id: str) -> Iterator[si.NodeInfo]:
@@ -248,8 +287,10 @@ class _Ours:
             running: dict[str, list[si.Allocation]] = {}
             for id_, app in part["applications"].items():
                 for it in app["allocations"]:
+                    self._place.at("application", id_, "allocation", it["key"])
                     running.setdefault(it["node"], []).append(_running(name, id_, it))
             for id_, node in part["nodes"].items():
+                self._place.at("node", id_)
                 yield si.NodeInfo(
                     node_id=id_,
                     action=_A.CREATE_DRAIN if node["drained"] else _A.CREATE,
@@ -288,6 +329,7 @@ class _Ours:
                         row = {**member, **_PARKED, "created_ns": member["allocated_ns"]}
                         found.append((INT64_MAX, name, id_, row))
         for _, name, id_, it in sorted(found, key=lambda one: one[0]):
+            self._place.at("application", id_, "ask", it["key"])
             yield si.AllocationAsk(
                 partition_name=name,
                 application_id=id_,
@@ -307,10 +349,12 @@ class _Ours:
     def foreign(self, rm_id: str) -> Iterator[si.Allocation]:
         for name, part in self._of(rm_id):
             for key, it in part["foreign"].items():
+                self._place.at("foreign allocation", key)
                 yield _foreign(name, key, it["node"], it["resource"])
 
     def leave(self, partition: str, image: Image) -> None:
         """Let it be as old as in the dump, and on its way out, and its swaps under way."""
+        self._place.at("partition", partition)
         nodes = {it["node_id"]: it for it in image["nodes"]}
         made = {it["spec"]["application_id"]: it for it in image["applications"]}
         for id_, app in self._partitions[partition]["applications"].items():
@@ -414,7 +458,7 @@ def _running(partition: str, id_: str, it: Mapping[str, Any]) -> si.Allocation:
         allocation_tags={**it.get("tags", {}), **_seconds(it["allocated_ns"])},
         uuid=it.get("uuid", ""),
         resource_per_alloc=_resource(it["resource"]),
-        priority=int(it["priority"]),
+        priority=_whole("priority", it["priority"]),
         node_id=it["node"],
         application_id=id_,
         partition_name=partition,
@@ -465,20 +509,27 @@ _NAMED_MAX: Final = 3
 class _YuniKorns:
     """The parts have the shapes of the routes; that of the service here is one of these."""
 
-    def __init__(self, dump: Mapping[str, Any]) -> None:
+    def __init__(self, dump: Mapping[str, Any], place: Place) -> None:
         """`dump` is without nulls: Go's encoder writes one for a list without elements."""
+        self._place = place
         # Older versions write the names at the top as Go has them.
         self._dump = dump = {name[:1].lower() + name[1:]: it for name, it in dump.items()}
-        self.at_ns = int(dump["timestamp"])
+        self.at_ns = _whole("timestamp", dump["timestamp"])
         partitions: Rows = dump["partitions"]
         self.managers = list(dict.fromkeys(it["clusterId"] for it in partitions))[:1]
         others = sorted({it["clusterId"] for it in partitions} - {*self.managers})
         left_out = (f"the configuration of {it}: it is left out" for it in others)
         self._names = {it["name"] for it in partitions if it["clusterId"] in self.managers}
         states = {it["applicationID"]: it["applicationState"] for it in self._applications()}
-        self.lacks = (*_OF_YUNIKORN, *left_out, *_left_states(states))
+        place.at()
+        missing = (f"{name}: {it}" for name, it in _MISSING.items() if name not in dump)
+        self.lacks = (*_OF_YUNIKORN, *left_out, *missing, *_left_states(states))
 
     def config(self, _: str) -> SchedulerConfig:
+        self._place.at("config", "")
+        if not isinstance(self._dump["config"], Mapping):
+            kind = type(self._dump["config"]).__name__
+            raise TypeError(f"it must be an object, and is a {kind}")
         found = _lowered(self._dump["config"])
         text = json.dumps({"partitions": found["partitions"]})
         return parse_config(text, ANY_NAMES)
@@ -486,20 +537,23 @@ class _YuniKorns:
     def queues(self, partition: str) -> Iterator[tuple[str, dict[str, Any]]]:
         name = short_partition_name(partition)
         for root in self._dump.get("queues", ()):
+            self._place.at("queues", "")
             if short_partition_name(root["partition"]) == name:
                 yield from _made_by_placement(root)
 
     def _applications(self) -> Rows:
-        active = [
-            it
-            for it in self._dump.get("applications", ())
-            if it["applicationState"] not in {"Completed", "Failed", "Rejected", "Expired"}
-            and short_partition_name(it["partition"]) in self._names
-        ]
+        active: Rows = []
+        for number, it in enumerate(self._dump.get("applications", ()), 1):
+            self._place.at("application", it.get("applicationID", f"{number} of the list"))
+            it["submissionTime"] = _whole("submissionTime", it["submissionTime"])
+            is_over = it["applicationState"] in {"Completed", "Failed", "Rejected", "Expired"}
+            if short_partition_name(it["partition"]) in self._names and not is_over:
+                active.append(it)
         return sorted(active, key=lambda it: it["submissionTime"])
 
     def applications(self, _: str) -> Iterator[si.AddApplicationRequest]:
         for app in self._applications():
+            self._place.at("application", app["applicationID"])
             gang: dict[str, int] = {}
             for group in app.get("placeholderData", ()):
                 for kind, amount in group.get("minResource", {}).items():
@@ -511,6 +565,7 @@ class _YuniKorns:
 
     def nodes(self, _: str) -> Iterator[si.NodeInfo]:
         for name, node in self._nodes():
+            self._place.at("node", node["nodeID"])
             others = [it.get("resource", {}) for it in node.get("foreignAllocations", ())]
             occupied = {
                 kind: amount - sum(it.get(kind, 0) for it in others)
@@ -522,11 +577,14 @@ class _YuniKorns:
                 attributes={**node.get("attributes", {}), tags.NODE_PARTITION: name},
                 schedulable_resource=_resource(node.get("capacity")),
                 occupied_resource=_resource({k: it for k, it in occupied.items() if it > 0}),
-                existing_allocations=tuple(
-                    _running(name, it["applicationId"], _in_our_words(it))
-                    for it in node.get("allocations", ())
-                ),
+                existing_allocations=tuple(self._running(name, node)),
             )
+
+    def _running(self, partition: str, node: Mapping[str, Any]) -> Iterator[si.Allocation]:
+        for it in node.get("allocations", ()):
+            key = it.get("allocationKey", "")
+            self._place.at("node", node["nodeID"], "allocation", key)
+            yield _running(partition, it["applicationId"], _in_our_words(it))
 
     def _nodes(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for part in self._dump.get("nodes", ()):
@@ -538,13 +596,14 @@ class _YuniKorns:
     def asks(self, _: str) -> Iterator[si.AllocationAsk]:
         found = [(app, it) for app in self._applications() for it in app.get("requests", ())]
         for app, it in sorted(found, key=lambda one: one[1].get("requestTime", 0)):
+            self._place.at("application", app["applicationID"], "ask", it.get("allocationKey", ""))
             required = it.get("requiredNodeId", "")
             yield si.AllocationAsk(
                 partition_name=short_partition_name(app["partition"]),
                 application_id=app["applicationID"],
                 allocation_key=it["allocationKey"],
                 resource_ask=_resource(it.get("resource")),
-                priority=int(it.get("priority", 0)),
+                priority=_whole("priority", it.get("priority", 0)),
                 task_group_name=it.get("taskGroupName", ""),
                 placeholder=it.get("placeholder", False),
                 originator=it.get("originator", False),
@@ -562,6 +621,7 @@ class _YuniKorns:
         """
         made = {it["spec"]["application_id"]: it for it in image["applications"]}
         for app in self._applications():
+            self._place.at("application", app["applicationID"])
             if short_partition_name(app["partition"]) == short_partition_name(partition):
                 self._date(made.get(app["applicationID"]), app)
         running: dict[tuple[str, str, str], list[str]] = {}
@@ -576,24 +636,26 @@ class _YuniKorns:
                 alike = running.get((it["applicationId"], it["allocationKey"], node["nodeID"]))
                 if not alike:
                     continue
+                self._place.at("node", node["nodeID"], "allocation", it["allocationKey"])
                 app, uuid = made[it["applicationId"]], alike.pop(0)
                 # Where a clock was set back, it has begun at the moment of the dump.
-                began_ns = int(it.get("allocationTime") or self.at_ns)
+                began_ns = _whole("allocationTime", it.get("allocationTime") or self.at_ns)
                 app["allocations"][uuid]["allocated_ns"] = min(began_ns, self.at_ns)
                 if it.get("preempted"):
                     _ask_back(image, app, uuid, _PREEMPTED, self.at_ns)
 
     def _date(self, made: dict[str, Any] | None, app: Mapping[str, Any]) -> None:
         if made is not None:
-            made["submitted_ns"] = int(app["submissionTime"])
+            made["submitted_ns"] = app["submissionTime"]
             for it in app.get("requests", ()):
                 ask = made["asks"].get(it["allocationKey"])
                 if ask is not None and it.get("requestTime"):
-                    ask["created_ns"] = int(it["requestTime"])
+                    ask["created_ns"] = _whole("requestTime", it["requestTime"])
 
     def foreign(self, _: str) -> Iterator[si.Allocation]:
         for name, node in self._nodes():
             for it in node.get("foreignAllocations", ()):
+                self._place.at("node", node["nodeID"], "foreign allocation", it["allocationKey"])
                 yield _foreign(name, it["allocationKey"], node["nodeID"], it.get("resource"))
 
 

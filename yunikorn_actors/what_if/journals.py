@@ -7,6 +7,7 @@ from typing import Any
 from yunikorn_actors.errors import JournalError
 from yunikorn_actors.journal.file_sequence import row_of
 from yunikorn_actors.journal.folder import Folder
+from yunikorn_actors.journal.headers import ENTRIES, SNAPSHOT
 from yunikorn_actors.journal.restore import read
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
@@ -29,6 +30,8 @@ def state_from_journal(
     folder = Folder(path)
     if not folder.path.is_dir():
         raise JournalError(f"{folder.path}: there is no such folder: name that of a journal")
+    if not folder.numbers(SNAPSHOT, ENTRIES):
+        raise JournalError(f"{folder.path}: there is no journal in it: name the folder of one")
     truth = read(folder, row_of(folder)).truth
     state = truth.as_message()
     return CoreState(

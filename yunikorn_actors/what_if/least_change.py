@@ -27,10 +27,10 @@ from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import NODE_PARTITION
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
 from yunikorn_actors.what_if.bounds import APPS, Bound, Place, bounds_at
-from yunikorn_actors.what_if.change_checks import checked, in_order
+from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
-from yunikorn_actors.what_if.simulation import Beside, simulate
+from yunikorn_actors.what_if.simulation import LONGEST_S, Beside, simulate
 
 TRIALS_MAX: Final = 2_000
 SETS_MAX: Final = 300
@@ -132,6 +132,9 @@ class _Search:
         left_s: Callable[[], float],
         simulated: dict[str, Any],
     ) -> None:
+        if not is_seconds(wanted.within_s, LONGEST_S):
+            longest, given = f"{LONGEST_S:.0e}", wanted.within_s
+            raise InvalidRequest(f"within: must be seconds from 0 to {longest}, not {given!r}")
         self._state, self._wanted, self._simulated = state, wanted, simulated
         self._beside, self._left_s = beside, left_s
         self._kept_s = 0.0
