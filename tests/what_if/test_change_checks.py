@@ -181,5 +181,5 @@ def test_a_least_change_is_asked_for_what_is_there(core: VirtualCore) -> None:
     with pytest.raises(InvalidRequest, match="least change: ask app/nope: it neither waits"):
         least_changes(state, Wanted((asks("4"),), (("app", "4"), ("app", "nope"))))
     for within in (-1.0, float("inf")):
-        with pytest.raises(InvalidRequest, match="within: must be seconds from 0 to 1e.09, not"):
+        with pytest.raises(InvalidRequest, match=r"within: must be seconds from 0 to 1e.09, not"):
             least_changes(state, Wanted((asks("4"),), within_s=within))
