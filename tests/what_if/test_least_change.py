@@ -135,6 +135,19 @@ def test_the_least_work_to_release_may_be_of_several(topology: TopologyName) -> 
 
 
 @both
+def test_single_work_goes_before_a_member_of_a_gang(topology: TopologyName) -> None:
+    core, made = cluster(topology, node_1=6_000)
+    gang = si.Resource.of({"vcore": 4_000})
+    made.submit("gang", placeholder_ask=gang, gang_scheduling_style="Hard")
+    made.ask("gang", "a-1", 2_000, placeholder=True, task_group_name="tg")
+    made.ask("gang", "a-2", 2_000, placeholder=True, task_group_name="tg")
+    made.submit("later")
+    made.ask("later", "single", 2_000)
+    found = texts(core, made.ask("job", "task", 2_000))
+    assert found["release"] == "release later/single (vcore 2)"
+
+
+@both
 def test_as_few_drained_nodes_as_do_take_work_again(topology: TopologyName) -> None:
     core, made = cluster(topology, node_1=2_000, node_2=1_000, node_3=2_000)
     for node_id in ("node-1", "node-2", "node-3"):

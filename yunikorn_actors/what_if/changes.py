@@ -55,6 +55,8 @@ class Change:
     after_s: float = 0.0
     where: str = ""
     """The place where it is written; without it, it is called by its number."""
+    is_first: bool = False
+    """The core decides by it before the next change of the same moment is made."""
 
 
 def carry_out(simulator: Simulator, request: Request | Reconfigure) -> None:

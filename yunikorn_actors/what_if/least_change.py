@@ -7,7 +7,8 @@ as the answer stays yes.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations, islice
 from math import comb, inf
 from typing import Any, Final
@@ -39,6 +40,10 @@ SUMS_MAX: Final = 32
 """So many smaller amounts are tried below one that helps, where others would take what is more."""
 _LIFTED: Final = 1 << 60
 _NODE: Final = "what-if-node"
+_TOGETHER: Final = (
+    "{}, in the same moment as it is asked for: where that comes later, others that wait take the "
+    "room"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +67,11 @@ class Option:
     """
     text: str
     changes: tuple[Request | Reconfigure, ...] = ()
-    """To be made before what is wanted."""
+    """To be made before what is wanted: what waits already takes its part of them first."""
     after_s: float = 0.0
     """When all of it has started."""
+    is_together: bool = False
+    """The changes help only where what is wanted is asked for before the core decides by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +102,23 @@ class _Act:
     ended: int = 0
     withdrawn: int = 0
     size: Resource = field(default_factory=dict)
+    gang: str = ""
+    """The application whose gang it is a part of."""
 
 
-def _cost(acts: Iterable[_Act]) -> tuple[int, int, tuple[tuple[str, int], ...]]:
-    """Say how many allocations end by it, how many repeats are withdrawn, and their size."""
+def _cost(acts: Iterable[_Act]) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
+    """Say how many allocations end, how many gangs that hurts, what is withdrawn, and their size.
+
+    Without a member the rest of a gang is of no use.
+    """
     total: Resource = {}
     ended = withdrawn = 0
+    gangs: set[str] = set()
     for it in acts:
         ended, withdrawn = ended + it.ended, withdrawn + it.withdrawn
+        gangs |= {it.gang} - {""}
         charge(total, it.size)
-    return ended, withdrawn, tuple(sorted(total.items()))
+    return ended, len(gangs), withdrawn, tuple(sorted(total.items()))
 
 
 def least_changes(
@@ -159,6 +173,8 @@ class _Search:
         self._trials = 0
         self._is_cut = False
         """A trial was wanted, and there was no time for it."""
+        self._is_first = bool(self._ordered) and _others_wait(state, {app for app, _ in self._asks})
+        """What waits already decides with the changes that are tried, before what is wanted."""
 
     def found(self) -> LeastChange:
         course = self._tried((), until_s=self._wanted.within_s)
@@ -172,7 +188,7 @@ class _Search:
             self._is_cut = False
             # What is searched last, how long to wait, is one trial, and may be a long one.
             self._kept_s = 0.0 if search is _Search._waits else max(0.0, self._left_s()) / 2
-            self._options += search(self)
+            self._options += self._found_by(search)
             unsearched += [name] * self._is_cut
         names = set(self._asks)
         return LeastChange(
@@ -183,6 +199,18 @@ class _Search:
             trials=self._trials,
             unsearched=tuple(unsearched),
         )
+
+    def _found_by(self, search: "_Searching") -> list[Option]:
+        """Return what helps if it is made first; if nothing does, what helps in one moment."""
+        options = list(search(self))
+        if options or not self._is_first or search is _Search._waits:
+            return options
+        self._is_first = False
+        options = [
+            replace(it, text=_TOGETHER.format(it.text), is_together=True) for it in search(self)
+        ]
+        self._is_first = True
+        return options
 
     # -- the question
 
@@ -197,10 +225,13 @@ class _Search:
         **bounds: Any,  # noqa: ANN401
     ) -> Course:
         self._trials += 1
+        made: list[Change | Request | Reconfigure] = [*extra]
+        if made and self._is_first:
+            made[-1] = Change(extra[-1], is_first=True)
 
         def done(_: int) -> Course:
             answer = simulate(
-                self._state, *extra, *self._ordered, until=until_s, compare=False, digest=False,
+                self._state, *made, *self._ordered, until=until_s, compare=False, digest=False,
                 is_checked=False, **bounds, **self._simulated,
             )  # fmt: skip
             return answer.course
@@ -278,21 +309,9 @@ class _Search:
 
         `acts` are done as well, and `act` is the kind of that, and its words.
         """
-        for bound in tuple(lifted):
-            without = {it: amount for it, amount in lifted.items() if it is not bound}
-            if self._helps(self._requests(without, size, acts)):
-                lifted = without
-        for bound in lifted:
-            need = bound.present + self._need(bound.kind)
-            lifted[bound] = self._lowest(
-                bound.kind, bound.present + 1, need, lifted[bound],
-                lambda it, name=bound: self._requests({**lifted, name: it}, size, acts),  # type: ignore[misc]
-            )  # fmt: skip
-        for kind, known in tuple(size.items()):
-            size[kind] = self._lowest(
-                kind, 0, self._whole(kind), known,
-                lambda it, name=kind: self._requests(lifted, {**size, name: it}, acts),  # type: ignore[misc]
-            )  # fmt: skip
+        lifted = dict(lifted)
+        self._put_back(lifted, size, acts)
+        self._lower(lifted, size, acts)
         if max((*lifted.values(), *size.values()), default=0) >= _LIFTED >> 1:
             # There was no time to bring it down, and nobody would write such an amount.
             return None
@@ -306,6 +325,50 @@ class _Search:
         needed = {kind: text for kind, text in texts.items() if text}
         changes = tuple(self._requests(lifted, size, acts))
         return Option(" and ".join(needed), " and ".join(needed.values()), changes)
+
+    def _put_back(
+        self, lifted: dict[Bound, int], size: dict[str, int], acts: Sequence[_Act]
+    ) -> bool:
+        """Put back what need not be lifted; say whether that is any."""
+        needless = False
+        for bound in tuple(lifted):
+            amount = lifted.pop(bound)
+            if self._helps(self._requests(lifted, size, acts)):
+                needless = True
+            else:
+                lifted[bound] = amount
+        return needless
+
+    def _lower(self, lifted: dict[Bound, int], size: dict[str, int], acts: Sequence[_Act]) -> None:
+        """Bring them down one by one; what is needless as others came down, once more."""
+
+        def made(name: Bound | str, amount: int) -> list[Request | Reconfigure]:
+            if isinstance(name, Bound):
+                return self._requests({**lifted, name: amount}, size, acts)
+            return self._requests(lifted, {**size, name: amount}, acts)
+
+        def lower(name: Bound | str, high: int, known: int) -> None:
+            if isinstance(name, Bound):
+                least = name.present + 1
+                lifted[name] = self._lowest(name.kind, least, high, known, partial(made, name))
+            else:
+                size[name] = self._lowest(name, 0, high, known, partial(made, name))
+
+        for bound, amount in tuple(lifted.items()):
+            lower(bound, bound.present + self._need(bound.kind), amount)
+        for kind, amount in tuple(size.items()):
+            lower(kind, self._whole(kind), amount)
+        is_least = False
+        while not is_least:
+            is_least = not self._put_back(lifted, size, acts)
+            now: list[tuple[Bound | str, int, int]] = [
+                *((it, amount, it.present + 1) for it, amount in lifted.items()),
+                *((it, amount, 0) for it, amount in size.items()),
+            ]
+            for name, amount, least in now:
+                if amount > least and self._helps(made(name, amount - 1)):
+                    lower(name, amount - 1, amount - 1)
+                    is_least = False
 
     def _need(self, kind: str) -> int:
         return len({app for app, _ in self._asks}) if kind == APPS else self._whole(kind)
@@ -435,7 +498,8 @@ class _Search:
             yield Option("wait", f"wait for {last:g} s", (), last)
 
 
-_SEARCHES: Final[dict[str, Callable[[_Search], Iterator[Option]]]] = {
+_Searching = Callable[[_Search], Iterator[Option]]
+_SEARCHES: Final[dict[str, _Searching]] = {
     "raises and nodes": _Search._raises,
     "drained nodes": _Search._undrained,
     "releases": _Search._releases,
@@ -490,6 +554,16 @@ def _asks_of(
                     partitions[name] = partition
     asks = {it: found[it] for it in wanted.asks or found if it in found}
     return asks, next((partitions[it] for it in asks), "")
+
+
+def _others_wait(state: CoreState, own: set[str]) -> bool:
+    return any(
+        ask["remaining"]
+        for image in state.images.values()
+        for app in image["applications"]
+        if app["spec"]["application_id"] not in own
+        for ask in app["asks"].values()
+    )
 
 
 def _config(state: CoreState, partition: str) -> SchedulerConfig:
@@ -550,4 +624,5 @@ def _released(
     )
     releases = si.AllocationReleasesRequest(allocations_to_release=(one,))
     request = si.AllocationRequest(releases=releases, rm_id=manager_of_partition(name))
-    return _Act(f"{what} ({amounts(size)})", request, len(allocations), withdrawn, size)
+    gang = application if any(it["spec"].get("task_group") for it in allocations) else ""
+    return _Act(f"{what} ({amounts(size)})", request, len(allocations), withdrawn, size, gang)

@@ -225,7 +225,10 @@ class Run:
     def _make_changes(self) -> None:
         while self._changes and self._due_ns(self._changes[-1]) <= self._simulator.now_ns:
             self._latest_ns = self._simulator.now_ns
-            self._make(self._changes.pop())
+            change = self._changes.pop()
+            self._make(change)
+            if change.is_first:
+                self._settle()
 
     def _make(self, change: Change) -> None:
         try:
