@@ -59,8 +59,18 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
     }
 
 
-_OF_APPLICATIONS = ("tags", "timeout_ms", "placeholder_ask", "gang_style")
-_OF_ASKS = ("tags", "timeout_ms", "originator", "allow_preempt_self", "allow_preempt_other")
+_ELSEWHERE = frozenset(
+    {
+        "application_id",
+        "queue_name",
+        "created_ns",
+        "unresolved",
+        "key",
+        "max_allocations",
+        "later_form",
+    }
+)
+"""Fields that stand in a dump under another name, or concern the interface."""
 
 
 def add_declared(dump: dict[str, Any], state: PartitionState) -> None:
@@ -70,20 +80,22 @@ def add_declared(dump: dict[str, Any], state: PartitionState) -> None:
     """
     for id_, row in dump["applications"].items():
         app = state.applications[id_]
-        row.update(_declared(app.spec, _OF_APPLICATIONS))
+        _declare(row, app.spec)
         for it in row["asks"]:
-            it.update(_declared(app.asks[it["key"]].spec, _OF_ASKS))
+            _declare(it, app.asks[it["key"]].spec)
         for it in row["allocations"]:
-            it.update(_declared(app.allocations[it["uuid"]].spec, _OF_ASKS))
+            _declare(it, app.allocations[it["uuid"]].spec)
         for it in row["swaps"]:
             member = app.asks[it["key"]].spec
             it.update(resource=_amounts(member.resource), priority=member.priority)
-            it.update(_declared(member, _OF_ASKS))
+            # Its placeholder is that which it replaces.
+            _declare(it, member)
 
 
-def _declared(spec: ApplicationSpec | AskSpec, names: tuple[str, ...]) -> dict[str, Any]:
-    given = to_builtins(spec)
-    return {name: given[name] for name in names if name in given}
+def _declare(row: dict[str, Any], spec: ApplicationSpec | AskSpec) -> None:
+    for name, value in to_builtins(spec).items():
+        if name not in row and name not in _ELSEWHERE:
+            row[name] = value
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a part of the configuration

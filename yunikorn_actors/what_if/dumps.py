@@ -28,6 +28,7 @@ from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.rm_events import RMHeldBack
+from yunikorn_actors.state.applications import ApplicationSpec
 from yunikorn_actors.state.dump import DUMP_REMEDY
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.snapshot import Image
@@ -383,8 +384,10 @@ class _Ours:
 
 
 def _as_old(made: dict[str, Any], app: Mapping[str, Any]) -> None:
-    """Let an application be as old as in the dump, and what waits and runs of it."""
+    """Let an application be as declared, and as old as in the dump, and what is of it."""
     made["submitted_ns"] = app["submitted_ns"]
+    declared = [it for it in ApplicationSpec.__struct_fields__ if it in app]
+    made["spec"].update((name, app[name]) for name in declared)
     asks, allocations = made["asks"], made["allocations"]
     for it in app["asks"]:
         if it["key"] in asks:
@@ -442,7 +445,6 @@ def _application(
         ugi=si.UserGroupInformation(user=user, groups=tuple(groups)),
         tags={**app.get("tags", {}), tags.APP_TAG_CREATE_FORCE: "true"},
         execution_timeout_milli_seconds=app.get("timeout_ms", 0),
-        gang_scheduling_style=app.get("gang_style", ""),
         placeholder_ask=_resource(app["placeholder_ask"]) if app.get("placeholder_ask") else None,
     )
 
