@@ -497,7 +497,7 @@ def test_a_stream_that_nobody_reads_is_cut_off(
     with socket.create_connection((host, int(port)), timeout=60) as silent:
         silent.sendall(f"GET {STREAM} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert silent.recv(12) == b"HTTP/1.1 200"
-        (hear,) = inside._side._hearers.values()
+        (hear,) = inside._side._record_readers.values()
         for _ in range(100):
             long = si.EventRecord(message="x" * 200_000)
             served.part._loop.call_soon_threadsafe(hear, (long,))

@@ -48,10 +48,10 @@ class Scheduler:
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         self._now_ns = now_ns
         kind = type(message)
-        of_loop = planning_loop.HANDLERS.get(kind)
-        if of_loop is not None:
-            return of_loop(self.loop, message, now_ns)
-        return HANDLERS[kind](self, message)
+        own = HANDLERS.get(kind)
+        if own is not None:
+            return own(self, message)
+        return planning_loop.HANDLERS[kind](self.loop, message, now_ns)
 
     def canonical_state(self) -> dict[str, Any]:
         folds = None if self.replica.folds is None else self.replica.folds.kept()

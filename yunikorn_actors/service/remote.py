@@ -297,8 +297,8 @@ class RemoteCore:
     def state_dump(self) -> dict[str, Any]:
         """Return everything that the core knows, as plain values; see `SchedulerCore`."""
         self._check_may_wait("state_dump")
-        heard = self._open().open_stream("StateDump", m.StateDumpRequest(), m.Piece)
-        pieces = [piece.json for piece in heard.answers]
+        stream = self._open().open_stream("StateDump", m.StateDumpRequest(), m.Piece)
+        pieces = [piece.json for piece in stream.answers]
         dump: dict[str, Any] = json.loads(b"".join(pieces))
         return dump
 
@@ -355,17 +355,17 @@ class RemoteCore:
         """Feed it event records from now on; what is returned ends that."""
         self._check_may_wait("event_stream")
         request = m.EventStreamRequest(history=max(0, history))
-        heard = self._open().open_stream("EventStream", request, m.Records)
+        stream = self._open().open_stream("EventStream", request, m.Records)
         # The first message says that it is open; from there on nothing is missed.
-        next(heard.answers)
+        next(stream.answers)
         self._feeds.append(feed)
-        fill = partial(self._fill, feed, heard.answers)
+        fill = partial(self._fill, feed, stream.answers)
         threading.Thread(target=fill, name="yunikorn-actors-events", daemon=True).start()
 
         def close() -> None:
             # In this order: what the cancelled call then says is no loss.
             feed.end()
-            heard.cancel()
+            stream.cancel()
 
         return close
 

@@ -41,20 +41,20 @@ class Unexpected(Exception):  # noqa: N818 - it names what happened
     """The core did something that cannot happen on this day."""
 
 
-class Ear(si.ResourceManagerCallback):
+class ResponseQueue(si.ResourceManagerCallback):
     """Runs on the core's thread; the time noted here ends the wait of a task."""
 
     def __init__(self) -> None:
-        self.heard: SimpleQueue[tuple[float, Response]] = SimpleQueue()
+        self.received: SimpleQueue[tuple[float, Response]] = SimpleQueue()
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        self.heard.put((time.monotonic(), response))
+        self.received.put((time.monotonic(), response))
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        self.heard.put((time.monotonic(), response))
+        self.received.put((time.monotonic(), response))
 
     def update_node(self, response: si.NodeResponse) -> None:
-        self.heard.put((time.monotonic(), response))
+        self.received.put((time.monotonic(), response))
 
 
 class Play:
@@ -63,7 +63,7 @@ class Play:
         self._core = core
         self._day = day
         self._display = display
-        self._ear = Ear()
+        self._responses = ResponseQueue()
         self._applications = {app.id: app for app in day.applications}
         self._machines = {machine.id: machine for machine in day.machines}
         self._attempts: dict[str, Attempt] = {}
@@ -89,7 +89,7 @@ class Play:
         request = si.RegisterResourceManagerRequest(
             rm_id=RM_ID, version="1", policy_group="default", config=CONFIG
         )
-        self._core.register_resource_manager(request, self._ear)
+        self._core.register_resource_manager(request, self._responses)
         self._start_s = time.monotonic()
         self._tell_nodes(*(_created(machine) for machine in self._day.machines))
         for app in self._day.applications:
@@ -129,9 +129,9 @@ class Play:
         """Take what was heard; wait for the first of it until something is due."""
         due_s = min([self._next_picture_s, *(entry[0] for entry in self._agenda[:1])])
         try:
-            self._take_in(*self._ear.heard.get(timeout=max(0.0, due_s - self._now_s())))
+            self._take_in(*self._responses.received.get(timeout=max(0.0, due_s - self._now_s())))
             while True:
-                self._take_in(*self._ear.heard.get_nowait())
+                self._take_in(*self._responses.received.get_nowait())
         except Empty:
             return
 

@@ -36,7 +36,7 @@ from yunikorn_actors.si import EventRecord
 UNTIL_HISTORY_MAX: Final = 10_000
 """So many messages wait at most for the history of event records."""
 
-Hearer = Callable[[tuple[EventRecord, ...]], None]
+RecordReader = Callable[[tuple[EventRecord, ...]], None]
 """Takes the records of one stream, and never waits."""
 
 
@@ -67,7 +67,7 @@ class ReadSide:
 
         Context and the event publisher have mailboxes of their own, so either may be first.
         """
-        self._hearers: dict[str, Hearer] = {}
+        self._record_readers: dict[str, RecordReader] = {}
         self._since: dict[str, int] = {}
 
     def handle(self, message: Message, now_ns: int) -> None:
@@ -95,13 +95,13 @@ class ReadSide:
 
     # -- streams of events
 
-    def listen(self, name: str, history: int, hearer: Hearer) -> bool:
-        """Give a hearer the last records, and all that come; False where too many listen."""
-        self._hearers[name] = hearer
+    def listen(self, name: str, history: int, reader: RecordReader) -> bool:
+        """Give it the last records, and all that come; False where too many listen."""
+        self._record_readers[name] = reader
         asked = EventStreamRequested(hearer=name, history=history, reply_to="")
         effects = self.events.handle(asked, self.now_ns)
         if any(isinstance(it, Send) and isinstance(it.message, Declined) for it in effects):
-            del self._hearers[name]
+            del self._record_readers[name]
             return False
         self._since[name] = self.now_ns
         self._tell(effects)
@@ -116,16 +116,16 @@ class ReadSide:
         return [{"Name": name, "CreatedAt": at_ns} for name, at_ns in self._since.items()]
 
     def leave(self, name: str) -> None:
-        self._hearers.pop(name, None)
+        self._record_readers.pop(name, None)
         self._since.pop(name, None)
         self.events.handle(EventStreamLeft(hearer=name), self.now_ns)
 
     def _tell(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, CallRm) and isinstance(effect.call, CallSendEvent):
-                hearer = self._hearers.get(effect.callback)
-                if hearer is not None:
-                    hearer(shown_records(effect.call.events))
+                reader = self._record_readers.get(effect.callback)
+                if reader is not None:
+                    reader(shown_records(effect.call.events))
 
     # -- what is heard
 

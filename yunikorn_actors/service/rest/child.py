@@ -29,8 +29,8 @@ from yunikorn_actors.service.rest.pipe import (
     LENGTH_BYTES,
     Answered,
     Begin,
+    CoreMessage,
     Down,
-    Heard,
     Question,
     Ready,
     Renewed,
@@ -97,7 +97,7 @@ class Child:
     async def _follow(self, reader: asyncio.StreamReader) -> None:
         while True:
             entry = await _next(reader)
-            if isinstance(entry, Heard):
+            if isinstance(entry, CoreMessage):
                 self._server.receive(decoded(entry.kind, entry.payload), entry.now_ns)
                 await self._server.room()
             elif isinstance(entry, Renewed):

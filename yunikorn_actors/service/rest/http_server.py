@@ -575,7 +575,7 @@ class RestServer:
         try:
             ring = self._side.events.ring
             first, end = max(ring.lowest_id, ring.next_id - past), ring.next_id
-            if not self._side.listen(name, 0, _hearer(waiting)):
+            if not self._side.listen(name, 0, _into_queue(waiting)):
                 raise Refusal(_UNAVAILABLE, "Too many streaming connections")
             return await self._write_events(request, range(first, end), waiting)
         finally:
@@ -628,15 +628,15 @@ def _with_cookie(request: web.Request, value: str) -> web.Response:
     return web.Response(status=204, headers={"Set-Cookie": given})
 
 
-def _hearer(
+def _into_queue(
     waiting: "asyncio.Queue[tuple[EventRecord, ...] | None]",
 ) -> Callable[[tuple[EventRecord, ...]], None]:
-    def hear(records: tuple[EventRecord, ...]) -> None:
+    def put(records: tuple[EventRecord, ...]) -> None:
         # A reader for whom there is no room any more is cut off when it looks.
         with suppress(asyncio.QueueFull):
             waiting.put_nowait(records)
 
-    return hear
+    return put
 
 
 async def _harden(_: web.Request, response: web.StreamResponse) -> None:

@@ -50,7 +50,7 @@ class Renewed(Struct, frozen=True, array_like=True, tag=True):
     read_token: str
 
 
-class Heard(Struct, frozen=True, array_like=True, tag=True):
+class CoreMessage(Struct, frozen=True, array_like=True, tag=True):
     """A message to a follower."""
 
     kind: str
@@ -89,7 +89,7 @@ class Ready(Struct, frozen=True, array_like=True, tag=True):
     """The read side listens."""
 
 
-Down = Begin | Renewed | Heard | Answered | Simulate
+Down = Begin | Renewed | CoreMessage | Answered | Simulate
 Up = Question | Ready | Simulated
 
 

@@ -43,8 +43,8 @@ from yunikorn_actors.service.rest.pipe import (
     LENGTH_BYTES,
     Answered,
     Begin,
+    CoreMessage,
     Down,
-    Heard,
     Question,
     Ready,
     Renewed,
@@ -346,7 +346,7 @@ class Outbox(Follower):
         if is_fact and self._facts > BEHIND_MAX:
             self.close()
             self._behind()
-        self._put(frame(Heard(type(message).__name__, now_ns, payload)), is_fact=is_fact)
+        self._put(frame(CoreMessage(type(message).__name__, now_ns, payload)), is_fact=is_fact)
 
     def put(self, entry: Down) -> None:
         """Write down an entry that a reader waits for."""

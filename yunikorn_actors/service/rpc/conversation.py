@@ -105,7 +105,7 @@ class Conversation:
         self._is_ended = False
         self._strangers = Strangers()
         self._thread = threading.Thread(
-            target=self._hear_all, name=f"yunikorn-actors-{rm_id}", daemon=True
+            target=self._receive_all, name=f"yunikorn-actors-{rm_id}", daemon=True
         )
 
     # -- on any thread
@@ -151,7 +151,7 @@ class Conversation:
 
     # -- on its thread
 
-    def _hear_all(self) -> None:
+    def _receive_all(self) -> None:
         # Ended without an error: so this resource manager was unregistered.
         error: Exception = UnknownResourceManager(
             f"the service has unregistered {self.rm_id}: connect anew if that was a mistake"
@@ -172,27 +172,27 @@ class Conversation:
     def _receive(self, message: Told) -> None:
         if message.registered is not None:
             self._opened.set_result(None)
-        for field, (method, hear) in _HEARERS.items():
+        for field, (method, notify) in _METHODS.items():
             value = getattr(message, field)
             if field == "applications" and value is not None:
                 value = placed(value, message.placements)
             if field == "allocations" and message.graces:
                 value = with_graces(value, message.graces)
             if value is not None:
-                answer = self._answer_of(method, partial(hear, self._callback, value))
+                answer = self._answer_of(method, partial(notify, self._callback, value))
                 if message.number:
                     self.say(Said(answer=replace(answer, number=message.number)))
 
-    def _answer_of(self, method: str, hear: Callable[[], Answer]) -> Answer:
+    def _answer_of(self, method: str, notify: Callable[[], Answer]) -> Answer:
         """Make a call; what it raises is the program's own affair, and is reported as such."""
         try:
-            return hear()
+            return notify()
         except BaseException as error:  # noqa: BLE001 - the edge: sys.exit() too is the callback's
             self._raised(CallbackRaised(self.rm_id, method, error))
             return Answer(failure=masked(f"{method} raised {error!r}"))
 
 
-# -- what comes, and the method that hears it
+# -- what comes, and the method that takes it
 
 
 def hears(callback: si.ResourceManagerCallback) -> tuple[Kind, ...]:
@@ -234,17 +234,17 @@ def with_graces(
     return replace(response, released=tuple(released))
 
 
-Hear: TypeAlias = Callable[[si.ResourceManagerCallback, Any], Answer]
+Notify: TypeAlias = Callable[[si.ResourceManagerCallback, Any], Answer]
 
 
-def _notifying(method: str) -> tuple[str, Hear]:
+def _notifying(method: str) -> tuple[str, Notify]:
     """Tell it by this method, which answers nothing."""
 
-    def hear(callback: si.ResourceManagerCallback, value: SiMessage) -> Answer:
+    def notify(callback: si.ResourceManagerCallback, value: SiMessage) -> Answer:
         getattr(callback, method)(value)
         return Answer()
 
-    return method, hear
+    return method, notify
 
 
 def _predicates(callback: si.ResourceManagerCallback, args: si.PredicatesArgs) -> Answer:
@@ -265,7 +265,7 @@ def _events(callback: si.ResourceManagerCallback, message: Records) -> Answer:
     return Answer()
 
 
-_HEARERS: Final[dict[str, tuple[str, Hear]]] = {
+_METHODS: Final[dict[str, tuple[str, Notify]]] = {
     "allocations": _notifying("update_allocation"),
     "applications": _notifying("update_application"),
     "nodes": _notifying("update_node"),

@@ -110,14 +110,14 @@ class Extension:
         registered = m.Told(registered=si.RegisterResourceManagerResponse())
         await call.write(codec(m.Told).encode(registered))
 
-        async def hear() -> None:
+        async def receive() -> None:
             while (said := await self._read(call)) is not None:
                 await self._take(manager, said)
 
-        async def say(item: Item) -> None:
+        async def send(item: Item) -> None:
             await call.write(encoded(item))
 
-        await converse(self._managers, manager, said.opening.hears, hear, say)
+        await converse(self._managers, manager, said.opening.hears, receive, send)
 
     async def _read(self, call: OpenCall) -> m.Said | None:
         return await read(self._managers, call, m.Said, self._strangers)

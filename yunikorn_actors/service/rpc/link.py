@@ -63,7 +63,7 @@ _BROKEN: Final = frozenset(
 M = TypeVar("M", bound=SiMessage)
 
 
-class Heard(NamedTuple):
+class AnswerStream(NamedTuple):
     """Answers that come one after the other; `next` raises what a call would raise."""
 
     answers: Iterator[Any]
@@ -126,14 +126,14 @@ class Link:
         read: M = codec(kind).decode(answer, self._strangers.tell)
         return read
 
-    def open_stream(self, method: str, message: SiMessage, kind: type[SiMessage]) -> Heard:
+    def open_stream(self, method: str, message: SiMessage, kind: type[SiMessage]) -> AnswerStream:
         open_: Any = self._channel.unary_stream(EXTENSION + method)
         call = open_(codec(type(message)).encode(message), metadata=self._metadata)
 
         def cancel() -> None:
             call.cancel()
 
-        return Heard(self._read(call, kind), cancel)
+        return AnswerStream(self._read(call, kind), cancel)
 
     def _read(self, call: Any, kind: type[M]) -> Iterator[M]:  # noqa: ANN401 - of grpc
         try:

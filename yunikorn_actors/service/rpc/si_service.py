@@ -70,16 +70,16 @@ def methods(managers: Managers, strangers: Strangers) -> grpc.GenericRpcHandler:
             return
         manager = managers.find(request.rm_id)
 
-        async def hear() -> None:
-            heard: Any = request
-            while heard is not None:
-                await take(managers, manager, update, heard)
-                heard = await read(managers, call, update.request, strangers)
+        async def receive() -> None:
+            received: Any = request
+            while received is not None:
+                await take(managers, manager, update, received)
+                received = await read(managers, call, update.request, strangers)
 
-        async def say(item: Item) -> None:
+        async def send(item: Item) -> None:
             await call.write(item.data)
 
-        await converse(managers, manager, (update.kind,), hear, say)
+        await converse(managers, manager, (update.kind,), receive, send)
 
     return grpc.method_handlers_generic_handler(
         NAME,
