@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yunikorn_actors
+from tests.differential.scripts import drawn_script
 from yunikorn_actors import si
 from yunikorn_actors.cli import main as command
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Options, Runs
-from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.scenario.document import parse_scenario, read_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario

@@ -6,6 +6,7 @@ public names, and text that is true on one machine only.
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -475,6 +476,135 @@ def _imported(source: Source) -> list[str]:
             names.append(node.module)
             names.extend(f"{node.module}.{alias.name}" for alias in node.names)
     return names
+
+
+# -- what is named
+
+CALLED_BY_LIBRARIES: dict[str, frozenset[str]] = {
+    "aiohttp": frozenset({"handle_error"}),
+    "grpc": frozenset({"intercept_service"}),
+    "importlib": frozenset({"create_module", "exec_module"}),
+    "pickle": frozenset({"persistent_id", "persistent_load"}),
+    "pykka": frozenset(
+        {"_create_actor_inbox", "_create_future", "_start_actor_loop"}
+        | {"on_receive", "on_start", "on_stop"}
+    ),
+    "pytest": frozenset({"pytest_addoption"}),
+    "yaml": frozenset({"compose_node", "ignore_aliases"}),
+}
+"""Methods that take the place of those of a library, which calls them."""
+CALLED_BY_LABORATORY = (f"{PACKAGE}.values.resource", f"{PACKAGE}.state.share")
+"""Each public function of these is called with drawn arguments by `lab/sides/computed`."""
+SHOWN = ("docs", "benchmarks", "examples", "deploy")
+"""What stands there is used by readers, or by programs beside the package."""
+Words = Counter[str]
+
+
+def unnamed(sources: list[Source], elsewhere: Iterable[str]) -> list[str]:
+    """Functions, classes, methods and constants that nothing names besides themselves.
+
+    A name alone counts in its own module; an attribute, an import, an argument or a text counts in
+    all. What a package only hands on is no use of it.
+    """
+    known = frozenset(re.findall(r"\w+", " ".join(elsewhere))).union(*CALLED_BY_LIBRARIES.values())
+    named = {source.module: _named(source.tree) for source in sources}
+    far: Words = Counter()
+    for source in sources:
+        far.update(named[source.module][0] - _handed_on(source.tree))
+    return [
+        f"{source.module}.{name} is named nowhere else"
+        for source in sources
+        if source.module not in CALLED_BY_LABORATORY
+        for name, node in _defined(source.tree.body)
+        if name not in known
+        and not name.startswith("__")
+        and far[name] + named[source.module][1][name] <= sum(it[name] for it in _named(node))
+    ]
+
+
+def _defined(
+    statements: Iterable[ast.stmt], *, in_class: bool = False
+) -> Iterator[tuple[str, ast.AST]]:
+    """Yield what is defined, and in which node it may name itself."""
+    for node in statements:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name, node
+            case ast.ClassDef(name=name, body=body):
+                yield name, node
+                yield from _defined(body, in_class=True)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                # Members of an enumeration and fields of a message are read from texts and bytes.
+                if not in_class:
+                    yield name, ast.Pass()
+            case ast.If(body=body, orelse=orelse):
+                yield from _defined((*body, *orelse), in_class=in_class)
+
+
+@cache
+def _named(tree: ast.AST) -> tuple[Words, Words]:
+    """Count what is named so that any module may be meant, and by a name alone."""
+    far, near = Counter[str](), Counter[str]()
+    said = {id(node.value) for node in _walked(tree) if isinstance(node, ast.Expr)}
+    for node in _walked(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                near[name] += 1
+            case ast.Attribute(attr=name, ctx=ast.Load()) | ast.keyword(arg=str(name)):
+                far[name] += 1
+            case ast.alias(name=name):
+                far[name.rpartition(".")[2]] += 1
+            case ast.MatchClass(kwd_attrs=names):
+                far.update(names)
+            case ast.Constant(value=str(text)) if id(node) not in said:
+                far.update(set(re.findall(r"\w+", text)))
+    if far["*"]:
+        # What it imports so it calls by the names alone.
+        far.update(near)
+    return far, near
+
+
+def _handed_on(tree: ast.Module) -> Words:
+    """Count what a package imports and lists in its public names."""
+    public = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and _name(node.targets[0]) == "__all__"
+    ]
+    own = frozenset(name for name, _ in _defined(tree.body))
+    names = {name for listed in public for name in listed}
+    return Counter({name: 2 if name not in own else 1 for name in names})
+
+
+def test_everything_is_named_somewhere() -> None:
+    shown = (it.text for it in _texts() if it.module.startswith(SHOWN) or it.module == "README.md")
+    assert [] == unnamed(SOURCES, shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f(): pass", ["f"]),
+        ("def f():\n    return f()", ["f"]),
+        ("def f(): pass\nx = f()\nprint(x)", []),
+        ("LIMIT = 3", ["LIMIT"]),
+        ("class C:\n    def m(self): return self.m()\nC()", ["m"]),
+        ("class C:\n    def m(self): pass\nC().m()", []),
+        ("class C:\n    m = 1\nC()", []),
+        ("def used(): pass", []),
+        ("def planned(): pass", []),
+        ("def shown(): pass", []),
+        ("def handed_on(): pass", ["handed_on"]),
+        ("def on_receive(): pass", []),
+    ],
+)
+def test_what_is_named_nowhere_is_found(text: str, found: list[str]) -> None:
+    others = [
+        Source("p.b", "from p.a import used\nused()\nX = 'p.a:planned'\nprint(X)"),
+        Source("p", "from p.a import handed_on\n__all__ = ['handed_on']"),
+    ]
+    faults = [f"p.a.{name} is named nowhere else" for name in found]
+    assert faults == unnamed([Source("p.a", text), *others], ["call `shown`"])
 
 
 # -- circles

@@ -14,8 +14,8 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from differential.runs import bounded, judged, kind_of, shrunk
+from differential.scripts import drawn_script
 from yunikorn_actors.lab.scenario_documents import Document, written
-from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 PORTION = 50

@@ -4,12 +4,15 @@ Each check is a function that returns the faults it finds; for each there is a t
 pass, and one that it would notice.
 """
 
+import ast
 import contextlib
+import inspect
 import io
 import re
 import runpy
 import shlex
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +32,7 @@ from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.lab.tapes import tape
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.planning import apply_fact as follow
-from yunikorn_actors.planning.planner import STAGES
+from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.scenario import step_readers
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
@@ -421,13 +424,48 @@ def test_facts_are_found_in_the_first_column_alone() -> None:
 # -- the table of the stages of a plan
 
 
+STAGE_OF_STEP = {
+    "denials.plan": "time", "backoff.plan": "time", "measurer.plan": "measure",
+    "placer.place_first": "lost targets", "placer.place_reserved": "reserved",
+    "swapper.plan": "swaps", "admitter.plan": "turns", "gatekeeper.plan": "turns",
+    "placer.plan": "place", "backoff.end_passes": "preempt", "preemptor.plan": "preempt",
+    "backoff.begin_rests": "back-off", "reserver.plan": "reserve", "explainer.plan": "explain",
+}  # fmt: skip
+"""What the planner calls, and the stage of the page that it belongs to."""
+
+
+def steps_of(*parts: Callable[..., object]) -> list[str]:
+    """Name what these methods yield, in the order of their lines."""
+    texts = [textwrap.dedent(inspect.getsource(part)) for part in parts]
+    yields = [
+        [it for it in ast.walk(ast.parse(text)) if isinstance(it, ast.Yield)] for text in texts
+    ]
+    in_order = [it for part in yields for it in sorted(part, key=lambda it: it.lineno)]
+    return [ast.unparse(it.value).removeprefix("self.") for it in in_order if it.value is not None]
+
+
 def stages_in_order(text: str) -> list[tuple[int, str]]:
     return [(int(n), name) for n, name in re.findall(r"^\| (\d+)\. ([^|]+) \|", text, re.MULTILINE)]
 
 
 def test_the_page_on_planning_has_the_stages_in_the_order_of_the_planner() -> None:
     page = REPOSITORY / "docs/explanation/planning.md"
-    assert list(enumerate(STAGES, 1)) == stages_in_order(page.read_text("utf-8"))
+    steps = steps_of(Planner._first, Planner._next, Planner._last)
+    stages = dict.fromkeys(STAGE_OF_STEP[step] for step in steps)
+    assert list(enumerate(stages, 1)) == stages_in_order(page.read_text("utf-8"))
+
+
+def test_steps_are_found_in_the_order_of_their_lines() -> None:
+    class Parts:
+        def one(self) -> Iterator[object]:
+            if self:
+                yield self.one
+            yield self.other
+
+        def other(self) -> Iterator[object]:
+            yield self.one
+
+    assert ["one", "other", "one"] == steps_of(Parts.one, Parts.other)
 
 
 def test_stages_are_found_by_their_number() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from configurations import CONFIGS
+from differential.scripts import TREES
 
 from yunikorn_actors import si
 from yunikorn_actors.config import QueueConfig, QueueProperties, SchedulerConfig, parse_config
@@ -14,7 +15,7 @@ from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
 from yunikorn_actors.config.names import WILDCARD
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.reloads import with_acls, with_one_change
-from yunikorn_actors.lab.swarm.scripts import THEMES, TREES, drawn_queues
+from yunikorn_actors.lab.swarm.scripts import THEMES, drawn_queues
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.state.limit_table import LimitTable
 

@@ -315,7 +315,7 @@ class SimulatorLab(Lab):
         self.core.advance(until_ns - self.core.now_ns)
 
     def is_settled(self) -> bool:
-        return not self.core.in_transit()
+        return self.core.is_at_rest
 
     def close(self) -> None:
         """Nothing of it runs by itself."""

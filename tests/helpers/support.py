@@ -20,7 +20,7 @@ from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, Envelope
 from yunikorn_actors.messages.scheduling import (
     ApplicationTimerDue,
     FactsAppended,
@@ -37,6 +37,11 @@ APP = "app-1"
 QUEUE = "root.default"
 CONFIG = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"
 PARTITION = "[rm-1]default"
+
+
+def in_transit(simulator: Simulator) -> list[Envelope]:
+    """Messages that were sent and not delivered yet."""
+    return [envelope for queue in simulator.channels.values() for _, envelope in queue]
 
 
 def limited(vcore: int) -> str:
@@ -362,7 +367,7 @@ class Outcome:
         except known as error:
             self.error = error
         if self.error is not None:
-            assert [] == lab.simulator.in_transit()
+            assert lab.simulator.is_at_rest
         lab.settle()
         self.after = lab.simulator.state_dump()
         assert [] == lab.simulator.callback_errors

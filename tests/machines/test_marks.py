@@ -1,6 +1,6 @@
 """Marks tell how far requests and responses are, also if a side is slow or a mark comes late."""
 
-from support import RM, Lab, ask
+from support import RM, Lab, ask, in_transit
 
 from yunikorn_actors import si
 from yunikorn_actors.core.backlog import Backlog
@@ -93,7 +93,7 @@ def test_a_mark_of_a_former_registration_opens_no_room_in_the_present_one() -> N
     for number in range(400):
         lab.request(asks=(ask(f"k{number}", app="nobody"),))
     lab.register(lab.rm)
-    late = [it.message for it in lab.simulator.in_transit()]
+    late = [it.message for it in in_transit(lab.simulator)]
     assert any(isinstance(it, rm.RequestsHandled) for it in late), "vacuous: no mark is late"
     lab.settle()
     assert lab.simulator._registered[RM].backlog._handled == 0

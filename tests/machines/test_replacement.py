@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from faults import Killer, PlantedFault
-from support import PARTITION, Lab, Recorder
+from support import PARTITION, Lab, Recorder, in_transit
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.health_checks import health_of
@@ -170,7 +170,9 @@ def test_the_answer_to_a_question_of_the_dead_is_dropped() -> None:
     lab.settle()
     dead = scheduler_of(lab)
     lab.ask("a")
-    while not any(it.message.__class__.__name__ == "CallPredicates" for it in transit(lab)):
+    while not any(
+        it.message.__class__.__name__ == "CallPredicates" for it in in_transit(lab.simulator)
+    ):
         assert lab.simulator.step()
     kill(lab, dead)
     lab.submit("app-2")
@@ -178,10 +180,6 @@ def test_the_answer_to_a_question_of_the_dead_is_dropped() -> None:
     assert dead != scheduler_of(lab), "vacuous: nothing failed"
     assert ["a"] == lab.running()
     assert [] == lab.planner.unresolved
-
-
-def transit(lab: Lab) -> list[Any]:
-    return list(lab.simulator.in_transit())
 
 
 def test_who_asked_the_dead_why_something_waits_is_told_by_the_next() -> None:

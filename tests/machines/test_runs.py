@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from committing import Driver, Refused
+from differential.scripts import drawn_script
 from support import APP, Lab, facts_of
 from written import LEAF, Written
 
@@ -16,7 +17,6 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.scenario_documents import Document, written
-from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.context import commit
 from yunikorn_actors.machines.events.publisher import Ring
 from yunikorn_actors.machines.settings import Settings

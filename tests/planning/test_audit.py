@@ -6,7 +6,7 @@ from typing import TypeAlias
 import pytest
 from written import APP, LEAF, Written
 
-from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.checks.model_audit import Audit
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
@@ -133,11 +133,11 @@ def _ask(planner: Planner, key: str) -> object:
 
 
 def test_a_sound_view_has_nothing_to_say(planner: Planner) -> None:
-    assert [] == contradictions(planner)
+    assert [] == Audit(planner).look()
 
 
 @pytest.mark.parametrize(("words", "corrupt"), CORRUPTIONS)
 def test_a_corruption_is_named(words: str, corrupt: Corrupt, planner: Planner) -> None:
     corrupt(planner)
-    found = contradictions(planner)
+    found = Audit(planner).look()
     assert any(words in line for line in found), found

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 import pytest
+from differential.scripts import drawn_script
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.lab.scenario_documents import written
-from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler

@@ -3,7 +3,7 @@
 import pytest
 from written import APP, Written
 
-from yunikorn_actors.checks.model_audit import contradictions
+from yunikorn_actors.checks.model_audit import Audit
 from yunikorn_actors.state.proposals import Replace
 
 
@@ -35,7 +35,7 @@ def test_a_swap_that_is_refused_after_its_placeholder_went(written: Written) -> 
     written.release(swap.placeholder)
     written.plan(1)
     written.planner.reject(swap.proposal_id)
-    assert [] == contradictions(written.planner)
+    assert [] == Audit(written.planner).look()
     assert "member" in [it.key for it in written.plan()]
 
 

@@ -37,7 +37,7 @@ def _after(request: Request, times: int, steps: int, **made_with: object) -> tup
     for _ in range(times - 1):
         for _ in range(steps):
             lab.simulator.step()
-        under_way = bool(lab.simulator.in_transit())
+        under_way = not lab.simulator.is_at_rest
         request(lab)
     lab.settle()
     return lab, under_way

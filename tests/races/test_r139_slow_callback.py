@@ -1,6 +1,6 @@
 """R-139: a resource manager that takes its messages late gets all of them, in their order."""
 
-from support import APP, Lab
+from support import APP, Lab, in_transit
 
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Fifo
 from yunikorn_actors.messages.base import is_callback
@@ -26,7 +26,7 @@ def test_nothing_is_dropped_and_nothing_overtakes() -> None:
         if number % 3 == 0:
             lab.release(f"k{number}")
         _work(lab)
-    backlog = len(lab.simulator.in_transit())
+    backlog = len(in_transit(lab.simulator))
     lab.settle()
     kept = [f"k{number}" for number in range(ASKS) if number % 3]
     assert sorted(kept) == lab.running()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import in_transit
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -53,7 +54,7 @@ def sent(core: Simulator) -> list[tuple[str, str, str, T]]:
     """Return the releases under way to the core."""
     return [
         (item.application_id, item.allocation_key, item.uuid, item.termination_type)
-        for envelope in core.in_transit()
+        for envelope in in_transit(core)
         if isinstance(envelope.message, AllocationsRequested)
         and envelope.message.request.releases is not None
         for item in envelope.message.request.releases.allocations_to_release

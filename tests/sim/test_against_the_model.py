@@ -11,10 +11,10 @@ import pytest
 import ranges
 import yaml
 from differential.runs import judged, kind_of, shrunk
+from differential.scripts import drawn_script
 
 from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.lab.scenario_documents import written
-from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.state.allocations import Ask, AskOrder

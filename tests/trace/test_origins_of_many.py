@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from differential.scripts import drawn_script
 from msgspec.structs import replace
 from probes import wait_until
 from recorded_workloads import deliveries_of
@@ -20,7 +21,6 @@ from benchmarks.run import measure
 from benchmarks.workloads import WORKLOADS
 from yunikorn_actors import SchedulerCore, Settings, TraceSettings, si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import (

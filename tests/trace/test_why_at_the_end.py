@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 import ranges
+from differential.scripts import drawn_script
 
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.lab.scenario_documents import written
-from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName

@@ -42,11 +42,6 @@ WHOLE_SHARE: Final = 2
 """Looks at everything may take so much more than those at what changed."""
 
 
-def contradictions(planner: Planner) -> list[str]:
-    """Return one line for each difference between what is kept and what follows."""
-    return Audit(planner).look()
-
-
 class Audit:
     """Looks at one planner again and again, and of its applications at those that changed.
 

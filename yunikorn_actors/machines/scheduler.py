@@ -14,7 +14,6 @@ from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Message, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
@@ -131,21 +130,6 @@ class Scheduler:
         )
         return [Send(to=CONTEXT, message=report)]
 
-
-SchedulerInbox = (
-    s.PartitionSnapshot
-    | s.FactsAppended
-    | s.ProposalRejected
-    | s.RunCycle
-    | s.TokenPassed
-    | s.TokenRevoked
-    | s.PlanningDue
-    | p.Checked
-    | p.DenialsLifted
-    | p.NodeDenied
-    | p.NodesAllowed
-    | ExplainRequested
-)
 
 HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     s.PartitionSnapshot: Scheduler._on_partition_snapshot,

@@ -54,16 +54,3 @@ class CallMark(Message, frozen=True, kw_only=True):
     rm_id: str
     callback: str
     count: int
-
-
-RmCall = (
-    CallUpdateAllocation
-    | CallUpdateApplication
-    | CallUpdateNode
-    | CallSendEvent
-    | CallUpdateContainerSchedulingState
-    | CallPredicates
-    | CallPreemptionPredicates
-    | CallGetStateDump
-    | CallMark
-)

@@ -5,7 +5,6 @@ in flight; a fact that carries the id of its proposal, or `reject`, takes it out
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
 from yunikorn_actors.planning.apply_fact import CHANGES, RESOLVING, adopt, resolve
 from yunikorn_actors.planning.model.partition_model import Model
@@ -34,11 +33,6 @@ from yunikorn_actors.state.proposals import (
     Proposal,
 )
 
-STAGES: Final = (
-    "time", "measure", "lost targets", "reserved", "swaps", "turns", "place", "preempt", "back-off",
-    "reserve", "explain",
-)  # fmt: skip
-"""What a plan does, in this order, under the names that docs/explanation/planning.md has."""
 Step = Callable[[int, int], list[Proposal]]
 """Takes the time, and how many proposals the plan may still make."""
 

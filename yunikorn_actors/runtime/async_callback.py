@@ -14,12 +14,6 @@ from typing import Any, Final
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest
 
-ASKED: Final = (
-    "predicates",
-    "preemption_predicates",
-    "update_container_scheduling_state",
-    "get_state_dump",
-)
 TAKEN: Final = ("update_allocation", "update_application", "update_node", "send_event")
 """What an iterator of the handle gives out instead."""
 

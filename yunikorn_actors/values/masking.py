@@ -39,7 +39,6 @@ _NAMES: Final = (
 )
 """What is called so is secret. Before each the text, in lower case, without which it is nowhere."""
 _NAME: Final = re.compile(f"(?i){'|'.join(name for _, name in _NAMES)}")
-NAME_OF_A_SECRET: Final = _NAME
 """Searched for in the name of a field, an option or a header."""
 
 _BARE: Final = r"(?:[^\s,;&})\]\"':.\\]|[\"':.\\](?=[^\s,;&})\]\"':.\\]))+"

@@ -203,10 +203,6 @@ class Simulator(Gateway):
         """Make those with which another core like this one begins."""
         return self.topology.first_machines()
 
-    def in_transit(self) -> list[Envelope]:
-        """Messages that were sent and not delivered yet."""
-        return [envelope for queue in self.channels.values() for _, envelope in queue]
-
     def _deliver(self, address: str, envelope: Envelope) -> None:
         self._in_hand = []
         try:

@@ -20,7 +20,6 @@ Tree = dict[str, "Tree"] | None
 Configs = tuple[dict[str, Any], ...]
 Leaves = list[tuple[str, str]]
 """Paths of queues with their sort policies."""
-TREES = 75
 THEMES = ("order", "gangs", "preempt", "limits")
 CONTEST = "contest"
 """A theme of drawn worlds: several have a guarantee, and little else bounds them."""
@@ -458,11 +457,3 @@ class Writer:
         if self.manual:
             script["rm"] = {"confirm": "manual"}
         return {**script, "steps": self.steps}
-
-
-def drawn_script(seed: int) -> Document:
-    draw = Draw(0, seed)
-    theme = draw.one_of(THEMES)
-    configs, leaves = drawn_queues(theme, draw.whole(1, TREES))
-    manual = draw.once_in(2)
-    return Writer(draw, theme, configs, leaves, manual=manual).script(f"script {seed}")

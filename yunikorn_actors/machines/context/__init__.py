@@ -5,6 +5,6 @@ then record), and ends with one bundle of effects: the answers to the resource m
 for the subscribers, timers. Where the topology is `fused` it runs the planner itself, on the truth.
 """
 
-from yunikorn_actors.machines.context.context import HANDLERS, Context, ContextInbox
+from yunikorn_actors.machines.context.context import HANDLERS, Context
 
-__all__ = ["Context", "ContextInbox", "HANDLERS"]
+__all__ = ["Context", "HANDLERS"]

@@ -579,48 +579,6 @@ class Context(Joining):
         return self._partitions.explained(message, now_ns)
 
 
-ContextInbox = (
-    restart.CoreRestored
-    | restart.ReturnDue
-    | rm.RMRegistration
-    | rm.RMHeldBack
-    | rm.RequestsMarked
-    | rm.TurnMarked
-    | rm.RMLost
-    | rm.RMUnregistered
-    | rm.RMPartitionsRemove
-    | rm.RMConfigUpdate
-    | rm.AdminConfigUpdate
-    | rm.AdminConfigRefused
-    | rm.AdminNodeUpdate
-    | rm.RMUpdateAllocation
-    | rm.RMUpdateApplication
-    | rm.RMUpdateNode
-    | s.ProposeAllocations
-    | s.TokenPassed
-    | s.ReportWaiting
-    | s.ReportPolicyFailed
-    | s.MachineFailed
-    | s.RunCycle
-    | s.RunSlice
-    | s.PlanningDue
-    | s.ApplicationTimerDue
-    | s.HistoryExpiryDue
-    | s.QueueCleaningDue
-    | s.ConfirmationDue
-    | p.Checked
-    | p.DenialsLifted
-    | p.NodeDenied
-    | p.NodesAllowed
-    | StateDumpRequested
-    | CountsRequested
-    | FollowRequested
-    | CatchUpRequested
-    | FollowEnded
-    | ExplainRequested
-    | Explanation
-)
-
 HANDLERS: dict[type, Callable[[Context, Any, int], Handled]] = {
     restart.CoreRestored: Context._on_core_restored,
     restart.ReturnDue: Context._on_return_due,

@@ -8,7 +8,6 @@ from yunikorn_actors.machines.events.publisher import (
     EVENT_BYTES_MAX,
     HANDLERS,
     EventPublisher,
-    EventPublisherInbox,
 )
 
-__all__ = ["EVENT_BYTES_MAX", "EventPublisher", "EventPublisherInbox", "HANDLERS"]
+__all__ = ["EVENT_BYTES_MAX", "EventPublisher", "HANDLERS"]

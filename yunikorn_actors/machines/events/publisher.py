@@ -367,20 +367,6 @@ class EventPublisher:
         return [Send(to=message.reply_to, message=found)]
 
 
-EventPublisherInbox = (
-    FactsAppended
-    | NodeActionsRefused
-    | FactsMissed
-    | EventsRestored
-    | HistoryRequested
-    | PartitionClosed
-    | EventsConfigured
-    | EventPushDue
-    | EventsRequested
-    | EventStreamRequested
-    | EventStreamLeft
-)
-
 HANDLERS: dict[type, Callable[[EventPublisher, Any, int], list[Effect]]] = {
     FactsAppended: EventPublisher._on_facts_appended,
     NodeActionsRefused: EventPublisher._on_node_actions_refused,

@@ -4,6 +4,6 @@ It checks the form of what comes in, names partitions on both sides, and says in
 interface what the core decided: deliveries, questions to predicates, diagnoses.
 """
 
-from yunikorn_actors.machines.rm_proxy.rm_proxy import HANDLERS, RmProxy, RmProxyInbox
+from yunikorn_actors.machines.rm_proxy.rm_proxy import HANDLERS, RmProxy
 
-__all__ = ["HANDLERS", "RmProxy", "RmProxyInbox"]
+__all__ = ["HANDLERS", "RmProxy"]

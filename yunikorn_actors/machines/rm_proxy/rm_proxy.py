@@ -418,42 +418,6 @@ class RmProxy:
         return deliveries.taken(message.count)
 
 
-RmProxyInbox = (
-    rm.RegistrationRequested
-    | rm.RMLost
-    | rm.RMUnregistered
-    | rm.AllocationsRequested
-    | rm.ApplicationsRequested
-    | rm.NodesRequested
-    | rm.ConfigurationRequested
-    | rm.RequestsMarked
-    | rm.ResponsesDelivered
-    | rm.RequestsHandled
-    | RunSlice
-    | rm.TurnHandled
-    | rm.RMRegistered
-    | rm.RMRegistrationRejected
-    | rm.RMConfigUpdated
-    | rm.RMConfigRejected
-    | rm.RMPartAhead
-    | rm.RMNewAllocations
-    | rm.RMReleaseAllocation
-    | rm.RMGivenBackUnasked
-    | rm.RMRejectedAllocationAsk
-    | rm.RMApplicationUpdate
-    | rm.RMNodeUpdate
-    | rm.RMContainerSchedulingState
-    | rm.SendEvents
-    | p.CheckPredicates
-    | p.CheckPreemptionPredicates
-    | p.PredicatesAnswered
-    | p.PreemptionPredicatesAnswered
-    | p.PredicateDue
-    | RmDumpRequested
-    | RmDumpAnswered
-    | RmDumpDue
-)
-
 HANDLERS: dict[type, Callable[[RmProxy, Any], Handled]] = {
     rm.RegistrationRequested: RmProxy._on_registration_requested,
     rm.RMLost: RmProxy._on_rm_gone,

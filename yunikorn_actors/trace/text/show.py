@@ -28,7 +28,6 @@ from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_su
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27
-_JSON_INDENT = " " * 4
 _CUT = "..."
 
 CLOCK_DIGITS: Final = 6
