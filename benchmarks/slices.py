@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
+from yunikorn_actors.service.switch_interval import short_turns
+
 from benchmarks.garbage import frozen
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.drivers.live.actors import Actor, Outsider
@@ -22,7 +24,6 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.service.garbage_collection import BriefCollections
-from yunikorn_actors.service.switch_interval import short_turns
 
 LONG_RM: Final = "long"
 OTHER_RM: Final = "other"

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from yunikorn_actors.service.switch_interval import TURN_S, short_turns
+from yunikorn_actors.runtime.switch_interval import TURN_S, short_turns
 
 
 def test_turns_are_short_as_long_as_it_is_served() -> None:

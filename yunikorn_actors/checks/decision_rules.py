@@ -14,6 +14,7 @@ from yunikorn_actors.checks.gang_decisions import (
     unplaced,
 )
 from yunikorn_actors.checks.preemption_decisions import against_the_rules
+from yunikorn_actors.checks.state_invariants import is_kept_for
 from yunikorn_actors.config.names import WILDCARD
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, AskSpec
@@ -261,7 +262,7 @@ def _linked(state: PartitionState, fact: f.ApplicationLinked, _: Container[str])
 
 def _too_many(state: PartitionState, app: Application, had_place: Container[str]) -> Iterator[str]:
     """An application that holds something, or just had a reservation, needs no other place."""
-    if app.state is not ApplicationState.ACCEPTED or app.id in had_place or _is_kept_for(app):
+    if app.state is not ApplicationState.ACCEPTED or app.id in had_place or is_kept_for(app):
         return
     if not app.allocations:
         for queue in app.queue.lineage:
@@ -275,7 +276,7 @@ def _too_many(state: PartitionState, app: Application, had_place: Container[str]
             for other in _below(state, state.queues[limit.path], app)
             if (other.group if limit.of_group else other.spec.user) == limit.owner
         ]
-        count = sum(other.serial in running or _is_kept_for(other) for other in others)
+        count = sum(other.serial in running or is_kept_for(other) for other in others)
         if 0 < limit.max_applications <= count and app.serial not in running:
             most = limit.max_applications
             yield f"G23: {limit.owner} in {limit.path} gets above {most} applications"
@@ -291,11 +292,7 @@ def _counts(app: Application) -> bool:
     if app.state in COUNTS_AS_RUNNING:
         return True
     by_holding = app.state in {ApplicationState.ACCEPTED, ApplicationState.RESUMING}
-    return by_holding and (bool(app.allocations) or _is_kept_for(app))
-
-
-def _is_kept_for(app: Application) -> bool:
-    return any(ask.reserved for ask in app.asks.values())
+    return by_holding and (bool(app.allocations) or is_kept_for(app))
 
 
 _RULES: dict[type, Callable[[PartitionState, Any, Container[str]], Iterator[str]]] = {

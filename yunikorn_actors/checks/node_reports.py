@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.values.devices import DEVICES_MAX, WHOLE
+from yunikorn_actors.values.resource import pruned
 from yunikorn_actors.values.tags import GPU, GPU_DEVICES, NODE_PARTITION, NODE_READY_ATTRIBUTE
 
 _READY: Final = {"true": True, "false": False}
@@ -33,7 +34,7 @@ NEW: Final = NodeReport({}, {}, {}, drained=False, ready=True)
 
 def of_node(node: Node) -> NodeReport:
     return NodeReport(
-        _plain(node.capacity), _plain(node.occupied_reported), node.attributes, node.drained,
+        pruned(node.capacity), pruned(node.occupied_reported), node.attributes, node.drained,
         node.ready,
     )  # fmt: skip
 
@@ -48,14 +49,14 @@ def described(
     known = before or NEW
     if min([0, *(capacity or {}).values(), *(occupied or {}).values()]) < 0:
         return before
-    size = known.capacity if capacity is None else _plain(capacity)
+    size = known.capacity if capacity is None else pruned(capacity)
     own = {it: text for it, text in known.attributes.items() if it == NODE_PARTITION}
     now = known.attributes if attributes is None else {**attributes, **own}
     if not _agree(now, size):
         return before
     return known._replace(
         capacity=size,
-        occupied=known.occupied if occupied is None else _plain(occupied),
+        occupied=known.occupied if occupied is None else pruned(occupied),
         attributes=now,
         ready=_READY.get((attributes or {}).get(NODE_READY_ATTRIBUTE, "").lower(), known.ready),
     )
@@ -68,8 +69,3 @@ def _agree(attributes: dict[str, str], capacity: _Amounts) -> bool:
         return True
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(DEVICES_MAX))
     return is_number and capacity.get(GPU, 0) == int(text) * WHOLE
-
-
-def _plain(amounts: _Amounts) -> _Amounts:
-    """Amounts of zero say nothing."""
-    return {kind: quantity for kind, quantity in amounts.items() if quantity}

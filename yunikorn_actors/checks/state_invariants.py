@@ -235,13 +235,14 @@ def _running(state: PartitionState) -> Iterator[str]:
         keeping = [
             app.serial
             for app in apps
-            if app.state in COUNTS_BY_HOLDING and app.serial not in holding and _is_kept_for(app)
+            if app.state in COUNTS_BY_HOLDING and app.serial not in holding and is_kept_for(app)
         ]
         if sorted(queue.reserving) != sorted(keeping):
             yield f"{path} takes {sorted(queue.reserving)} for reserving, they are {keeping}"
 
 
-def _is_kept_for(app: Application) -> bool:
+def is_kept_for(app: Application) -> bool:
+    """Whether a node is reserved for one of its asks."""
     return any(ask.reserved for ask in app.asks.values())
 
 
@@ -392,7 +393,7 @@ def _usages_of(
         keeping = [
             app.serial
             for app in below
-            if app.serial in counted - usage.running.keys() and _is_kept_for(app)
+            if app.serial in counted - usage.running.keys() and is_kept_for(app)
         ]
         if sorted(usage.reserving) != sorted(keeping):
             yield f"{owner} in {path} takes {sorted(usage.reserving)} for reserving, not {keeping}"

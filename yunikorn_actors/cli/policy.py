@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
+from yunikorn_actors.lab.nondeterminism_guard import shown_path
 from yunikorn_actors.lab.policy_check.check import WORLDS, Report, check_policy
-from yunikorn_actors.lab.policy_check.findings import shown_path
 from yunikorn_actors.policies.loading import found_at
 from yunikorn_actors.policies.registry import SHIPPED, InvalidPolicy, installed
 

@@ -22,6 +22,7 @@ from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.runtime.failure_hooks import gist_of
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
+from yunikorn_actors.runtime.switch_interval import short_turns
 from yunikorn_actors.service.access_policy import (
     Access,
     TokenFiles,
@@ -36,7 +37,6 @@ from yunikorn_actors.service.cluster.portal import ClusterCore
 from yunikorn_actors.service.garbage_collection import BriefCollections
 from yunikorn_actors.service.log_lines import FORMATS, LEVELS, LogStyle
 from yunikorn_actors.service.service import KINDS, NotInstalled, Serving
-from yunikorn_actors.service.switch_interval import short_turns
 from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:

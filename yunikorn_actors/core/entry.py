@@ -164,7 +164,30 @@ def waiting_of(answer: Explanation) -> dict[str, Any]:
     }
 
 
-class Gateway(ABC):
+class UpdateCalls(ABC):
+    """The updates of the interface: the form of each is checked, and all go the same way."""
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Make asks, report and release; `update_allocation` of the callback answers."""
+        si.check_form(request, si.AllocationRequest)
+        self.submit_checked(request)
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Add and remove applications; `update_application` of the callback answers."""
+        si.check_form(request, si.ApplicationRequest)
+        self.submit_checked(request)
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
+        si.check_form(request, si.NodeRequest)
+        self.submit_checked(request)
+
+    @abstractmethod
+    def submit_checked(self, request: Update) -> None:
+        """As the three updates, of a request whose form was checked."""
+
+
+class Gateway(UpdateCalls):
     """The calls of the scheduler interface, and questions about the state."""
 
     def __init__(
@@ -307,21 +330,6 @@ class Gateway(ABC):
                 self._set_up(request.rm_id, extra)
                 self._warn(self._complaints(request))
         return si.RegisterResourceManagerResponse()
-
-    def update_allocation(self, request: si.AllocationRequest) -> None:
-        """Make asks, report and release; `update_allocation` of the callback answers."""
-        si.check_form(request, si.AllocationRequest)
-        self.submit_checked(request)
-
-    def update_application(self, request: si.ApplicationRequest) -> None:
-        """Add and remove applications; `update_application` of the callback answers."""
-        si.check_form(request, si.ApplicationRequest)
-        self.submit_checked(request)
-
-    def update_node(self, request: si.NodeRequest) -> None:
-        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
-        si.check_form(request, si.NodeRequest)
-        self.submit_checked(request)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload the configuration; if it is refused nothing has changed.

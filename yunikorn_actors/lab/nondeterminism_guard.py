@@ -167,7 +167,7 @@ def place_of(frame: FrameType) -> str:
     while place is not None and place.f_code.co_filename.startswith((*_STDLIB, "<frozen", _HERE)):
         place = place.f_back
     at = place or frame
-    return f"{_shown(at.f_code.co_filename)}:{at.f_lineno}: {at.f_code.co_qualname}"
+    return f"{shown_path(at.f_code.co_filename)}:{at.f_lineno}: {at.f_code.co_qualname}"
 
 
 def is_debugged(frame: FrameType | None) -> bool:
@@ -179,7 +179,7 @@ def is_debugged(frame: FrameType | None) -> bool:
     return False
 
 
-def _shown(file: str) -> str:
+def shown_path(file: str) -> str:
     """Return the file as it is called from here, if it lies below."""
     path = Path(file)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct, convert, msgpack
+from msgspec import Struct, convert
 
 from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.policies.guard import shown, tried
@@ -28,6 +28,7 @@ from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gangs import awaits_admission
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.recorded_form import as_recorded
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import TAG_RUNTIME
 
@@ -203,16 +204,12 @@ class Folds:
 
 
 def _image_of(fold: Fold) -> list[Any]:
+    """As it comes back from a file: what was written is compared with what is."""
     if isinstance(fold, Unread) and not fold.is_fold:
         return []
     if isinstance(fold, Unread):
-        return [fold.kept, _plain(fold.since)] if fold.since else [fold.kept]
-    return [_plain(fold)]
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - plain values
-    """Return it as it comes back from a file: what was written is compared with what is."""
-    return msgpack.decode(msgpack.encode(value))
+        return [fold.kept, as_recorded(fold.since)] if fold.since else [fold.kept]
+    return [as_recorded(fold)]
 
 
 def _changes(since: Any) -> list[tuple[Change, int]]:  # noqa: ANN401 - plain values

@@ -12,9 +12,8 @@ from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import EventStream, Feed
 
 
-@runtime_checkable
-class Core(Protocol):
-    """The calls that `SchedulerCore`, in this process, and `RemoteCore`, in another one, share."""
+class AnyCore(si.SchedulerAPI, Protocol):
+    """What a core has wherever it is, and for whomever."""
 
     @property
     def failure(self) -> CoreError | None:
@@ -27,30 +26,6 @@ class Core(Protocol):
 
     def stop(self, timeout: float = ...) -> None:
         """Stop it, or leave it."""
-        ...
-
-    def register_resource_manager(
-        self,
-        request: si.RegisterResourceManagerRequest,
-        callback: si.ResourceManagerCallback,
-    ) -> si.RegisterResourceManagerResponse:
-        """Register, or register again: then everything of the former registration is dropped."""
-        ...
-
-    def update_allocation(self, request: si.AllocationRequest) -> None:
-        """Make asks, report and release; `update_allocation` of the callback answers."""
-        ...
-
-    def update_application(self, request: si.ApplicationRequest) -> None:
-        """Add and remove applications; `update_application` of the callback answers."""
-        ...
-
-    def update_node(self, request: si.NodeRequest) -> None:
-        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
-        ...
-
-    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Reload the configuration; if it is refused nothing has changed."""
         ...
 
     def resource_manager_lost(self, rm_id: str) -> None:
@@ -81,12 +56,6 @@ class Core(Protocol):
         """Event records from this number on, with the range that is stored."""
         ...
 
-    def event_stream(self, history: int = 0) -> EventStream:
-        """Hear every event record from now on, after so many of the last ones."""
-        ...
-
-    # -- for what is built upon it
-
     @property
     def when_over(self) -> list[Callable[[], None]]:
         """Called when the core was stopped or has failed; none may block."""
@@ -96,6 +65,25 @@ class Core(Protocol):
         """Raise if the core takes nothing more."""
         ...
 
+    def has_room(self, rm_id: str) -> bool:
+        """Whether a request of this resource manager would be taken without waiting."""
+        ...
+
+    def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+        """Feed it event records from now on; what is returned ends that."""
+        ...
+
+
+@runtime_checkable
+class Core(AnyCore, Protocol):
+    """The calls that `SchedulerCore`, in this process, and `RemoteCore`, in another one, share."""
+
+    def event_stream(self, history: int = 0) -> EventStream:
+        """Hear every event record from now on, after so many of the last ones."""
+        ...
+
+    # -- for what is built upon it
+
     def check_sound(self) -> None:
         """Raise what the core has failed with, if it has."""
         ...
@@ -104,14 +92,6 @@ class Core(Protocol):
         """Whether this is a thread of the core, which may not wait for it."""
         ...
 
-    def has_room(self, rm_id: str) -> bool:
-        """Whether a request of this resource manager would be taken without waiting."""
-        ...
-
     def submit_checked(self, request: Update) -> None:
         """As the three updates, of a request whose form was checked."""
-        ...
-
-    def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
-        """Feed it event records from now on; what is returned ends that."""
         ...

@@ -6,6 +6,7 @@ over; what it has kept by then can still be taken.
 """
 
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -13,6 +14,8 @@ from typing import Final, Self
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, anew
+from yunikorn_actors.si.form import check_counts
+from yunikorn_actors.values.resource import INT64_MAX
 
 ROOM: Final = 1_000
 
@@ -97,3 +100,17 @@ class EventStream(Iterator[si.EventRecord]):
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+
+class EventStreams(ABC):
+    """What a core that feeds event records has for readers that iterate."""
+
+    def event_stream(self, history: int = 0) -> EventStream:
+        """Hear every event record from now on, after so many of the last ones."""
+        check_counts("event_stream", least=-INT64_MAX, history=history)
+        feed = Feed(max(ROOM, history))
+        return EventStream(feed, self.open_feed(feed, history))
+
+    @abstractmethod
+    def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+        """Feed it event records from now on; what is returned ends that."""

@@ -74,12 +74,11 @@ from yunikorn_actors.recording.secret_values import masked_dump
 from yunikorn_actors.runtime import os_groups as accounts
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.runtime.core_arguments import CoreDriver, check_forms, read_timeout
-from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
+from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.health_monitor import HealthWatch
 from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.slow_policies import SlowPolicies
-from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.what_if.answer import Answer
@@ -105,7 +104,7 @@ _OVER: Final[dict[_State, str]] = {
 _cores: "weakref.WeakSet[SchedulerCore]" = weakref.WeakSet()
 
 
-class SchedulerCore(Gateway):
+class SchedulerCore(Gateway, EventStreams):
     """The core on threads of this process: make one, `start` it or enter it, register.
 
     Updates return at once and are answered at the callback of the resource manager. Calls that wait
@@ -492,12 +491,6 @@ class SchedulerCore(Gateway):
             tell()
 
     # -- event streams
-
-    def event_stream(self, history: int = 0) -> EventStream:
-        """Hear every event record from now on, after so many of the last ones."""
-        check_counts("event_stream", least=-INT64_MAX, history=history)
-        feed = Feed(max(ROOM, history))
-        return EventStream(feed, self.open_feed(feed, history))
 
     def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
         """Feed it event records from now on; what is returned ends that."""

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.registrations import Registrations
-from yunikorn_actors.checks.rm_record import States
 from yunikorn_actors.core.entry import StandIn, overrides
+from yunikorn_actors.drivers.simulator.notice_checks import states_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Message
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
@@ -30,7 +30,7 @@ class RecordedCore(SchedulerCore):
             assert isinstance(context, Context)
             faults, self._faults = self._faults, []
             self._records.forget_former()
-            return [*faults, *self._records.differences(partial(_states_of, context))]
+            return [*faults, *self._records.differences(partial(states_of, context))]
 
     def register_resource_manager(
         self,
@@ -120,7 +120,3 @@ class Recorded(StandIn):
 
 def _is_callback(callback: object) -> bool:
     return isinstance(callback, si.ResourceManagerCallback)
-
-
-def _states_of(context: Context, rm_id: str) -> States:
-    return {name: it.state for name, it in context.partitions.items() if it.rm_id == rm_id}

@@ -14,7 +14,7 @@ import msgspec
 from yunikorn_actors import si
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.config.policy_names import ANY_NAMES
-from yunikorn_actors.core.entry import Update
+from yunikorn_actors.core.entry import Update, UpdateCalls
 from yunikorn_actors.errors import (
     ConnectionLost,
     CoreError,
@@ -28,14 +28,13 @@ from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.core_arguments import check_forms, read_timeout
-from yunikorn_actors.runtime.event_streams import ROOM, EventStream, Feed
+from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.service.address import Trust, parted
 from yunikorn_actors.service.breaks import FOR_GOOD, SentEndings, backoff
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.si.wire import SiMessage
-from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ Token: TypeAlias = str | Callable[[], str]
 """What the service wants to be shown, or who knows it: asked for each connection."""
 
 
-class RemoteCore:
+class RemoteCore(UpdateCalls, EventStreams):
     """A core that is served elsewhere: make it with an address, `start` it or enter it, register.
 
     Its calls are those of `SchedulerCore`, and raise what those raise; `ConnectionLost` comes if
@@ -229,21 +228,6 @@ class RemoteCore:
             former.end()
         return si.RegisterResourceManagerResponse()
 
-    def update_allocation(self, request: si.AllocationRequest) -> None:
-        """Make asks, report and release; `update_allocation` of the callback answers."""
-        si.check_form(request, si.AllocationRequest)
-        self.submit_checked(request)
-
-    def update_application(self, request: si.ApplicationRequest) -> None:
-        """Add and remove applications; `update_application` of the callback answers."""
-        si.check_form(request, si.ApplicationRequest)
-        self.submit_checked(request)
-
-    def update_node(self, request: si.NodeRequest) -> None:
-        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
-        si.check_form(request, si.NodeRequest)
-        self.submit_checked(request)
-
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload the configuration; if it is refused nothing has changed."""
         si.check_form(request, si.UpdateConfigurationRequest)
@@ -344,12 +328,6 @@ class RemoteCore:
         return EventsFound(
             records=found.records[:count], lowest_id=found.lowest_id, highest_id=found.highest_id
         )
-
-    def event_stream(self, history: int = 0) -> EventStream:
-        """Hear every event record from now on, after so many of the last ones."""
-        check_counts("event_stream", least=-INT64_MAX, history=history)
-        feed = Feed(max(ROOM, history))
-        return EventStream(feed, self.open_feed(feed, history))
 
     def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
         """Feed it event records from now on; what is returned ends that."""

@@ -3,19 +3,17 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from yunikorn_actors import si
 from yunikorn_actors.core.entry import Follower
 from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreFailed
 from yunikorn_actors.machines.topology import Topology
-from yunikorn_actors.messages.queries import CountsFound, EventsFound
-from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingQuestion, WaitingSum, Why
+from yunikorn_actors.messages.queries import CountsFound
+from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingQuestion
 from yunikorn_actors.recording.recorder import FlightRecorder
-from yunikorn_actors.runtime.event_streams import Feed
+from yunikorn_actors.runtime.core_api import AnyCore
 
 
-class ServedCore(Protocol):
+class ServedCore(AnyCore, Protocol):
     """`SchedulerCore` is one: these calls are for parts of a service, beside those of embedders."""
 
     @property
@@ -28,60 +26,13 @@ class ServedCore(Protocol):
     def topology(self) -> Topology: ...
 
     @property
-    def when_over(self) -> list[Callable[[], None]]: ...
-
-    def start(self) -> Any: ...  # noqa: ANN401 - itself
-
-    def stop(self, timeout: float) -> None: ...
-
-    def is_settled(self) -> bool: ...
-
-    def check_running(self) -> None: ...
-
-    # -- the scheduler interface
-
-    def register_resource_manager(
-        self,
-        request: si.RegisterResourceManagerRequest,
-        callback: si.ResourceManagerCallback,
-    ) -> si.RegisterResourceManagerResponse: ...
-
-    def update_allocation(self, request: si.AllocationRequest) -> None: ...
-
-    def update_application(self, request: si.ApplicationRequest) -> None: ...
-
-    def update_node(self, request: si.NodeRequest) -> None: ...
-
-    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None: ...
+    def is_administered(self) -> bool: ...
 
     def administer(self, text: str, by: str = "") -> None: ...
 
-    @property
-    def is_administered(self) -> bool: ...
-
-    def resource_manager_lost(self, rm_id: str) -> None: ...
-
-    def unregister_resource_manager(self, rm_id: str) -> None: ...
-
-    def has_room(self, rm_id: str) -> bool: ...
+    def is_settled(self) -> bool: ...
 
     def when_room(self, rm_id: str, call: Callable[[], None]) -> None: ...
-
-    # -- questions
-
-    def explain(self, application_id: str, key: str, *, partition: str = "") -> Why: ...
-
-    def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]: ...
-
-    def expected(
-        self, application_id: str = "", *, partition: str = ""
-    ) -> tuple[Expected, ...]: ...
-
-    def state_dump(self) -> dict[str, Any]: ...
-
-    def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound: ...
-
-    def open_feed(self, feed: Feed, history: int) -> Callable[[], None]: ...
 
     # -- for a read side
 

@@ -6,7 +6,7 @@ in an order that does not depend on how the state came about.
 
 from typing import Any
 
-from msgspec import msgpack, to_builtins
+from msgspec import to_builtins
 
 from yunikorn_actors.config import PartitionConfig
 from yunikorn_actors.state.allocations import Allocation, AskSpec
@@ -21,6 +21,7 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.resource_seconds import UsageHistory
 from yunikorn_actors.state.users import Usage
+from yunikorn_actors.values.recorded_form import as_recorded
 from yunikorn_actors.values.resource import Resource, pruned, saturated
 
 DUMP_FORMAT = 1
@@ -98,11 +99,6 @@ def _declare(row: dict[str, Any], spec: ApplicationSpec | AskSpec) -> None:
             row[name] = value
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a part of the configuration
-    """Give it as a recording would give it back: lists where there were tuples."""
-    return msgpack.decode(msgpack.encode(value))
-
-
 def _amounts(resource: Resource | None) -> dict[str, int]:
     return dict(sorted(saturated(pruned(resource)).items())) if resource else {}
 
@@ -117,7 +113,7 @@ def _config(config: PartitionConfig | None) -> dict[str, Any]:
     if config is None:
         return {}
     names = [name for name in config.__struct_fields__ if name != "root"]
-    return {name: _plain(getattr(config, name)) for name in names}
+    return {name: as_recorded(getattr(config, name)) for name in names}
 
 
 def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
@@ -133,8 +129,8 @@ def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
         "position": spec.position,
         "submit_acl": spec.submit_acl,
         "admin_acl": spec.admin_acl,
-        "limits": _plain(spec.limits),
-        "template": _plain(spec.template),
+        "limits": as_recorded(spec.limits),
+        "template": as_recorded(spec.template),
         "allocated": _amounts(queue.allocated),
         "pending": _amounts(queue.pending),
         "preempting": _amounts(queue.preempting),

@@ -7,7 +7,7 @@ from one has been counted anew. Whatever has an order keeps it, because planning
 from operator import methodcaller
 from typing import Any, Final, TypeVar
 
-from msgspec import convert, msgpack
+from msgspec import convert
 from msgspec.structs import replace
 
 from yunikorn_actors.config import PartitionConfig
@@ -33,6 +33,7 @@ from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.resource_seconds import UsageHistory
 from yunikorn_actors.state.swap import Incoming, Swap, TaskGroup
 from yunikorn_actors.state.users import Usage
+from yunikorn_actors.values.recorded_form import as_recorded
 from yunikorn_actors.values.resource import Resource, charge, discharge, pruned, saturated
 
 Image = dict[str, Any]
@@ -59,7 +60,8 @@ _APPLICATION: Final[dict[str, Any]] = {
 
 def image_of(state: PartitionState) -> Image:
     """Give it as a recording would give it back: lists where there were tuples."""
-    return _plain(_image_of(state))
+    image: Image = as_recorded(_image_of(state))
+    return image
 
 
 class LivingImage(Image):
@@ -77,7 +79,7 @@ class LivingImage(Image):
             del row["asks"], row["allocations"]
         for row in image["nodes"]:
             del row["allocations"]
-        super().__init__(_plain(image))
+        super().__init__(as_recorded(image))
         for row, node in zip(self["nodes"], state.nodes.values(), strict=True):
             # By the very names that applications have: to compare others takes longer.
             row["allocations"] = list(node.allocations)
@@ -115,11 +117,6 @@ def _copied_asks(asks: dict[str, Ask]) -> dict[str, Ask]:
 def _copied(structs: dict[str, _S]) -> dict[str, _S]:
     """Copy each of many, without a frame of Python for each."""
     return dict(zip(structs, map(_COPY, structs.values()), strict=True))
-
-
-def _plain(image: Image) -> Image:
-    plain: Image = msgpack.decode(msgpack.encode(image))
-    return plain
 
 
 def _image_of(state: PartitionState) -> Image:

@@ -196,15 +196,15 @@ class RecordChecker:
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
         for record in self._registrations.current():
-            faults.extend(record.settled(_states_of(context, record.rm_id)))
+            faults.extend(record.settled(states_of(context, record.rm_id)))
         return faults
 
     def differences(self, context: Context) -> list[str]:
         """Compare everything, while nothing is on its way."""
-        return self._registrations.differences(partial(_states_of, context))
+        return self._registrations.differences(partial(states_of, context))
 
 
-def _states_of(context: Context, rm_id: str) -> States:
+def states_of(context: Context, rm_id: str) -> States:
     return {name: it.state for name, it in context.partitions.items() if it.rm_id == rm_id}
 
 

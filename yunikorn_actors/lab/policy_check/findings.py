@@ -1,13 +1,12 @@
 """What is wrong with a policy: where, what, and what to do instead."""
 
 import inspect
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from msgspec import Struct
 
-from yunikorn_actors.lab.nondeterminism_guard import Escape
+from yunikorn_actors.lab.nondeterminism_guard import Escape, shown_path
 
 REMEDIES: Final = {
     "type": "give a class with one of the methods in yunikorn_actors.policies.places",
@@ -130,8 +129,3 @@ def _raised_at(traceback: TracebackType | None, file: str) -> int | None:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     return line
-
-
-def shown_path(file: str) -> str:
-    path = Path(file)
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

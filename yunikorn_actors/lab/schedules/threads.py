@@ -5,11 +5,9 @@ a message. The run is recorded and then followed in the simulator, where the che
 every message: what they find happened on the threads as well, and the tape of it is played again.
 """
 
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +24,7 @@ from yunikorn_actors.lab.tapes.tape import Tape
 from yunikorn_actors.lab.tapes.tape_player import TapeWriter
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.recording.recorder import Recorder
+from yunikorn_actors.runtime.switch_interval import short_turns
 from yunikorn_actors.scenario.drivers import ServiceDriver
 from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.trace.read import TraceReader
@@ -140,7 +139,7 @@ def record(case: Case, draw: Draw) -> Recording:
     with tempfile.TemporaryDirectory(prefix="yunikorn-actors-lab-") as folder:
         path = Path(folder) / "run.trace"
         violation: Violation | None = None
-        with _restless():
+        with short_turns(SWITCH_S):
             driver = _driver(case, path, draw)
             try:
                 _perform(case, driver, draw)
@@ -174,17 +173,6 @@ def _perform(case: Case, driver: ServiceDriver, draw: Draw) -> None:
             manager.confirm_all()
     driver.settle()
     driver.check()
-
-
-@contextmanager
-def _restless() -> Iterator[None]:
-    """Let the interpreter change threads as often as it can."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
 
 
 class _Pausing(Recorder):
