@@ -15,14 +15,13 @@ from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
-from yunikorn_actors.service.switch_interval import short_turns
-
 from benchmarks.garbage import frozen
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.drivers.live.actors import Actor, Outsider
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope
+from yunikorn_actors.runtime.switch_interval import short_turns
 from yunikorn_actors.service.garbage_collection import BriefCollections
 
 LONG_RM: Final = "long"

@@ -495,6 +495,8 @@ CALLED_BY_LIBRARIES: dict[str, frozenset[str]] = {
 """Methods that take the place of those of a library, which calls them."""
 CALLED_BY_LABORATORY = (f"{PACKAGE}.values.resource", f"{PACKAGE}.state.share")
 """Each public function of these is called with drawn arguments by `lab/sides/computed`."""
+FOR_TESTS = frozenset({"OnLoop"})
+"""A front door of the laboratory's program: what it sees there is compared with what another shows."""
 SHOWN = ("docs", "benchmarks", "examples", "deploy")
 """What stands there is used by readers, or by programs beside the package."""
 Words = Counter[str]
@@ -506,7 +508,9 @@ def unnamed(sources: list[Source], elsewhere: Iterable[str]) -> list[str]:
     A name alone counts in its own module; an attribute, an import, an argument or a text counts in
     all. What a package only hands on is no use of it.
     """
-    known = frozenset(re.findall(r"\w+", " ".join(elsewhere))).union(*CALLED_BY_LIBRARIES.values())
+    known = frozenset(re.findall(r"\w+", " ".join(elsewhere))).union(
+        FOR_TESTS, *CALLED_BY_LIBRARIES.values()
+    )
     named = {source.module: _named(source.tree) for source in sources}
     far: Words = Counter()
     for source in sources:

@@ -97,7 +97,7 @@ READ = (
         "samples are taken a minute late",
         History.catch_up,
         "while self._due_ns <= now_ns",
-        "while self._due_ns < now_ns - MINUTE_NS",
+        "while self._due_ns < now_ns - MINUTE",
     ),
     mutant(
         "a queue shows what is allocated as what waits",

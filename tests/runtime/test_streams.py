@@ -71,7 +71,7 @@ def test_as_much_history_as_is_wished_and_stored(history: int, expected: int) ->
 
 
 def test_what_is_too_much_is_counted_and_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("yunikorn_actors.runtime.scheduler_core.ROOM", 3)
+    monkeypatch.setattr("yunikorn_actors.runtime.event_streams.ROOM", 3)
     with SchedulerCore() as core:
         register(core)
         with core.event_stream() as slow, core.event_stream(history=100) as quick:

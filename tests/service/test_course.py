@@ -10,7 +10,6 @@ from served import ANN, Served, node, register, serving
 
 from yunikorn_actors.service.read.incremental_answers import at_once
 from yunikorn_actors.service.read.load_history import (
-    HOUR_NS,
     HOURS_MAX,
     POINTS_MAX,
     SAMPLE_NS,
@@ -20,6 +19,7 @@ from yunikorn_actors.service.read.load_history import (
     Sample,
 )
 from yunikorn_actors.service.rest import http_server as server
+from yunikorn_actors.values.durations import HOUR
 
 X = "/ws/v1/x/partition/default/history"
 
@@ -41,7 +41,7 @@ def test_however_long_a_service_runs_so_much_is_kept() -> None:
     for hours in (1, 6, HOURS_MAX):
         points = course.last(hours, now_ns)
         assert len(points) <= POINTS_MAX + 1
-        assert points[0].at_ns >= now_ns - hours * HOUR_NS
+        assert points[0].at_ns >= now_ns - hours * HOUR
         assert now_ns == points[-1].at_ns
         assert points == sorted(points)
     assert len(course._recent) + len(course._minutes) <= 360 + 1440
@@ -93,13 +93,13 @@ def test_a_service_samples_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         shown = served.get(X)
         assert shown["oldest_ns"][-1][1] > 0
         assert {"messages", "wait_ns", "applications", "allocations"} <= shown.keys()
-        assert shown["end_ns"] - shown["begin_ns"] == HOUR_NS
-        assert 24 * HOUR_NS == _span(served.get(f"{X}?hours=1000"))
+        assert shown["end_ns"] - shown["begin_ns"] == HOUR
+        assert 24 * HOUR == _span(served.get(f"{X}?hours=1000"))
         assert 400 == served.ask(f"{X}?hours=none").status
         assert 404 == served.ask(X.replace("default", "nowhere")).status
         # YuniKorn's history, of the same time.
         served.part._server._side.catch_up(  # type: ignore[attr-defined]
-            served.core.clock.now_ns() + HOUR_NS // 20
+            served.core.clock.now_ns() + HOUR // 20
         )
         assert {1} == {count for _, count in served.get(X)["applications"]}
         assert {2} == {count for _, count in served.get(X)["allocations"]}

@@ -24,7 +24,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended, PartitionSnapshot
 from yunikorn_actors.service.listener import Site, Standing
 from yunikorn_actors.service.read import configuration
 from yunikorn_actors.service.read.event_counts import EventCounts
-from yunikorn_actors.service.read.history import MINUTE_NS, SAMPLES_MAX, History
+from yunikorn_actors.service.read.history import SAMPLES_MAX, History
 from yunikorn_actors.service.read.nodes import _tenth
 from yunikorn_actors.service.read.projection import LOG_MAX, AskNote
 from yunikorn_actors.service.read.read_model import ReadSide
@@ -37,6 +37,7 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import image_of
+from yunikorn_actors.values.durations import MINUTE
 
 
 @pytest.mark.parametrize(
@@ -71,13 +72,13 @@ def test_a_full_tenth_counts_below(taken: int, tenth: int) -> None:
 
 def test_samples_are_those_of_the_minutes_that_have_passed() -> None:
     history, counted = History(0), [1, 2]
-    history.catch_up(MINUTE_NS - 1, lambda: (0, 0))
+    history.catch_up(MINUTE - 1, lambda: (0, 0))
     assert [] == list(history.samples)
-    history.catch_up(3 * MINUTE_NS, lambda: (counted[0], counted[1]))
-    assert [(n * MINUTE_NS, 1, 2) for n in (1, 2, 3)] == [tuple(it) for it in history.samples]
-    history.catch_up(5_000 * MINUTE_NS, lambda: (3, 4))
+    history.catch_up(3 * MINUTE, lambda: (counted[0], counted[1]))
+    assert [(n * MINUTE, 1, 2) for n in (1, 2, 3)] == [tuple(it) for it in history.samples]
+    history.catch_up(5_000 * MINUTE, lambda: (3, 4))
     assert SAMPLES_MAX == len(history.samples)
-    assert (5_000 * MINUTE_NS, 3, 4) == history.samples[-1]
+    assert (5_000 * MINUTE, 3, 4) == history.samples[-1]
 
 
 def test_a_log_counts_what_is_said_again_and_forgets_the_oldest() -> None:

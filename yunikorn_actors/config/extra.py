@@ -11,12 +11,12 @@ from typing import Final
 from msgspec import Struct, convert
 
 from yunikorn_actors.config.properties import (
-    SECOND_NS,
     Parser,
     parse_duration,
     positive_duration,
     whole,
 )
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import INT64_MAX
 
 _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
@@ -50,7 +50,7 @@ class ExtraConfig(Struct, frozen=True, kw_only=True):
     """The keys that the core understands; None leaves it to the settings of the service."""
 
     paused_timeout_ns: int | None = None
-    confirm_warning_ns: int = 600 * SECOND_NS
+    confirm_warning_ns: int = 600 * SECOND
     """A release that is not confirmed for so long is reported."""
     undelivered_max: int = 10_000
     """More responses than this, not taken, and nothing new is decided for it."""

@@ -14,12 +14,12 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, convert
 
+from yunikorn_actors.values.durations import HOUR, MINUTE, SECOND
 from yunikorn_actors.values.quantity import UINT64_MAX
 from yunikorn_actors.values.resource import INT64_MAX
 
 INT32_MAX: Final = 2**31 - 1
 PERCENT_MAX: Final = 100
-SECOND_NS: Final = 1_000_000_000
 
 
 class ApplicationSortPolicy(StrEnum):
@@ -92,7 +92,7 @@ class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
     """How long a victim has to end by itself; 0 says nothing of it."""
     backoff_count: int = 0
     """Asks in one pass that no node holds before the application pauses; 0 is never."""
-    backoff_delay_ns: int = 30 * SECOND_NS
+    backoff_delay_ns: int = 30 * SECOND
     quota_preemption_delay_ns: int = 0
     """0 is never."""
     queue_sort_policy: QueueSortPolicy = QueueSortPolicy.FAIR
@@ -137,9 +137,9 @@ _UNITS_NS: Final = {
     "\u00b5s": 1_000,  # the micro sign
     "\u03bcs": 1_000,  # the Greek letter
     "ms": 1_000_000,
-    "s": SECOND_NS,
-    "m": 60 * SECOND_NS,
-    "h": 3600 * SECOND_NS,
+    "s": SECOND,
+    "m": MINUTE,
+    "h": HOUR,
 }
 _UNIT: Final = "|".join(_UNITS_NS)
 _TERM: Final = re.compile(rf"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)({_UNIT})")

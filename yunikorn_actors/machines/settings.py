@@ -6,11 +6,10 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from yunikorn_actors.config import parse_duration
+from yunikorn_actors.values.durations import HOUR as HOUR
+from yunikorn_actors.values.durations import MINUTE as MINUTE
+from yunikorn_actors.values.durations import SECOND as SECOND
 from yunikorn_actors.values.resource import INT64_MAX
-
-SECOND = 1_000_000_000
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
 
 _COUNT = f"a whole number from 1 to {INT64_MAX}"
 _TIME = f"a duration above 0 such as '30s' or '1h30m', or nanoseconds from 1 to {INT64_MAX}"

@@ -31,6 +31,7 @@ from yunikorn_actors.state.gangs import awaits_admission, waits_for_gang
 from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource, charge
 
 PLANNED_MAX: Final = 300
@@ -46,7 +47,7 @@ MISSES: Final = 0.05
 STEP: Final = 0.07
 """How much one start changes the width of the next intervals."""
 FIRST_WIDTH: Final = 3.0
-LEAST_NS: Final = 300 * 10**9
+LEAST_NS: Final = 300 * SECOND
 """A plan is never taken for more exact than that."""
 _EXACT_BITS: Final = 5
 """Of an end so many leading bits count: a plan has hundreds of moments, not thousands."""

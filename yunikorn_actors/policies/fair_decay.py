@@ -2,8 +2,9 @@ from dataclasses import dataclass, field
 
 from yunikorn_actors.policies.inputs import Change, Ended, Sized, Started
 from yunikorn_actors.policies.places import ApplicationSeen, Key
+from yunikorn_actors.values.durations import HOUR
 
-HALF_LIFE_NS = 24 * 3600 * 10**9
+HALF_LIFE_NS = 24 * HOUR
 
 
 @dataclass

@@ -5,7 +5,7 @@ is read-only. With `observe` it is a fold: it keeps what it needs in its own att
 that method changes them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from yunikorn_actors.policies.inputs import Candidate, Change, Hold, Job, Running
@@ -172,6 +172,11 @@ class DeviceChoice(Protocol):
 
         `free` is what the ask may have of each.
         """
+
+
+OwnScore: TypeAlias = Callable[[NodeSeen, Resource], float]
+OwnDevices: TypeAlias = Callable[[NodeSeen, Resource, Parts], Devices | None]
+"""The two as functions that cannot raise: what a policy says, guarded."""
 
 
 @runtime_checkable

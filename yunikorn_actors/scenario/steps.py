@@ -10,9 +10,9 @@ from typing import Any, Final
 from yunikorn_actors import si
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.resource_manager import Request
+from yunikorn_actors.values.durations import MILLISECOND
 
 _A: Final = si.ActionFromRM
-_NS_PER_MS: Final = 1_000_000
 
 
 def request_of(step: w.Step, rm_id: str) -> Request | None:
@@ -75,7 +75,7 @@ def _add_app(step: w.AddApp, rm_id: str) -> si.ApplicationRequest:
         partition_name=step.partition,
         ugi=si.UserGroupInformation(user=step.user, groups=step.groups),
         tags=step.tags,
-        execution_timeout_milli_seconds=step.timeout // _NS_PER_MS,
+        execution_timeout_milli_seconds=step.timeout // MILLISECOND,
         placeholder_ask=_resource(step.placeholder_ask),
         gang_scheduling_style=step.style,
     )
@@ -100,7 +100,7 @@ def _ask(step: w.AddAsk, rm_id: str) -> si.AllocationRequest:
             resource_ask=_resource(step.resource),
             max_allocations=step.max_allocations,
             priority=step.priority,
-            execution_timeout_milli_seconds=step.timeout // _NS_PER_MS,
+            execution_timeout_milli_seconds=step.timeout // MILLISECOND,
             tags={**step.tags, **required},
             task_group_name=step.task_group,
             placeholder=step.placeholder,

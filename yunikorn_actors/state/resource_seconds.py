@@ -11,9 +11,8 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource, saturated
-
-_NS_PER_S = 1_000_000_000
 
 ResourceSeconds = dict[str, Resource]
 """Type of node to type of resource to quantity times seconds."""
@@ -26,7 +25,7 @@ class UsageHistory(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     def charge(self, allocation: Allocation, until_ns: int) -> None:
         """Add what an allocation has used since it was charged the last time."""
-        lived_s = (until_ns - allocation.allocated_ns) // _NS_PER_S
+        lived_s = (until_ns - allocation.allocated_ns) // SECOND
         seconds = lived_s - allocation.charged_s
         if not seconds:
             return

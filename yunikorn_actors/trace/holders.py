@@ -10,19 +10,20 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.quantity import readable
 from yunikorn_actors.values.resource import Resource, add
 
-HOLDERS_MAX: Final = 3
+SHOWN_MAX: Final = 3
+"""Of those that an answer has, a line of text names so many."""
 
 
 def holders(state: PartitionState, application_id: str, obstacle: Obstacle) -> tuple[str, ...]:
     """Name the applications that have most of what is missing, and how much."""
     missing = _missing(obstacle)
     if obstacle.holders or not missing:
-        return obstacle.holders[:HOLDERS_MAX]
+        return obstacle.holders[:SHOWN_MAX]
     kind = missing[0]
     held: dict[str, int] = {}
     for id_, resource in _held(state, application_id, obstacle):
         held[id_] = held.get(id_, 0) + resource.get(kind, 0)
-    most = sorted(held, key=lambda id_: (-held[id_], id_))[:HOLDERS_MAX]
+    most = sorted(held, key=lambda id_: (-held[id_], id_))[:SHOWN_MAX]
     return tuple(f"{id_} {readable({kind: held[id_]})}" for id_ in most if held[id_])
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final, TypeVar
 
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.quantity import readable
 from yunikorn_actors.what_if.answer import (
     Answer,
@@ -67,7 +68,7 @@ def difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
 
 def _head(answer: Answer) -> str:
     names = ", ".join(f"{name} revision {it}" for name, it in answer.revisions.items())
-    moment = datetime.fromtimestamp(answer.at_ns // 10**9, UTC).isoformat()
+    moment = datetime.fromtimestamp(answer.at_ns // SECOND, UTC).isoformat()
     ahead = duration(answer.course.until_s)
     return f"as of {names or 'an empty core'} ({moment}), {ahead} ahead"
 

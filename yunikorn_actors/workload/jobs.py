@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct, field
 
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.values.durations import SECOND as SECOND
 
 NAMED_MAX: Final = 20
 """So many bad lines are named; all are counted."""
-SECOND: Final = 1_000_000_000
 CPU: Final = 1_000
 """A processor, in base units of `vcore`."""
 DEVICE: Final = 1_000

@@ -16,12 +16,12 @@ import yaml
 
 from yunikorn_actors.service.read.configuration import of_go_names
 from yunikorn_actors.si.enums import ChangeDetail, ChangeType
+from yunikorn_actors.values.durations import MILLISECOND
 from yunikorn_actors.workload.job_stream import open_text
 from yunikorn_actors.workload.jobs import NOT_READ, Findings, Node, WorkloadError
 from yunikorn_actors.workload.lives import AskKey, Lives
 
 DEFAULT: Final = "default"
-MS: Final = 1_000_000
 WHOLE_APPLICATION: Final = "ended before its events begin: one job, of the most that it used"
 NO_REQUEST: Final = "no event of its request: taken as submitted when it was placed"
 NO_OWNER: Final = "no dump says who its user is"
@@ -138,7 +138,8 @@ class _Cluster(Lives):
             return
         self.each(f"requests of {id_}", app.get("requests"), lambda it: self._take_request(id_, it))
         self.each(f"allocations of {id_}", app.get("allocations"), lambda it: self._runs(id_, it))
-        started, finished = _time(app.get("startTime")) * MS, _time(app.get("finishedTime"))
+        started = _time(app.get("startTime")) * MILLISECOND
+        finished = _time(app.get("finishedTime"))
         if id_ not in self._seen and 0 < started < finished:
             self.findings.leave_out(WHOLE_APPLICATION)
             asked, key = _time(app.get("submissionTime")) or started, (id_, "all")

@@ -18,6 +18,7 @@ from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.values.durations import HOUR, MILLISECOND, SECOND
 from yunikorn_actors.values.resource import (
     Resource,
     add,
@@ -28,7 +29,6 @@ from yunikorn_actors.values.resource import (
     sub,
 )
 
-MS, SECOND, HOUR = 10**6, 10**9, 3600 * 10**9
 AGAIN = 15 * SECOND
 """Between two attempts to preempt for one ask."""
 NEXT_STATES = {
@@ -344,10 +344,10 @@ class Judge(Model):
         if fact.type.name != "TIMEOUT" or "incompatible" in fact.message:
             return
         app, spec = item.app, item.spec
-        alone = 0 < spec.timeout_ms * MS <= self.now - item.since
+        alone = 0 < spec.timeout_ms * MILLISECOND <= self.now - item.since
         gang = item.spec.placeholder and self.gang_is_over(app)
         over = not app.spec.is_gang and app.spec.timeout_ms > 0 and app.started is not None
-        over = over and app.started + app.spec.timeout_ms * MS <= self.now  # type: ignore[operator]
+        over = over and app.started + app.spec.timeout_ms * MILLISECOND <= self.now  # type: ignore[operator]
         done = (
             app.state == "Completing"
             and app.entered + self.settings.completing_timeout_ns <= self.now
@@ -368,7 +368,7 @@ class Judge(Model):
         fails = app.spec.is_hard and app.state == "Accepted"
         gang = self.gang_is_over(app) and (ask.spec.placeholder or fails)
         over = not app.spec.is_gang and app.spec.timeout_ms > 0 and app.started is not None
-        over = over and app.started + app.spec.timeout_ms * MS <= self.now  # type: ignore[operator]
+        over = over and app.started + app.spec.timeout_ms * MILLISECOND <= self.now  # type: ignore[operator]
         self.must("timeout", gang or over, f"{_name(ask)} is withdrawn, and its time is not up")
 
     # -- preemption
@@ -719,7 +719,8 @@ class Judge(Model):
         if stale and self.gang_is_over(app):
             self.must("timeout", False, f"{stale[0].spec.key} stays beyond its time")
         for item in mine:
-            late = not item.leaving and 0 < item.spec.timeout_ms * MS < self.now - item.since
+            most_ns = item.spec.timeout_ms * MILLISECOND
+            late = not item.leaving and 0 < most_ns < self.now - item.since
             self.must("timeout", not late, f"{item.spec.key} runs beyond its time")
 
 

@@ -16,6 +16,7 @@ from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.applications import ApplicationSpec
 from yunikorn_actors.state.beneficiary import Beneficiary
 from yunikorn_actors.state.queues import QueueSpec
+from yunikorn_actors.values.durations import MILLISECOND
 from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
 
 Work = TypeVar("Work", bound=Callable[..., Any])
@@ -166,7 +167,6 @@ def once(work: Work) -> Work:
     return cast("Work", answer)
 
 
-_MS = 10**6
 _Placing = f.AllocationCommitted | f.AllocationRecovered | f.SwapCompleted
 
 
@@ -398,7 +398,7 @@ class Cluster:
         self._take(fact, ask, fact.spec, fact.spec.resource)
         if is_first and app.spec.created_ns is not None:
             # It has what is left of its time, or one moment more.
-            rest = fact.at_ns + _MS - self.gang_timeout(app)
+            rest = fact.at_ns + MILLISECOND - self.gang_timeout(app)
             app.gang_since = max(rest, min(fact.at_ns, app.spec.created_ns))
 
     def _is_first_of_gang(self, app: App) -> bool:
@@ -414,7 +414,7 @@ class Cluster:
 
     def gang_timeout(self, app: App) -> int:
         if app.spec.is_gang and app.spec.timeout_ms > 0:
-            return app.spec.timeout_ms * _MS
+            return app.spec.timeout_ms * MILLISECOND
         return self.settings.placeholder_timeout_ns
 
     def _released(self, fact: f.AllocationReleased | f.SwapCompleted, uuid: str = "") -> None:

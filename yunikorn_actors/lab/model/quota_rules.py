@@ -10,9 +10,8 @@ from typing import Any
 
 from yunikorn_actors.lab.model.partition_sums import App, Placed, Queue
 from yunikorn_actors.lab.model.rules import ALONE, BROKEN, SURPLUS, WHOLE, Model
+from yunikorn_actors.values.durations import HOUR
 from yunikorn_actors.values.resource import Resource
-
-_HOUR_NS = 3600 * 10**9
 
 
 class QuotaRules:
@@ -134,7 +133,7 @@ class QuotaRules:
             -sum(kind in placed.size for kind in over),
             spec.priority,
             -app.serial if part == WHOLE else 0,
-            -(ask.created // _HOUR_NS),
+            -(ask.created // HOUR),
             max(shares, default=0.0),
             -ask.sequence,
             placed.uuid,

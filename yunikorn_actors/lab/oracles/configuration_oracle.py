@@ -24,11 +24,12 @@ from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.scenario_documents import document_of
 from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.values.durations import HOUR, MILLISECOND, MINUTE, SECOND
 
 _Plain = Mapping[str, Any]
 _CONFIGS_MAX: Final = 5
 """So many of one case are read: the others differ from these in little."""
-_NS_OF: Final = {"ns": 1, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_NS_OF: Final = {"ns": 1, "ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR}
 _NO_RULES: Final = ({"name": "provided"},)
 _WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
 

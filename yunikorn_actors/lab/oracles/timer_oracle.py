@@ -23,10 +23,10 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import MILLISECOND
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import INT64_MAX
 
-_MS: Final = 1_000_000
 _S = ApplicationState
 _RUNS: Final = frozenset({_S.STARTING, _S.RUNNING})
 _ALLOCATION: Final = "allocation:"
@@ -156,18 +156,18 @@ class Timers(Oracle):
                 times = settings.completing_timeout_ns, settings.starting_timeout_ns
                 return now_ns + times[0 if completes else 1]
             case "execution":
-                return max(now_ns, app.started_ns + spec.timeout_ms * _MS)
+                return max(now_ns, app.started_ns + spec.timeout_ms * MILLISECOND)
             case "placeholder" | "commitment":
-                gang_ns = spec.timeout_ms * _MS if spec.is_gang else 0
+                gang_ns = spec.timeout_ms * MILLISECOND if spec.is_gang else 0
                 delay_ns = gang_ns or settings.placeholder_timeout_ns
                 was_there = kind == "placeholder" and self._recovers.get((partition, app.id))
                 if was_there and spec.created_ns is not None:
                     # Only what is left of the time since the application was made.
-                    return max(now_ns + _MS, min(now_ns, spec.created_ns) + delay_ns)
+                    return max(now_ns + MILLISECOND, min(now_ns, spec.created_ns) + delay_ns)
                 return now_ns + delay_ns
             case _:
                 allocation = app.allocations.get(kind.removeprefix(_ALLOCATION))
-                return now_ns + (allocation.spec.timeout_ms * _MS if allocation else 0)
+                return now_ns + (allocation.spec.timeout_ms * MILLISECOND if allocation else 0)
 
     # -- at rest
 
@@ -270,7 +270,7 @@ def _unenforced(state: PartitionState, fact: Any) -> Iterator[str]:  # noqa: ANN
 def _wanted(state: PartitionState, app: Application, now_ns: int) -> Iterable[str]:
     """Name the kinds of timers that an application cannot be without."""
     for uuid, it in app.allocations.items():
-        due_ns = it.allocated_ns + it.spec.timeout_ms * _MS
+        due_ns = it.allocated_ns + it.spec.timeout_ms * MILLISECOND
         if it.spec.timeout_ms > 0 and it.releasing is None and due_ns > now_ns:
             yield f"{_ALLOCATION}{uuid}"
     if app.state in _RUNS and app.spec.timeout_ms > 0 and not app.spec.is_gang:

@@ -15,6 +15,7 @@ from yunikorn_actors.lab.policy_check.findings import Findings
 from yunikorn_actors.policies.guard import tried
 from yunikorn_actors.policies.inputs import Arrived, Job, Running, Sized, Started
 from yunikorn_actors.policies.profile import profile_of
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource, add, fits_in
 from yunikorn_actors.values.tags import CPU
 
@@ -22,7 +23,6 @@ WAITING: Final = (32, 64)
 MOST: Final = 3.0
 """Twice as many that wait cost about twice as much, where a call looks at each; four times, where
 it looks at all for each."""
-_SECOND: Final = 1_000_000_000
 _CAPACITY: Final = 32
 _PACKAGE: Final = str(Path(__file__).parents[2])
 
@@ -31,11 +31,11 @@ class _Pool:
     """What a gate sees of a leaf in which the first few run and the others wait."""
 
     queue = "root.jobs"
-    now_ns = 1_000 * _SECOND
+    now_ns = 1_000 * SECOND
 
     def __init__(self, waiting: int) -> None:
         ends = range(1, _CAPACITY + 1)
-        self.running = [Running({CPU: 1}, self.now_ns + at * _SECOND) for at in ends]
+        self.running = [Running({CPU: 1}, self.now_ns + at * SECOND) for at in ends]
         self.waiting = [_job(at) for at in range(waiting)]
         self.held: list[Job] = []
         self._future = profile_of(
@@ -60,8 +60,8 @@ def _job(at: int) -> Job:
         user=f"user-{at % 5}",
         group=f"group-{at % 3}",
         size={CPU: 1 + at % 7},
-        runtime_ns=(1 + at * 13 % 17) * _SECOND,
-        submitted_ns=(_CAPACITY + at) * _SECOND,
+        runtime_ns=(1 + at * 13 % 17) * SECOND,
+        submitted_ns=(_CAPACITY + at) * SECOND,
         priority=at % 2,
     )
 
@@ -97,7 +97,7 @@ def _steps_of(policy: Any, waiting: int) -> dict[str, int]:  # noqa: ANN401 - it
 def _facts(pool: _Pool) -> Iterator[tuple[Any, int]]:
     yield Sized({CPU: _CAPACITY}), 0
     for at in range(-_CAPACITY, 0):
-        yield Started(_job(at)), (_CAPACITY + at) * _SECOND
+        yield Started(_job(at)), (_CAPACITY + at) * SECOND
     for job in pool.waiting:
         yield Arrived(job), job.submitted_ns
 

@@ -20,11 +20,11 @@ from yunikorn_actors.runtime.aio import AsyncSchedulerCore
 from yunikorn_actors.runtime.async_callback import AsyncResourceManagerCallback
 from yunikorn_actors.runtime.responses import KINDS, Responses
 from yunikorn_actors.runtime.virtual_core import VirtualCore
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.changes import Change, Reconfigure
 
 Heard = tuple[str, Any]
 _STEPS: Final = (15, 40)
-_SECOND: Final = 1_000_000_000
 _ROUNDS_MAX: Final = 20_000
 _QUIET_ROUNDS: Final = 3
 _LOWER: Final = QUEUES.replace("max: {vcore: 8}", "max: {vcore: 7}")
@@ -330,7 +330,7 @@ class _Virtual:
         elif draw.once_in(6):
             core.advance_to(core.now_ns - 1)
         else:
-            core.advance_to(core.now_ns + seconds * _SECOND)
+            core.advance_to(core.now_ns + seconds * SECOND)
 
     def end(self) -> Iterator[Heard]:
         yield "digest", self.core.digest
@@ -416,7 +416,7 @@ class _Awaited:
 
     def wait(self, seconds: int) -> None:
         core, clock = self.core, self._clock
-        end_ns = clock.now_ns() + seconds * _SECOND
+        end_ns = clock.now_ns() + seconds * SECOND
         while (due_ns := core.next_due_ns) is not None and due_ns <= end_ns:
             clock.move_to(due_ns)
             core.clock_was_moved()

@@ -27,13 +27,13 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.runtime.aio import AsyncSchedulerCore
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
+from yunikorn_actors.values.durations import HOUR, SECOND
 from yunikorn_actors.what_if.changes import Reconfigure
 
 Heard = tuple[str, Any]
 DUMP: Final = "the dump"
 HEARD: Final = "what the callback of the program heard"
 _STEPS: Final = (10, 25)
-_SECOND: Final = 1_000_000_000
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.0002
 _ROUNDS: Final = 3
@@ -218,7 +218,7 @@ def walk(draw: Draw, door: Doors = OnThreads, *, with_functions: bool = False) -
     """
     arguments = {
         "driver": "direct", "instance": "front", "clock": StandingClock(EPOCH_NS),
-        "settings": Settings(predicate_timeout_ns=3600 * _SECOND),
+        "settings": Settings(predicate_timeout_ns=HOUR),
     }  # fmt: skip
     raw = _RawAsked() if with_functions else _Raw()
     with door(arguments, raw) as opened:
@@ -470,7 +470,7 @@ class _Program:
     def _wait(self) -> None:
         core, clock = self._core, self._core.clock
         assert isinstance(clock, StandingClock)
-        end_ns = clock.now_ns() + self._draw.one_of((1, 5, 30, 600)) * _SECOND
+        end_ns = clock.now_ns() + self._draw.one_of((1, 5, 30, 600)) * SECOND
         while (due_ns := core.next_due_ns) is not None and due_ns <= end_ns:
             clock.move_to(due_ns)
             core.clock_was_moved()

@@ -31,6 +31,7 @@ from yunikorn_actors.service.cluster.split import Request, home_of, names_in, sp
 from yunikorn_actors.state.allocations import ForeignAllocation
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import partition_name
 from yunikorn_actors.values.tags import TAG_CREATION_TIME
 
@@ -282,7 +283,7 @@ def _foreign_work(state: PartitionState) -> dict[str, ForeignAllocation]:
 
 
 def _is_dated(item: ForeignAllocation) -> bool:
-    return item.tags.get(TAG_CREATION_TIME) == str(item.created_ns // 1_000_000_000)
+    return item.tags.get(TAG_CREATION_TIME) == str(item.created_ns // SECOND)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - an amount or a flag

@@ -14,8 +14,8 @@ from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import MINUTE
 
-_MINUTE_NS: Final = 60_000_000_000
 _SAMPLES: Final = 1_440
 """A day of minutes."""
 _NOTHING: Final = AppNote()
@@ -56,7 +56,7 @@ class Seen:
         self._due_ns = 0
 
     def begin(self, context: Context, now_ns: int) -> None:
-        self._due_ns = now_ns + _MINUTE_NS
+        self._due_ns = now_ns + MINUTE
         self.look(context, now_ns, is_one=True)
         self._at_first = self._in_queues()
         self._placed.clear()
@@ -87,7 +87,7 @@ class Seen:
         """Take the samples of the minutes that are over, before anything changes."""
         while self._due_ns <= now_ns:
             self._samples.append((self._due_ns, self._running, self._containers))
-            self._due_ns += _MINUTE_NS
+            self._due_ns += MINUTE
         del self._samples[:-_SAMPLES]
 
     def _look_at(self, life: _Life, state: PartitionState) -> None:

@@ -35,6 +35,7 @@ from yunikorn_actors.state.limits import group_of, is_limited
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.placement import is_tagged, tag_of
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import MILLISECOND
 from yunikorn_actors.values.resource import INT64_MAX, equals
 from yunikorn_actors.values.tags import (
     APP_TAG_COMPLETING_DISABLE,
@@ -46,7 +47,6 @@ PLACEHOLDER_TIMER = "placeholder"
 COMMITMENT_TIMER = "commitment"
 EXECUTION_TIMER = "execution"
 _ALLOCATION_TIMER = "allocation:"
-_NS_PER_MS = 1_000_000
 
 _ENDS_WHEN_IDLE = frozenset(
     {ApplicationState.ACCEPTED, ApplicationState.STARTING, ApplicationState.RUNNING}
@@ -124,7 +124,7 @@ def _limit_execution(turn: Turn, app: Application) -> None:
     """The time runs from the first run on; an application that comes back may have used it up."""
     limited = app.spec.timeout_ms > 0 and not app.spec.is_gang
     if limited and EXECUTION_TIMER not in app.timers:
-        left_ns = app.started_ns + app.spec.timeout_ms * _NS_PER_MS - turn.now_ns
+        left_ns = app.started_ns + app.spec.timeout_ms * MILLISECOND - turn.now_ns
         _arm_timer(turn, app, EXECUTION_TIMER, max(0, left_ns))
 
 
@@ -241,9 +241,9 @@ def placeholder_timeout(turn: Turn, app: Application, *, recovered: bool = False
     spec = app.spec
     delay_ns = turn.settings.placeholder_timeout_ns
     if spec.is_gang and spec.timeout_ms > 0:
-        delay_ns = spec.timeout_ms * _NS_PER_MS
+        delay_ns = spec.timeout_ms * MILLISECOND
     if recovered and spec.created_ns is not None:
-        delay_ns = max(_NS_PER_MS, min(delay_ns, spec.created_ns + delay_ns - turn.now_ns))
+        delay_ns = max(MILLISECOND, min(delay_ns, spec.created_ns + delay_ns - turn.now_ns))
     return delay_ns
 
 
@@ -276,7 +276,7 @@ def current_timer(state: PartitionState, message: ApplicationTimerDue) -> Applic
 
 
 def arm_allocation_timer(turn: Turn, app: Application, uuid: str, timeout_ms: int) -> None:
-    _arm_timer(turn, app, _ALLOCATION_TIMER + uuid, timeout_ms * _NS_PER_MS)
+    _arm_timer(turn, app, _ALLOCATION_TIMER + uuid, timeout_ms * MILLISECOND)
 
 
 def allocation_of_timer(kind: str) -> str:

@@ -8,15 +8,15 @@ from functools import cache, partial
 from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource, describe
 
 _D = ChangeDetail
-_NS_PER_S = 1_000_000_000
 _NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
 
 
 def unconfirmed(fact: f.ConfirmationMissed) -> EventRecord:
-    seconds = (fact.at_ns - fact.asked_back_ns) // _NS_PER_S
+    seconds = (fact.at_ns - fact.asked_back_ns) // SECOND
     message = (
         f"Release of '{fact.key}' ({fact.type.name}) was asked for {seconds} s ago and is not "
         "confirmed by the resource manager"
@@ -27,7 +27,7 @@ def unconfirmed(fact: f.ConfirmationMissed) -> EventRecord:
 def lapsed(fact: f.GangLapsed) -> EventRecord:
     message = (
         f"Gang of application '{fact.application_id}' had no placeholder for "
-        f"{fact.waited_ns // _NS_PER_S} s: its commitment of '{describe(fact.commitment)}' in "
+        f"{fact.waited_ns // SECOND} s: its commitment of '{describe(fact.commitment)}' in "
         f"queue {fact.queue} lapses, and the gang awaits admission again"
     )
     return event_record(

@@ -15,10 +15,10 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.applications import ApplicationSpec
 from yunikorn_actors.values.devices import Devices, with_devices
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.resource import Resource, shared
 
-_NS_PER_S = 1_000_000_000
 _SECONDS_DIGITS_MAX = 10
 """More digits than this are no time in seconds that anybody means."""
 
@@ -65,7 +65,7 @@ def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tup
 def _creation_ns(tags: Mapping[str, str], name: str = si.constants.TAG_CREATION_TIME) -> int | None:
     text = tags.get(name, "")
     if text.isascii() and text.isdecimal() and len(text) <= _SECONDS_DIGITS_MAX:
-        return int(text) * _NS_PER_S
+        return int(text) * SECOND
     return None
 
 

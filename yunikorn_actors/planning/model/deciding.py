@@ -36,6 +36,8 @@ from yunikorn_actors.policies.places import (
     Key,
     NodeScore,
     NodeSeen,
+    OwnDevices,
+    OwnScore,
     Pool,
     QueueOrder,
     VictimOrder,
@@ -51,8 +53,6 @@ NODES: Final = ""
 """Where the nodes are sorted: of no queue."""
 _LAST: Final = (1,)
 """Behind all keys of a policy, which begin with 0."""
-OwnScore = Callable[[NodeSeen, Resource], float]
-OwnDevices = Callable[[NodeSeen, Resource, Parts], Devices | None]
 
 
 class Shown(Protocol):

@@ -22,12 +22,13 @@ What is free here is what the replica has available less what proposals in fligh
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from yunikorn_actors.config import NodeSortConfig
 from yunikorn_actors.config.node_order import FAIR, NodeOrder, Scale, scale_of
 from yunikorn_actors.planning.model.policy_views import SeenNode, read_only, seen_node
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
+from yunikorn_actors.policies.places import OwnDevices, OwnScore
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.values.devices import Devices, Parts, amount_of, pick, take
 from yunikorn_actors.values.resource import Resource
@@ -36,9 +37,6 @@ RUN_LENGTH = 100
 FLOORS_MAX = 8
 SHAPES_MAX = 256
 """For so many shapes the nodes are kept in the order of a policy."""
-OwnScore = Callable[[SeenNode, Resource], float]
-OwnDevices = Callable[[SeenNode, Resource, Parts], Devices | None]
-"""Which devices a policy chooses."""
 NO_DEVICES = ("", -1)
 
 
@@ -428,18 +426,14 @@ class NodeIndex:
             required = self.views.get(shape.required_node)
             return required if required is not None and required.serves(shape) else None
         if order is None and self.own is not None:
-            own = self._in_own(shape, self.own)
-            is_alone = shape.denial is not None or (shape.devices and self._by_device(shape))
-            found = next(own.serving(shape), None) if is_alone else own.first_fit(shape)
-            return None if found is None else self.views[found.id]
-        self.tidy()
-        if order is None or order is self.runs.order:
-            if shape.denial is None and not (shape.devices and self._by_device(shape)):
-                return self.runs.first_fit(shape)
-            return next(self.runs.serving(shape), None)
-        other = self._in(order)
+            runs = self._in_own(shape, self.own)
+        elif order is None or order is self.runs.order:
+            self.tidy()
+            runs = self.runs
+        else:
+            runs = self._in(order)
         is_alone = shape.denial is not None or (shape.devices and self._by_device(shape))
-        found = next(other.serving(shape), None) if is_alone else other.first_fit(shape)
+        found = next(runs.serving(shape), None) if is_alone else runs.first_fit(shape)
         return None if found is None else self.views[found.id]
 
     def first_other(

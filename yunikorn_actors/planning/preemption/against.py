@@ -13,11 +13,11 @@ from yunikorn_actors.planning.why.reasons import PreemptionCost, PreemptionVicti
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource, match_any
 
 LOOKED_AT_MAX: Final = 10_000
 """So many allocations are looked at, those of the first nodes."""
-_NS_PER_S: Final = 1_000_000_000
 
 PARTS: Final = {
     Part.OF_BROKEN: "of a gang that is not whole",
@@ -53,7 +53,7 @@ def cost(state: PartitionState, victims: Iterable[Allocation], now_ns: int) -> P
     for victim in units:
         for it in victim.allocations:
             app = state.applications[it.spec.application_id]
-            run_s = run_time_ns(app, it, now_ns) // _NS_PER_S
+            run_s = run_time_ns(app, it, now_ns) // SECOND
             for kind, quantity in it.resource.items():
                 lost[kind] = lost.get(kind, 0) + quantity * run_s
     return PreemptionCost(
@@ -70,7 +70,7 @@ def _units_of(state: PartitionState, victims: Iterable[Allocation]) -> list[Vict
 
 
 def _ran_s(allocation: Allocation, now_ns: int) -> int:
-    return max(0, now_ns - allocation.allocated_ns) // _NS_PER_S
+    return max(0, now_ns - allocation.allocated_ns) // SECOND
 
 
 def against(

@@ -15,9 +15,9 @@ from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import HOUR
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
-HOUR_NS = 3_600_000_000_000
 Order = tuple[bool, bool, Part, int, int, int, int, float, int, str]
 
 
@@ -160,7 +160,7 @@ def _order(app: Application, allocation: Allocation, part: Part, plan: Resource)
         -sum(1 for kind in plan if kind in resource),
         allocation.spec.priority,
         -app.serial if part is Part.OF_WHOLE else 0,
-        -(ask.created_ns // HOUR_NS),
+        -(ask.created_ns // HOUR),
         share,
         -ask.sequence,
         allocation.uuid,

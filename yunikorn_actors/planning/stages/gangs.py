@@ -221,7 +221,7 @@ class Swapper:
     def _swap_elsewhere(self, ask: AskView, group: dict[str, Allocation]) -> list[Proposal]:
         """Take the first placeholder that does not stand on the node where there is room."""
         order = ask.app.node_order
-        node = self._model.nodes.first_other(ask.shape, "", order)
+        node = self._model.nodes.first_fit(ask.shape, order)
         if node is None or (ask.shape.required_node and not self._model.may_use(ask, node)):
             return []
         suited = [it for it in group.values() if fits_in(ask.resource, it.resource)]

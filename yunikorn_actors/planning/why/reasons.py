@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource
 from yunikorn_actors.values.tags import APP_TAG_COMPLETING_DISABLE
 
@@ -427,12 +428,9 @@ def what_became(state: str, message: str) -> str:
     )
 
 
-_S = 1_000_000_000
-
-
 def seconds(ns: int) -> str:
     """Write a duration for people."""
-    return f"{ns / _S:.1f} s"
+    return f"{ns / SECOND:.1f} s"
 
 
 def _lines(why: Why) -> Iterator[str]:

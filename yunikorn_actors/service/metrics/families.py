@@ -12,10 +12,10 @@ from yunikorn_actors.service.read.nodes import by_utilization
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import SECOND
 
 SCHEDULER: Final = "yunikorn_scheduler"
 OWN: Final = "yunikorn_actors"
-_NS: Final = 1_000_000_000
 _ENDS: Final = ("completed", "failed", "rejected")
 _ACTIVE: Final = ("new", "accepted", "running", "failing", "resuming", "completing")
 _RANGES: Final = tuple(
@@ -312,7 +312,7 @@ def _metered(metered: Answer | None) -> Iterator[Family]:
         f"{OWN}_mailbox_wait_seconds_total",
         "counter",
         "How long messages have waited in a mailbox, all together.",
-        _labelled("actor", {role: it["waiting_ns"] / _NS for role, it in actors.items()}),
+        _labelled("actor", {role: it["waiting_ns"] / SECOND for role, it in actors.items()}),
     )
     yield Family(
         f"{OWN}_handling_seconds",
@@ -328,7 +328,7 @@ def _metered(metered: Answer | None) -> Iterator[Family]:
         f"{OWN}_handling_seconds_max",
         "gauge",
         "The longest that an actor was busy with a message.",
-        _labelled("actor", {role: it["worst_ns"] / _NS for role, it in actors.items()}),
+        _labelled("actor", {role: it["worst_ns"] / SECOND for role, it in actors.items()}),
     )
     yield Family(
         f"{OWN}_dead_letters_total",
@@ -341,7 +341,7 @@ def _metered(metered: Answer | None) -> Iterator[Family]:
 def _histogram(labels: Mapping[str, str], plain: Answer) -> Iterable[Sample]:
     counts = list(accumulate(plain["counts"]))
     for bound_ns, count in zip(BOUNDS_NS, counts, strict=False):
-        yield Sample({**labels, "le": f"{bound_ns / _NS:g}"}, count, "_bucket")
+        yield Sample({**labels, "le": f"{bound_ns / SECOND:g}"}, count, "_bucket")
     yield Sample({**labels, "le": "+Inf"}, counts[-1], "_bucket")
-    yield Sample(labels, plain["total_ns"] / _NS, "_sum")
+    yield Sample(labels, plain["total_ns"] / SECOND, "_sum")
     yield Sample(labels, counts[-1], "_count")

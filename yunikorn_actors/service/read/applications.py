@@ -21,6 +21,7 @@ from yunikorn_actors.state.resource_seconds import ResourceSeconds, UsageHistory
 from yunikorn_actors.state.swap import TaskGroup
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import with_devices
+from yunikorn_actors.values.durations import MILLISECOND
 from yunikorn_actors.values.masking import masked
 
 ASKS_AT_ONCE: Final = 1_000
@@ -43,7 +44,6 @@ ALWAYS: Final = frozenset(
     {"applicationID", "partition", "queueName", "startTime", "resourceHistory"}
 )
 _KEYED: Final = frozenset({"allocationKey"})
-_MS: Final = 1_000_000
 _NO_NOTE: Final = AppNote()
 _NOT_SAID: Final = AskNote()
 
@@ -146,7 +146,7 @@ def _common(book: Book, app: Application | FinishedApplication, note: AppNote) -
         "user": app.spec.user,
         "groups": list(app.spec.groups),
         "stateLog": _state_log(app.state_log),
-        "startTime": app.started_ns // _MS if app.started_ns else NEVER_MS,
+        "startTime": app.started_ns // MILLISECOND if app.started_ns else NEVER_MS,
         "resourceHistory": _history(app.history),
     }
 

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-MINUTE_NS: Final = 60_000_000_000
+from yunikorn_actors.values.durations import MINUTE
+
 SAMPLES_MAX: Final = 1_440
 
 
@@ -21,16 +22,16 @@ class Sample(NamedTuple):
 class History:
     def __init__(self, start_ns: int) -> None:
         self.samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
-        self._due_ns = start_ns + MINUTE_NS
+        self._due_ns = start_ns + MINUTE
 
     def catch_up(self, now_ns: int, count: Callable[[], tuple[int, int]]) -> None:
         """Take what fell due up to now; so it has to be asked before anything changes."""
         if now_ns < self._due_ns:
             return
         applications, containers = count()
-        missed = (now_ns - self._due_ns) // MINUTE_NS
+        missed = (now_ns - self._due_ns) // MINUTE
         # After a day of rest all samples are the same: no more of them are made than are kept.
-        self._due_ns += max(0, missed - SAMPLES_MAX) * MINUTE_NS
+        self._due_ns += max(0, missed - SAMPLES_MAX) * MINUTE
         while self._due_ns <= now_ns:
             self.samples.append(Sample(self._due_ns, applications, containers))
-            self._due_ns += MINUTE_NS
+            self._due_ns += MINUTE

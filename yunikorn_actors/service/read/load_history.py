@@ -9,10 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.service.read.incremental_answers import Pauses, Steps
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import HOUR, MINUTE
 
 SAMPLE_NS: Final = 10_000_000_000
-HOUR_NS: Final = 3_600_000_000_000
-MINUTE_NS: Final = 60_000_000_000
 HOURS_MAX: Final = 24
 POINTS_MAX: Final = 240
 """No picture shows more; of neighbours the largest is shown."""
@@ -60,13 +59,13 @@ class Course:
     """Of one partition."""
 
     def __init__(self) -> None:
-        self._recent: deque[Sample] = deque(maxlen=HOUR_NS // SAMPLE_NS)
-        self._minutes: deque[Sample] = deque(maxlen=HOURS_MAX * HOUR_NS // MINUTE_NS)
+        self._recent: deque[Sample] = deque(maxlen=HOUR // SAMPLE_NS)
+        self._minutes: deque[Sample] = deque(maxlen=HOURS_MAX * HOUR // MINUTE)
 
     def take(self, sample: Sample) -> None:
         self._recent.append(sample)
         last = self._minutes[-1] if self._minutes else None
-        if last is not None and last.at_ns // MINUTE_NS == sample.at_ns // MINUTE_NS:
+        if last is not None and last.at_ns // MINUTE == sample.at_ns // MINUTE:
             self._minutes[-1] = last.joined(sample)
         else:
             self._minutes.append(sample)
@@ -74,8 +73,8 @@ class Course:
     def last(self, hours: int, now_ns: int) -> list[Sample]:
         """Return the samples of so many hours, no more than a picture shows."""
         kept = self._recent if hours == 1 else self._minutes
-        begin_ns = now_ns - hours * HOUR_NS
-        span_ns = max(1, hours * HOUR_NS // POINTS_MAX)
+        begin_ns = now_ns - hours * HOUR
+        span_ns = max(1, hours * HOUR // POINTS_MAX)
         points: dict[int, Sample] = {}
         for it in kept:
             if it.at_ns > begin_ns:

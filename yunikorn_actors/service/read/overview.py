@@ -13,7 +13,7 @@ import msgspec
 
 from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingAsk
 from yunikorn_actors.service.read.incremental_answers import Pauses, Steps, T, gathered
-from yunikorn_actors.service.read.load_history import HOUR_NS, POINTS_MAX
+from yunikorn_actors.service.read.load_history import POINTS_MAX
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.read.rendering import Value, lean, most, used
 from yunikorn_actors.service.read.replica import Book
@@ -21,6 +21,7 @@ from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application, FinishedApplication
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import HOUR
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.resource import Resource
 
@@ -178,7 +179,7 @@ def node_names(book: Book) -> Value:
 
 def course(side: ReadSide, book: Book, hours: int) -> Value:
     """Show the samples of the last hours, and what YuniKorn's history tells of that time."""
-    begin_ns = side.now_ns - hours * HOUR_NS
+    begin_ns = side.now_ns - hours * HOUR
     course = side.courses.by_name.get(book.name)
     samples = [] if course is None else course.last(hours, side.now_ns)
     ran = [it for it in side.history.samples if it.at_ns > begin_ns]

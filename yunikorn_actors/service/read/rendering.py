@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from yunikorn_actors.values.durations import HOUR, MINUTE, SECOND
 from yunikorn_actors.values.resource import Resource, pruned, saturated
 
 Value = dict[str, Any]
 """One object of an answer."""
 
-_UNITS: Final = ((3_600_000_000_000, "h"), (60_000_000_000, "m"))
-_SECOND: Final = 1_000_000_000
+_UNITS: Final = ((HOUR, "h"), (MINUTE, "m"))
 
 
 def lean(value: Value, always: Collection[str] = ()) -> Value:
@@ -40,14 +40,14 @@ def go_duration(ns: int) -> str:
     """Write a duration as Go does: 90 seconds are `1m30s`."""
     if not ns:
         return "0s"
-    if abs(ns) < _SECOND:
+    if abs(ns) < SECOND:
         return _below_a_second(ns)
     sign, rest, text = "-" if ns < 0 else "", abs(ns), ""
     for unit, letter in _UNITS:
         count, rest = divmod(rest, unit)
         if count or text:
             text += f"{count}{letter}"
-    whole, fraction = divmod(rest, _SECOND)
+    whole, fraction = divmod(rest, SECOND)
     digits = f".{fraction:09}".rstrip("0") if fraction else ""
     return f"{sign}{text}{whole}{digits}s"
 

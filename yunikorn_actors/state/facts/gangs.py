@@ -1,7 +1,7 @@
 """What is true of gangs: their admission, and the asks that are parked for swaps."""
 
 from collections.abc import Iterable
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts.fact import (
@@ -20,6 +20,7 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import leaving_books
 from yunikorn_actors.state.swap import Incoming, Swap
 from yunikorn_actors.values.devices import Devices
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import Resource, discharge
 
@@ -31,8 +32,6 @@ __all__ = [
     "GangLapsed",
     "PlaceholderCancelled",
 ]
-
-_SECOND: Final = 1_000_000_000
 
 
 class GangAdmitted(Base, frozen=True, kw_only=True):
@@ -81,7 +80,7 @@ class GangLapsed(Base, frozen=True, kw_only=True):
         return f"{self.application_id} had {in_amounts(self.commitment)} to come"
 
     def incidents(self) -> Iterable[Incident]:
-        waited_s = self.waited_ns // _SECOND
+        waited_s = self.waited_ns // SECOND
         what = f"its gang had no placeholder for {waited_s} s and awaits admission anew"
         yield Incident(IncidentKind.TIMEOUT, self.application_id, what)
 

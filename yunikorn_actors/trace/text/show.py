@@ -25,6 +25,7 @@ from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.origins.new_facts import News
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_summary
+from yunikorn_actors.values.durations import SECOND
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27
@@ -188,7 +189,7 @@ def _times(delivery: Delivery) -> str:
 
 def utc(at_ns: int, digits: int = CLOCK_DIGITS) -> str:
     """Write a time of day as ISO 8601 has it, with so many digits behind the seconds."""
-    seconds, rest_ns = divmod(at_ns, 1_000_000_000)
+    seconds, rest_ns = divmod(at_ns, SECOND)
     start = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{start}.{rest_ns:09}"[: len(start) + 1 + digits] + "Z"
 

@@ -1,0 +1,8 @@
+"""Durations in nanoseconds, the unit of all times inside."""
+
+from typing import Final
+
+MILLISECOND: Final = 1_000_000
+SECOND: Final = 1_000 * MILLISECOND
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
