@@ -47,6 +47,27 @@ def test_a_dump_of_a_core(topology: TopologyName) -> None:
 
 
 @both
+def test_what_could_start_already_starts_behind_the_changes_of_that_moment(
+    topology: TopologyName,
+) -> None:
+    """A dump, or a replica of a core at work, may hold what is about to be decided."""
+    core = busy(topology)
+    core.update_allocation(asks("3"))
+    core.run_until_idle()
+    dump = json.loads(json.dumps(core.state_dump()))
+    (part,) = dump["partitions"].values()
+    part["queues"]["root.a"] |= {"max": {}, "limits": []}
+    state = state_from_dump(dump, topology=topology)
+    assert [it.key for it in simulate(state, until=0).course.placed] == ["3"]
+    drained = tuple(
+        si.NodeInfo(node_id=node_id, action=si.ActionFromRM.DRAIN_NODE) for node_id in part["nodes"]
+    )
+    answer = simulate(state, si.NodeRequest(nodes=drained), until=0)
+    assert answer.course.placed == ()
+    assert [(it.key, it.what) for it in answer.differences] == [("3", "does not start")]
+
+
+@both
 def test_what_runs_under_the_key_of_an_ask_counts_for_it(topology: TopologyName) -> None:
     core = busy(topology)
     (ask,) = asks("many").asks

@@ -12,11 +12,12 @@ from msgspec import Struct
 from yunikorn_actors.config import SchedulerConfig, parse_config
 from yunikorn_actors.core.backlog import Backlog
 from yunikorn_actors.core.entry import Registration
+from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Message, manager_of
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Envelope, Message, manager_of
 from yunikorn_actors.messages.restart import (
     CoreRestored,
     EventsRestored,
@@ -24,7 +25,7 @@ from yunikorn_actors.messages.restart import (
     LastNumbers,
     Registered,
 )
-from yunikorn_actors.messages.scheduling import FactsMissed
+from yunikorn_actors.messages.scheduling import FactsMissed, RunCycle
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.si import RegisterResourceManagerRequest, ResourceManagerCallback
@@ -109,7 +110,11 @@ def state_of(simulator: Simulator) -> CoreState:
 
 
 class Copy(Simulator):
-    """A core that goes on from a state; nobody hears its event records, so there are none."""
+    """A core that goes on from a state; nobody hears its event records, so there are none.
+
+    It decides nothing before `let_decide`: what could start in the state has not started yet, and
+    what is changed at its moment comes first.
+    """
 
     def __init__(
         self,
@@ -124,6 +129,8 @@ class Copy(Simulator):
             schedulers=state.schedulers, policies=Policies(policies),
         )  # fmt: skip
         super().__init__(built, accounts=groups)
+        self._cycles: list[tuple[Channel, Envelope]] | None = []
+        """Rounds of planning that wait; None from when on none does."""
         self.now_ns = state.at_ns
         if state.registered.admin is not None:
             self._resolvers.bring_admin(state.registered.admin)
@@ -148,6 +155,18 @@ class Copy(Simulator):
         for name in known.epochs:
             for app in context.partitions[name].state.applications.values():
                 self._resolvers.remember(registration.rm_id, app.spec.user, app.spec.groups)
+
+    def let_decide(self) -> None:
+        """Let planners look at what is there by now."""
+        cycles, self._cycles = self._cycles, None
+        for channel, envelope in cycles or ():
+            self.put(channel, envelope)
+
+    def put(self, channel: Channel, envelope: Envelope) -> None:
+        if self._cycles is not None and isinstance(envelope.message, RunCycle):
+            self._cycles.append((channel, envelope))
+        else:
+            super().put(channel, envelope)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
         if to != EVENT_PUBLISHER:
@@ -174,6 +193,9 @@ class Twin(Simulator):
         self.machines.update(machines)
         self._resolvers = original._resolvers.copy(lambda: self.now_ns)
         self._addresses = {manager_of(it): it for it in original.callbacks}
+
+    def let_decide(self) -> None:
+        """Do nothing: it is at rest, so what could be decided has been."""
 
     def go_on_with(self, known: KnownManager, callback: ResourceManagerCallback) -> None:
         """Answer in the place of a resource manager."""

@@ -97,12 +97,14 @@ class Run:
         awaited: Mapping[AskName, int] | None = None,
         is_over: Callable[[], bool] | None = None,
         asked_back: Sequence[Work] | None = None,
+        let_decide: Callable[[], None] | None = None,
     ) -> None:
         """`watched` are asks that are explained at each moment, whatever that costs.
 
         With `awaited` the run ends as soon as so many repeats of these have started, and explains
         nothing. It is cut short at the first moment at which `is_over` is true. `asked_back` is of
-        `work_of` what was asked back, if that is known: in one moment nothing else ends.
+        `work_of` what was asked back, if that is known: in one moment nothing else ends. A
+        simulator that decides nothing yet is let go by `let_decide`.
         """
         self._simulator = simulator
         self._changes = list(reversed(changes))
@@ -113,6 +115,7 @@ class Run:
         """How many repeats have not started yet."""
         self._is_over = is_over
         self._asked_back = asked_back
+        self._let_decide = let_decide
         self._looked: tuple[int, int, bool] | None = None
         """As what waits was last looked at: after how many messages, when, and if at all of it."""
         self._begin_ns = self._latest_ns = simulator.now_ns
@@ -162,6 +165,9 @@ class Run:
             self._take_on(name, app, allocation)
         self._make_changes()
         self._settle()
+        if self._let_decide is not None:
+            self._let_decide()
+            self._settle()
 
     def _take_on(self, name: str, app: Application, allocation: Allocation) -> None:
         """Know what runs already, and confirm what was asked back."""

@@ -102,7 +102,7 @@ def _ran(
     copy = begun()
     run = Run(
         copy, changes, fits=fits, watched=_asked(changes), awaited=awaited, is_over=is_over,
-        asked_back=copy.asked_back,
+        asked_back=copy.asked_back, let_decide=copy.let_decide,
     )  # fmt: skip
     for known in state.registered.managers:
         if not any(_is_away(state.images[name]) for name in known.epochs):
