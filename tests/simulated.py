@@ -108,7 +108,12 @@ def world(
     if written is not None:
         machines[CONTEXT] = Kept(_context(driver.core), written)
     stage = Stage(case.scenario, driver, None)
-    steps = [replace(it.written, step=_with_runtime(it.step, draw)) for it in case.steps]
+    steps = [
+        replace(it.written, step=_with_runtime(it.step, draw))
+        for it in case.steps
+        # Which nodes were refused is remembered beside the state.
+        if is_whole or not isinstance(it.step, w.Predicate)
+    ]
     cut = draw.whole(1, max(1, len(steps) - 1))
     for step in steps[:cut]:
         stage.act(step)
