@@ -128,6 +128,14 @@ class Heard(StandIn):
         self._callback.update_node(response)
         self._client.heard += 1
 
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
+        return self._callback.predicates(args)
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        return self._callback.preemption_predicates(args)
+
 
 class CountingClient:
     """The core of another process as a stage has it; counts what is sent and heard."""
