@@ -5,6 +5,7 @@ pass, and one that it would notice.
 """
 
 import ast
+import argparse
 import contextlib
 import inspect
 import io
@@ -14,6 +15,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -392,9 +394,22 @@ def test_a_list_is_complete(page: str, names: Iterable[str]) -> None:
     assert [] == missing(names, page)
 
 
+def actions_of(command: str) -> list[str]:
+    """Return the actions of a command, such as `show` of `trace`; none if it has no such words."""
+    parser = argparse.ArgumentParser()
+    import_module(f"yunikorn_actors.cli.{command}").add_arguments(parser)
+    return [name for it in parser._actions if isinstance(it.choices, dict) for name in it.choices]
+
+
 def test_every_command_has_its_place() -> None:
     headings = anchors_of((REPOSITORY / "docs/reference/cli.md").read_text("utf-8"))
-    assert [] == [name for name in COMMANDS if not any(h.startswith(name) for h in headings)]
+    of_actions = [f"{name}-{action}" for name in COMMANDS for action in actions_of(name)]
+    assert {"trace-refusals", "lab-run", "config-diff"} <= {*of_actions}
+    assert [] == [
+        name
+        for name in (*COMMANDS, *of_actions)
+        if not any(h == name or h.startswith(f"{name}-") for h in headings)
+    ]
 
 
 def test_a_name_that_is_left_out_is_noticed() -> None:
