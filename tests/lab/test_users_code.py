@@ -85,7 +85,7 @@ def test_a_race_in_the_manager_is_found_and_one_entry_is_left() -> None:
     told = found(cancels())
     assert "what runs: job-1 runs on node-1 for the resource manager alone" in told
     assert "the tape, 1 deviation (5 stimuli, " in told
-    assert "hears in update_allocation: released job-1 STOPPED_BY_RM" in told
+    assert "receives in update_allocation: released job-1 STOPPED_BY_RM" in told
 
 
 def test_the_tape_repeats_it_and_a_mended_manager_passes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from yunikorn_actors.lab.case import Case
@@ -73,11 +74,11 @@ def _line(delivery: Delivery) -> Iterator[str]:
     about = ", ".join(topics(message)[:_ABOUT_MAX]) or type(message).__name__
     if is_callback(delivery.mailbox) and not isinstance(message, CallMark):
         method = method_of(type(message))
-        yield f"{mailbox_name(delivery.mailbox)} hears in {method}: {about}"
+        yield f"{mailbox_name(delivery.mailbox)} receives in {method}: {about}"
     elif sender == TIMER:
         yield f"a timer of {mailbox_name(delivery.mailbox)} is due: {about}"
     elif isinstance(message, _SAID) and delivery.mailbox == RM_PROXY:
-        yield f"the core hears from {_sender(delivery, about)}"
+        yield f"the core receives from {_sender(delivery, about)}"
 
 
 def _sender(delivery: Delivery, about: str) -> str:
