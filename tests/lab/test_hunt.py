@@ -109,9 +109,9 @@ def test_what_no_run_has_is_not_looked_for(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_stands_beside_the_core_is_in_drawn_worlds(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == main(["lab", "mutants", "--swarm", "20", "M280", "M274"])
+    assert 0 == main(["lab", "mutants", "--swarm", "20", "M284", "M274"])
     text = capsys.readouterr().out
-    assert "M280  found by swarm" in text
+    assert "M284  found by swarm" in text
     assert "cluster                1 of   1\n" in text
 
 

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from collections.abc import Iterator
 from typing import Final
 
 from yunikorn_actors.lab.case import Case
