@@ -369,6 +369,16 @@ def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
     )
 
 
+def is_kept_for_others(node: Node, application_id: str) -> bool:
+    """Whether another application waits for room here by itself.
+
+    Of one application one ask gives its node up for another: what waits is served all the same.
+    """
+    return not is_promised(node) and any(
+        kept.application_id != application_id for kept in node.reservations.values()
+    )
+
+
 def has_only_to_wait(node: Node, free: Resource, asking: AskSpec) -> bool:
     """Whether the ask could be placed here without an earmark: then room is not what it lacks."""
     is_open = not is_promised(node) and not is_kept_for_another(node, asking)

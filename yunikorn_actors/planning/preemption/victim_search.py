@@ -26,7 +26,7 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     candidates_on,
     has_only_to_wait,
     in_order,
-    is_kept_for_another,
+    is_kept_for_others,
     is_usable,
     score_of,
     whole_applications,
@@ -312,7 +312,7 @@ class Search:
             return None
         found = [*self._solutions(node_id, room)]
         is_kept = not (opens or self._scene.is_cleared(node))
-        is_kept = is_kept and is_kept_for_another(node, self._spec)
+        is_kept = is_kept and is_kept_for_others(node, self._spec.application_id)
         if is_kept and not self._displaces:
             self._has_passed_over = self._has_passed_over or not all(found)
             found = [victims for victims in found if victims]
