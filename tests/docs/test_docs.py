@@ -4,8 +4,8 @@ Each check is a function that returns the faults it finds; for each there is a t
 pass, and one that it would notice.
 """
 
-import ast
 import argparse
+import ast
 import contextlib
 import inspect
 import io
