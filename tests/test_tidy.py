@@ -493,8 +493,6 @@ CALLED_BY_LIBRARIES: dict[str, frozenset[str]] = {
     "yaml": frozenset({"compose_node", "ignore_aliases"}),
 }
 """Methods that take the place of those of a library, which calls them."""
-CALLED_BY_LABORATORY = (f"{PACKAGE}.values.resource", f"{PACKAGE}.state.share")
-"""Each public function of these is called with drawn arguments by `lab/sides/computed`."""
 FOR_TESTS = frozenset({"OnLoop"})
 """A front door of the laboratory's program: what it sees there is compared with what another shows."""
 SHOWN = ("docs", "benchmarks", "examples", "deploy")
@@ -518,7 +516,6 @@ def unnamed(sources: list[Source], elsewhere: Iterable[str]) -> list[str]:
     return [
         f"{source.module}.{name} is named nowhere else"
         for source in sources
-        if source.module not in CALLED_BY_LABORATORY
         for name, node in _defined(source.tree.body)
         if name not in known
         and not name.startswith("__")

@@ -9,9 +9,6 @@ from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN, Resource
 
 Nullable = Resource | None
 
-HALF = 2**62
-
-
 # --- arithmetic -----------------------------------------------------------------------------------
 
 
@@ -30,20 +27,11 @@ HALF = 2**62
         (res.sub, {"v": 1}, {"m": 2, "v": 1}, {"v": 0, "m": -2}),
         (res.sub, {"v": INT64_MIN}, {"v": 1}, {"v": INT64_MIN}),
         (res.sub, {}, {"v": INT64_MIN}, {"v": INT64_MAX}),
-        (res.add_only_existing, None, {"v": 1}, None),
-        (res.add_only_existing, {"v": 1}, None, {"v": 1}),
-        (res.add_only_existing, {}, {"v": 1}, {}),
-        (res.add_only_existing, {"v": 1, "g": 2}, {"v": 1, "m": 1}, {"v": 2, "g": 2}),
-        (res.add_only_existing, {"v": INT64_MAX}, {"v": 1}, {"v": INT64_MAX}),
         (res.sub_only_existing, None, {"v": 1}, None),
         (res.sub_only_existing, {"v": 1}, None, {"v": 1}),
         (res.sub_only_existing, {}, {"v": 1}, {}),
         (res.sub_only_existing, {"v": 0, "g": 2}, {"v": 1, "m": 1}, {"v": -1, "g": 2}),
         (res.sub_only_existing, {"v": INT64_MIN}, {"v": 1}, {"v": INT64_MIN}),
-        (res.sub_eliminate_negative, None, None, {}),
-        (res.sub_eliminate_negative, None, {"v": 1}, {"v": 0}),
-        (res.sub_eliminate_negative, {"v": 3, "m": 1}, {"v": 1, "m": 2}, {"v": 2, "m": 0}),
-        (res.sub_eliminate_negative, {"v": -3, "m": -1}, {"m": 0}, {"v": -3, "m": 0}),
         (res.component_wise_min, {"v": 5}, {"m": 3}, {"v": 5, "m": 3}),
         (res.component_wise_min, {"v": 5, "m": 9}, {"m": 3}, {"v": 5, "m": 3}),
         (res.component_wise_min, None, {"v": 1}, {"v": 1}),
@@ -51,24 +39,6 @@ HALF = 2**62
         (res.component_wise_min, None, None, None),
         (res.component_wise_min, {}, {"v": 1}, {"v": 1}),
         (res.component_wise_min, {"v": 0}, {"v": 1}, {"v": 0}),
-        (res.component_wise_min_only_existing, None, None, None),
-        (res.component_wise_min_only_existing, None, {"v": 1}, None),
-        (res.component_wise_min_only_existing, {"v": 1}, None, {"v": 1}),
-        (res.component_wise_min_only_existing, {}, {"v": 1}, {}),
-        (
-            res.component_wise_min_only_existing,
-            {"v": 5, "g": 2},
-            {"v": 0, "m": 1},
-            {"v": 0, "g": 2},
-        ),
-        (res.component_wise_max, None, {"v": 1}, {}),
-        (res.component_wise_max, {"v": 1}, None, {}),
-        (res.component_wise_max, {"v": 1, "m": -1}, {"v": 2, "g": -1}, {"v": 2, "m": 0, "g": 0}),
-        (res.component_wise_max, {"v": -2}, {"v": -3}, {"v": -2}),
-        (res.merge_if_not_present, None, None, None),
-        (res.merge_if_not_present, None, {"v": 1}, {"v": 1}),
-        (res.merge_if_not_present, {"v": 1}, None, {"v": 1}),
-        (res.merge_if_not_present, {"v": 0}, {"v": 5, "m": 2}, {"v": 0, "m": 2}),
     ],
 )
 def test_two_resources_combine(
@@ -78,38 +48,6 @@ def test_two_resources_combine(
     expected: Nullable,
 ) -> None:
     assert expected == operation(left, right)
-
-
-@pytest.mark.parametrize(
-    ("base", "ratio", "expected"),
-    [
-        (None, 2, {}),
-        ({"v": 3, "m": -1, "g": 0}, 2, {"v": 6, "m": -2, "g": 0}),
-        ({"v": 3}, 0, {}),
-        ({"v": INT64_MAX, "m": INT64_MIN}, 2, {"v": INT64_MAX, "m": INT64_MIN}),
-        ({"v": INT64_MAX, "m": INT64_MIN}, -2, {"v": INT64_MIN, "m": INT64_MAX}),
-        ({"v": INT64_MAX}, 1, {"v": INT64_MAX}),
-    ],
-)
-def test_multiply(base: Nullable, ratio: int, expected: Resource) -> None:
-    assert expected == res.multiply(base, ratio)
-
-
-@pytest.mark.parametrize(
-    ("base", "ratio", "expected"),
-    [
-        (None, 0.5, {}),
-        ({"v": 5, "m": -5, "g": 0}, 0.5, {"v": 2, "m": -2, "g": 0}),
-        ({"v": 5}, 0.0, {}),
-        ({"v": HALF, "m": -HALF}, 1e300, {"v": INT64_MAX, "m": INT64_MIN}),
-        ({"v": HALF, "m": -HALF}, 2.0, {"v": INT64_MAX, "m": INT64_MIN}),
-        ({"v": HALF, "m": -HALF}, 1.7e308, {"v": INT64_MAX, "m": INT64_MIN}),
-    ],
-)
-def test_multiply_by_truncates_toward_zero(
-    base: Nullable, ratio: float, expected: Resource
-) -> None:
-    assert expected == res.multiply_by(base, ratio)
 
 
 def test_pruned_drops_zeros_alone() -> None:
@@ -143,13 +81,6 @@ def test_pruned_drops_zeros_alone() -> None:
         (res.fits_in_max_undef, {"v": 0}, {"v": -3}, True),
         (res.fits_in_max_undef, {"v": 1}, {"v": -3}, False),
         (res.fits_in_max_undef, None, {"v": -3}, True),
-        (res.fits_in_actual, {"v": 0}, {"v": -3}, False),
-        (res.fits_in_actual, {"v": -5}, {"v": -3}, True),
-        (res.fits_in_actual, {"v": -3}, {"v": -5}, False),
-        (res.fits_in_actual, {"g": 1}, {"v": -3}, True),
-        (res.fits_in_actual, {"v": 1}, None, True),
-        (res.fits_in_actual, {"v": 1}, {}, True),
-        (res.fits_in_actual, None, {"v": -3}, True),
     ],
 )
 def test_an_amount_fits(
@@ -180,20 +111,6 @@ def test_fit_in_score(amount: Nullable, room: Nullable, expected: float) -> None
     assert expected == res.fit_in_score(amount, room)
 
 
-@pytest.mark.parametrize(
-    ("amount", "room", "expected"),
-    [
-        ({"v": 2, "m": 2, "g": 1}, {"v": 1, "m": 2}, ("g", "v")),
-        ({"v": 1}, {"v": -1}, ("v",)),
-        ({"v": 0, "m": -1}, {"v": -1, "m": -5}, ()),
-        ({"v": 1}, None, ("v",)),
-        (None, {"v": 1}, ()),
-    ],
-)
-def test_dimensions_short(amount: Nullable, room: Nullable, expected: tuple[str, ...]) -> None:
-    assert expected == res.dimensions_short(amount, room)
-
-
 # --- comparisons ----------------------------------------------------------------------------------
 
 
@@ -215,10 +132,6 @@ def test_dimensions_short(amount: Nullable, room: Nullable, expected: tuple[str,
         (res.equals_or_empty, {"v": 1}, None, False),
         (res.equals_or_empty, {"v": 1}, {"v": 1, "m": 0}, True),
         (res.equals_or_empty, {"v": 1}, {"v": 2}, False),
-        (res.deep_equals, None, None, True),
-        (res.deep_equals, None, {}, False),
-        (res.deep_equals, {}, {"v": 0}, False),
-        (res.deep_equals, {"v": 1, "m": 2}, {"m": 2, "v": 1}, True),
         (res.match_any, {"v": 0}, {"v": 5, "m": 1}, True),
         (res.match_any, {"v": 1}, {"m": 1}, False),
         (res.match_any, {}, {}, False),
@@ -257,57 +170,6 @@ def test_one_resource_is(
     assert empty is res.is_empty(resource)
     assert negative is res.has_negative(resource)
     assert above_zero is res.strictly_greater_than_zero(resource)
-
-
-@pytest.mark.parametrize(
-    ("larger", "smaller", "strict", "or_equals"),
-    [
-        ({"v": 10, "m": 10}, {"v": 10, "m": 5}, True, True),
-        ({"v": 5}, {"v": 5}, False, True),
-        ({"v": 4}, {"v": 5}, False, False),
-        ({"v": 9}, {"v": 5, "m": 1}, False, False),
-        ({"v": 9}, {"v": 5, "m": 0}, True, True),
-        ({"v": -1}, {}, False, False),
-        ({}, {"v": -1}, True, True),
-        (None, {"v": 0}, False, True),
-        (None, {"v": 1}, False, False),
-        ({"v": 1}, None, True, True),
-        ({"v": 0}, {}, False, True),
-        (None, None, False, True),
-    ],
-)
-def test_greater_over_all_types(
-    larger: Nullable, smaller: Nullable, strict: bool, or_equals: bool
-) -> None:
-    assert strict is res.strictly_greater_than(larger, smaller)
-    assert or_equals is res.strictly_greater_than_or_equals(larger, smaller)
-
-
-@pytest.mark.parametrize(
-    ("larger", "smaller", "strict", "or_equals"),
-    [
-        ({"v": 2, "m": 2}, {"v": 3, "m": 1}, False, False),
-        ({"v": 2, "m": 2}, {"v": 2, "m": 1}, True, True),
-        ({"v": 2, "m": 2}, {"v": 2, "m": 2}, False, True),
-        ({"v": 2}, {"v": 2, "m": 9}, False, True),
-        ({"v": 2, "m": -1}, {"v": 1}, True, True),
-        ({"v": 2}, {}, True, True),
-        ({"v": 2, "m": 0}, {}, False, False),
-        ({"v": 0}, {}, False, False),
-        ({"v": 2}, None, True, True),
-        ({}, {"v": 1}, False, False),
-        (None, {"v": 1}, False, False),
-        ({}, {}, False, False),
-        (None, None, False, False),
-        ({"v": 2}, {"m": 9}, True, True),
-        ({"v": 0}, {"m": 9}, True, True),
-    ],
-)
-def test_greater_over_existing_types(
-    larger: Nullable, smaller: Nullable, strict: bool, or_equals: bool
-) -> None:
-    assert strict is res.strictly_greater_than_only_existing(larger, smaller)
-    assert or_equals is res.strictly_greater_than_or_equals_only_existing(larger, smaller)
 
 
 @pytest.mark.parametrize(

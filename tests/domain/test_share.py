@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.state.share import (
-    comp_usage_ratio,
-    compare_shares,
-    fair_share,
-    shares,
-    usage_key,
-)
+from yunikorn_actors.state.share import fair_share, shares, usage_key
 from yunikorn_actors.values.resource import Resource
 
 Nullable = Resource | None
@@ -19,6 +13,23 @@ KINDS = st.sampled_from(["g", "m", "v"])
 COUNTS = st.integers(0, 4) | st.integers(0, 2**63 - 1)
 usages = st.none() | st.dictionaries(KINDS, COUNTS)
 share_lists = st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0])).map(sorted)
+
+
+def compare_shares(left: list[float], right: list[float]) -> int:
+    """Order two ascending lists of shares by their largest, then the next: -1, 0 or 1.
+
+    What a longer list has beyond the other is held against 0.
+    """
+    for rank in range(1, max(len(left), len(right)) + 1):
+        mine = left[-rank] if rank <= len(left) else 0.0
+        other = right[-rank] if rank <= len(right) else 0.0
+        if mine != other:
+            return -1 if mine < other else 1
+    return 0
+
+
+def compare_usages(left: Nullable, right: Nullable, total: Nullable) -> int:
+    return compare_shares(shares(left, total), shares(right, total))
 
 
 @pytest.mark.parametrize(
@@ -76,8 +87,8 @@ def test_compare_shares(left: list[float], right: list[float], expected: int) ->
 def test_usage_compares_by_dominant_share(
     left: Nullable, right: Nullable, total: Nullable, expected: int
 ) -> None:
-    assert expected == comp_usage_ratio(left, right, total)
-    assert -expected == comp_usage_ratio(right, left, total)
+    assert expected == compare_usages(left, right, total)
+    assert -expected == compare_usages(right, left, total)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +140,7 @@ def test_usage_key_sorts_as_shares_compare(
     left: Nullable, right: Nullable, total: Nullable
 ) -> None:
     by_key = sign(usage_key(left, total), usage_key(right, total))
-    assert comp_usage_ratio(left, right, total) == by_key
+    assert compare_usages(left, right, total) == by_key
 
 
 @given(share_lists, share_lists, share_lists)

@@ -26,35 +26,19 @@ def shares(resource: Resource | None, total: Resource | None) -> list[float]:
     return out
 
 
-def compare_shares(left: list[float], right: list[float]) -> int:
-    """Order two ascending lists of shares by their largest, then the next: -1, 0 or 1.
-
-    What a longer list has beyond the other is held against 0.
-    """
-    for rank in range(1, max(len(left), len(right)) + 1):
-        mine = left[-rank] if rank <= len(left) else 0.0
-        other = right[-rank] if rank <= len(right) else 0.0
-        if mine != other:
-            return -1 if mine < other else 1
-    return 0
-
-
 def usage_key(resource: Resource | None, total: Resource | None) -> tuple[float, ...]:
-    """Turn a usage into a key that sorts as `compare_shares` does; nothing may be negative."""
-    # Why the orders agree: tuples compare from their first element on, here the largest share, as
-    # compare_shares does. They part only where one tuple ends, which Python calls smaller, while
-    # compare_shares holds the rest against 0. Without zeros at the end the rest is above 0, as no
-    # share is negative, so longer is larger in both; and equal but for zeros is equal in both.
+    """Turn a usage into a key that sorts by the largest share, then the next, absent as 0.
+
+    Nothing may be negative.
+    """
+    # Tuples compare from their first element on, here the largest share. Where one tuple ends,
+    # Python calls it smaller, while the rest of the other is to be held against 0. Without zeros
+    # at the end the rest is above 0, as no share is negative: so longer is larger in both.
     ranked = shares(resource, total)
     ranked.reverse()
     while ranked and ranked[-1] == 0.0:
         ranked.pop()
     return tuple(ranked)
-
-
-def comp_usage_ratio(left: Resource | None, right: Resource | None, total: Resource | None) -> int:
-    """Compare two usages of one total: -1 when left uses less, 1 when it uses more."""
-    return compare_shares(shares(left, total), shares(right, total))
 
 
 def fair_share(

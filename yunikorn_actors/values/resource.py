@@ -75,18 +75,6 @@ def sub(left: Resource | None, right: Resource | None) -> Resource:
     return out
 
 
-def add_only_existing(base: Maybe, delta: Resource | None) -> Maybe:
-    """Add to the types of base alone, so that what is unlimited stays unlimited."""
-    if base is None or delta is None:
-        return _copied(base)
-    out = base.copy()
-    for kind, quantity in base.items():
-        if kind in delta:
-            value = quantity + delta[kind]
-            out[kind] = value if INT64_MIN <= value <= INT64_MAX else _clamped(value)
-    return out
-
-
 def sub_only_existing(base: Maybe, delta: Resource | None) -> Maybe:
     """Subtract from the types of base alone, so that what is unlimited stays unlimited."""
     if base is None or delta is None:
@@ -99,42 +87,6 @@ def sub_only_existing(base: Maybe, delta: Resource | None) -> Maybe:
     return out
 
 
-def sub_eliminate_negative(left: Resource | None, right: Resource | None) -> Resource:
-    """Subtract, with 0 for each type of right that would end below it.
-
-    A negative quantity of a type that right does not name is not the subtraction's doing and stays.
-    """
-    out = sub(left, right)
-    for kind in right or ():
-        out[kind] = max(0, out[kind])
-    return out
-
-
-def multiply(base: Resource | None, ratio: int) -> Resource:
-    """Multiply each quantity; a ratio of 0 drops the types instead of leaving zeros."""
-    out: Resource = {}
-    if base is None or ratio == 0:
-        return out
-    for kind, quantity in base.items():
-        out[kind] = _clamped(quantity * ratio)
-    return out
-
-
-def multiply_by(base: Resource | None, ratio: float) -> Resource:
-    """Multiply each quantity by a finite ratio, truncating toward zero; 0 drops the types."""
-    out: Resource = {}
-    if base is None or ratio == 0:
-        return out
-    for kind, quantity in base.items():
-        product = quantity * ratio
-        # Compared before the conversion: a product beyond the floats is infinite and has no int.
-        if product >= INT64_MAX:
-            out[kind] = INT64_MAX
-        else:
-            out[kind] = INT64_MIN if product <= INT64_MIN else int(product)
-    return out
-
-
 def component_wise_min(left: Maybe, right: Maybe) -> Maybe:
     """Combine two limits: a type that one of them does not name is limited by the other alone."""
     if left is None or right is None:
@@ -144,37 +96,6 @@ def component_wise_min(left: Maybe, right: Maybe) -> Maybe:
         if kind not in out or quantity < out[kind]:
             out[kind] = quantity
     return out
-
-
-def component_wise_min_only_existing(left: Maybe, right: Resource | None) -> Maybe:
-    """Lower left to right where both name a type; the result has the types of left."""
-    if left is None or right is None:
-        return _copied(left)
-    out = left.copy()
-    for kind, quantity in left.items():
-        if kind in right and right[kind] < quantity:
-            out[kind] = right[kind]
-    return out
-
-
-def component_wise_max(left: Resource | None, right: Resource | None) -> Resource:
-    """Take the larger over the union of types, absent as 0; None on either side gives nothing."""
-    out: Resource = {}
-    if left is None or right is None:
-        return out
-    for kind, quantity in left.items():
-        out[kind] = max(quantity, right.get(kind, 0))
-    for kind, quantity in right.items():
-        if kind not in left:
-            out[kind] = max(quantity, 0)
-    return out
-
-
-def merge_if_not_present(left: Maybe, right: Maybe) -> Maybe:
-    """Fill the types that left lacks from right."""
-    if left is None or right is None:
-        return _copied(right if left is None else left)
-    return right | left
 
 
 def pruned(resource: Resource) -> Resource:
@@ -241,23 +162,6 @@ def fits_in_max_undef(amount: Resource | None, room: Resource | None) -> bool:
     return True
 
 
-def fits_in_actual(amount: Resource | None, room: Resource | None) -> bool:
-    """Fit under a limit that counts below zero too: 0 does not fit where 3 are owed."""
-    if amount is None or room is None:
-        return True
-    for kind, wanted in amount.items():  # noqa: SIM110 - a generator costs more than the loop
-        if wanted > room.get(kind, wanted):
-            return False
-    return True
-
-
-def dimensions_short(amount: Resource | None, room: Resource | None) -> tuple[str, ...]:
-    """Name the types that keep `fits_in` from holding, sorted."""
-    amount, room = amount or {}, room or {}
-    short = [kind for kind, wanted in amount.items() if wanted > max(0, room.get(kind, 0))]
-    return tuple(sorted(short))
-
-
 def fit_in_score(amount: Resource | None, room: Resource | None) -> float:
     """Grade how badly amount misses room, from 0.0 (fits) to the number of types; lower is better.
 
@@ -296,11 +200,6 @@ def equals_or_empty(left: Resource | None, right: Resource | None) -> bool:
     return (is_zero(left) and is_zero(right)) or equals(left, right)
 
 
-def deep_equals(left: Resource | None, right: Resource | None) -> bool:
-    """Compare types and quantities alike: absent, 0 and None all differ."""
-    return left == right
-
-
 def match_any(left: Resource | None, right: Resource | None) -> bool:
     """Tell whether both name a type, whatever its quantities."""
     if left is None or right is None:
@@ -323,54 +222,6 @@ def has_negative(resource: Resource | None) -> bool:
 def strictly_greater_than_zero(resource: Resource | None) -> bool:
     """Tell whether something is above zero and nothing below."""
     return not is_zero(resource) and not has_negative(resource)
-
-
-def strictly_greater_than(larger: Resource | None, smaller: Resource | None) -> bool:
-    """Tell whether larger is nowhere less and somewhere more; absent and None are 0."""
-    if not strictly_greater_than_or_equals(larger, smaller):
-        return False
-    return not equals_or_empty(larger, smaller)
-
-
-def strictly_greater_than_or_equals(larger: Resource | None, smaller: Resource | None) -> bool:
-    """Tell whether larger is nowhere less; absent and None are 0."""
-    larger, smaller = larger or {}, smaller or {}
-    for kind, quantity in larger.items():
-        if quantity < smaller.get(kind, 0):
-            return False
-    for kind, quantity in smaller.items():  # noqa: SIM110 - a generator costs more than the loop
-        if quantity > 0 and kind not in larger:
-            return False
-    return True
-
-
-def strictly_greater_than_only_existing(larger: Resource | None, smaller: Resource | None) -> bool:
-    """Tell whether larger is, on the types both name, nowhere less and somewhere more.
-
-    Two resources with types but none in common pass; an empty one is judged by the or-equals rule.
-    """
-    if not strictly_greater_than_or_equals_only_existing(larger, smaller):
-        return False
-    larger, smaller = larger or {}, smaller or {}
-    common = [kind for kind in larger if kind in smaller]
-    return not common or any(larger[kind] != smaller[kind] for kind in common)
-
-
-def strictly_greater_than_or_equals_only_existing(
-    larger: Resource | None, smaller: Resource | None
-) -> bool:
-    """Tell whether larger is nowhere less on the types both name.
-
-    An empty larger never passes; against an empty smaller each quantity must be above zero.
-    """
-    if not larger:
-        return False
-    if not smaller:
-        return min(larger.values()) > 0
-    for kind, quantity in larger.items():
-        if kind in smaller and smaller[kind] > quantity:
-            return False
-    return True
 
 
 # --- text -----------------------------------------------------------------------------------------
