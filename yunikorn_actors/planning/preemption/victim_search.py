@@ -101,8 +101,8 @@ class Search:
         self._displaces = False
         """Where nothing else serves the ask, one that only waits gives its node up for it, though
         nothing has to go there."""
-        self._has_passed_over = False
-        """A node with room was left to the ask that waits for more there."""
+        self._passed_over: list[tuple[Score, str]] = []
+        """A heap of the nodes with room that were left to the asks that wait for more there."""
         self.spares_whole = False
         """No further whole applications are chosen: room that may be on its way is not known."""
         self.again_ns = NEVER_NS
@@ -116,8 +116,11 @@ class Search:
 
         With it wait others that are alike: whole applications are chosen for all of them.
         """
+        is_of_another = spec.application_id != self._spec.application_id
         self._spec = spec
         self._claimant = Claimant(self._state, self._usage, self._scene.manners, self._leaf, spec)
+        if is_of_another and self._heap is not None and app.app.reservation_count:
+            self._offer_own(app)
         hopeless = self._claimant.is_hopeless
         self._scene.manners.again_ns = NEVER_NS
         found = None
@@ -133,7 +136,7 @@ class Search:
                 self.is_blocked = True
             elif found is None and self._choose(lambda: 1):
                 found = self._find(app)
-            if found is None and self._has_passed_over:
+            if found is None and self._passed_over:
                 found = self._find_by_displacing(app)
         if hopeless and self._scene.has_promises:
             self.is_blocked = True
@@ -144,10 +147,11 @@ class Search:
         return found
 
     def _find_by_displacing(self, app: AppView) -> Solution | None:
-        """For one ask: the next is to have other nodes first."""
-        self._displaces, self._heap = True, None
+        """For one ask: the next is to have other nodes first, those that have changed."""
+        others, self._heap = self._heap, self._passed_over
+        self._displaces = True
         found = self._find(app)
-        self._displaces, self._heap = False, None
+        self._displaces, self._heap = False, others
         return found
 
     def _choose(self, waiting: Callable[[], int]) -> bool:
@@ -268,6 +272,7 @@ class Search:
         again = dict.fromkeys(changed[self._seen :])
         if self._heap is None:
             self._heap, again = [], dict.fromkeys(self._state.nodes)
+            self._passed_over = []
         self._seen = len(changed)
         for node_id in again:
             self._offer(node_id)
@@ -295,6 +300,12 @@ class Search:
         needs_one = needs_one and node_id not in self._chosen_on
         heappush(self._heap, ((False, False, int(needs_one), (), node_id), node_id))
 
+    def _offer_own(self, app: AppView) -> None:
+        """Offer the nodes kept for this application: asks of others have left them alone."""
+        for ask in app.app.waiting_asks():
+            for node_id in ask.reserved:
+                self._offer(node_id)
+
     def _look_at_all(self) -> None:
         """Find out of the nodes that never were the best whether something blocks them."""
         for _, node_id in self._heap or ():
@@ -314,7 +325,8 @@ class Search:
         is_kept = not (opens or self._scene.is_cleared(node))
         is_kept = is_kept and is_kept_for_others(node, self._spec.application_id)
         if is_kept and not self._displaces:
-            self._has_passed_over = self._has_passed_over or not all(found)
+            if not all(found):
+                heappush(self._passed_over, (score_of(node_id, []), node_id))
             found = [victims for victims in found if victims]
         if not found:
             self.is_blocked = self.is_blocked or bool(node.reservations)
