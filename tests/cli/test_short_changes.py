@@ -27,14 +27,15 @@ def test_asks_of_a_new_application(dump: str, capsys: pytest.CaptureFixture[str]
     ask = "app=a,queue=root.a,user=bob,cpu=1,count=3,runtime=60"
     assert main(["simulate", "--dump", dump, "-c", QUOTA, "--ask", ask]) == 0
     assert "a/what-if-2 on n1 at once, ends after 1 min (vcore 1)" in capsys.readouterr().out
-    assert main(["simulate", "--dump", dump, "--ask", ask]) == 1
+    assert main(["simulate", "--dump", dump, "--ask", ask, "--until", "60"]) == 1
     assert "queue root.a has no room for it" in capsys.readouterr().out
 
 
 def test_an_ask_of_an_application_that_there_is(
     dump: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["simulate", "--dump", dump, "--ask", "app=app,key=z,cpu=500m"]) == 1
+    ask = "app=app,key=z,cpu=500m"
+    assert main(["simulate", "--dump", dump, "--ask", ask, "--until", "60"]) == 1
     assert "app/z from the beginning to the end" in capsys.readouterr().out
 
 

@@ -25,7 +25,7 @@ from yunikorn_actors.messages.followers import ManagerLeft
 from yunikorn_actors.service.listener import Site, Standing
 from yunikorn_actors.service.rest import process
 from yunikorn_actors.service.rest.in_process import RestPart
-from yunikorn_actors.service.rest.pipe import Answered
+from yunikorn_actors.service.rest.pipe import IGNORED, Answered
 from yunikorn_actors.service.rest.process import ProcessPart
 from yunikorn_actors.service.tokens import CurrentTokens, Tokens
 
@@ -100,6 +100,31 @@ def test_a_signal_to_the_whole_group_is_not_for_it(served: Served) -> None:
     assert 200 == served.ask("/ws/v1/clusters").status
     assert served.part._process is process_
     assert process_.poll() is None
+
+
+def test_a_signal_to_the_whole_group_is_not_for_one_that_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ended by the signal before it was ready, and a stop was reported as a fault."""
+    await_ready = ProcessPart._await_ready
+    is_early = []
+
+    def signalled(part: ProcessPart) -> None:
+        assert part._process is not None
+        for number in IGNORED:
+            part._process.send_signal(number)
+        is_early.append(not part._ready.is_set())
+        await_ready(part)
+
+    monkeypatch.setattr(ProcessPart, "_await_ready", signalled)
+    with SchedulerCore(settings=SETTINGS) as core:
+        part = ProcessPart(Site(core, "127.0.0.1:0", Standing()))
+        part.start()
+        try:
+            assert [True] == is_early
+            assert 200 == Served(core, Confirming(core), part).ask("/ws/v1/clusters").status
+        finally:
+            part.stop(PATIENCE_S)
 
 
 def test_one_that_ends_as_soon_as_it_listens_is_replaced(

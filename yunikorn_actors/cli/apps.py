@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
+from yunikorn_actors.cli.excluded import unused
 from yunikorn_actors.cli.queues import queues_called
 from yunikorn_actors.cli.rows import (
     Application,
@@ -16,6 +17,7 @@ from yunikorn_actors.cli.rows import (
     units_of,
 )
 from yunikorn_actors.cli.service_calls import (
+    MISUNDERSTOOD,
     Columns,
     Found,
     Place,
@@ -27,7 +29,7 @@ from yunikorn_actors.cli.service_calls import (
     unknown,
 )
 from yunikorn_actors.cli.service_options import add_partition, add_server
-from yunikorn_actors.cli.terminal import tell, width
+from yunikorn_actors.cli.terminal import complain, tell, width
 from yunikorn_actors.cli.times import age
 from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.service.rest.client import Client
@@ -49,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "application", nargs="?", default="", help="only this one, with its asks and allocations"
     )
     parser.add_argument(
-        "--state", choices=STATES, default="active", metavar="STATE",
-        help=f"one of {', '.join(STATES)} (default: %(default)s)",
+        "--state", choices=STATES, metavar="STATE",
+        help=f"one of {', '.join(STATES)} (default: active)",
     )  # fmt: skip
     parser.add_argument("--queue", default="", metavar="QUEUE", help="only those of this queue")
     add_partition(parser)
@@ -58,22 +60,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.application:
+        of_all = "one application is shown whatever it is: leave it out, or the application"
+        if (mistake := unused(options, ("state", "queue"), of_all)) is not None:
+            complain(mistake)
+            return MISUNDERSTOOD
     return asking(options, _ask)
 
 
 def _ask(options: argparse.Namespace, client: Client) -> int:
     chosen = places(client, options.partition)
+    state = options.state or "active"
     if options.application:
         found = applications_called(client, options.application, chosen)
     else:
-        found = [it for place in chosen for it in _listed(client, place, options.state)]
+        found = [it for place in chosen for it in _listed(client, place, state)]
         found = [it for it in found if options.queue in {"", it.row.queue_name}]
         if options.queue and not found:
             # A queue without applications is there; another name is not.
             queues_called(client, options.queue, chosen)
     units = units_of(it.row.used_resource for it in found)
     columns = Columns(HEAD, partial(_cells, units), LEFT, SPARE)
-    tell_found(options, found, columns, f"there are no {options.state} applications")
+    tell_found(options, found, columns, f"there are no {state} applications")
     if options.application and not options.json:
         for it in found:
             tell(None, _work(it.row, _expected(client, it)))

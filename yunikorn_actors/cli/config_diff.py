@@ -12,13 +12,14 @@ import msgspec
 from yunikorn_actors import si
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
+from yunikorn_actors.cli.excluded import OF_SERVICE, read_twice, unused
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
 from yunikorn_actors.config.policy_names import ANY_NAMES, PolicyNames
-from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.errors import InvalidRequest, Refused
 from yunikorn_actors.recording.printable import printable
 
 if TYPE_CHECKING:
@@ -47,13 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="try them so far ahead; without it until nothing happens any more",
     )  # fmt: skip
     add_policies(parser)
-    add_server(parser)
-    parser.set_defaults(server=None)
+    add_server(parser, without="none is asked without it")
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.until is not None and options.dump is None and options.server is None:
-        complain("--until: nothing is tried without a state: name one by --dump or --server")
+    if (mistake := _mistake(options)) is not None:
+        complain(mistake)
         return MISUNDERSTOOD
     try:
         texts = _text_of(options.old), _text_of(options.new)
@@ -71,6 +71,24 @@ def run(options: argparse.Namespace) -> int:
 
         return asking(options, partial(_on_service, changes))
     return _tell(options, changes, answer)
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    """Say what is given and would not be looked at."""
+    if options.dump is not None and options.server is not None:
+        return "--dump and --server: both are tried on one state: name one of them"
+    if options.server is None:
+        no_service = "no service is asked: name it with --server, or leave that out"
+        if (mistake := unused(options, OF_SERVICE, no_service)) is not None:
+            return mistake
+    if options.until is not None:
+        if options.dump is None and options.server is None:
+            return "--until: nothing is tried without a state: name one by --dump or --server"
+        from yunikorn_actors.what_if.simulation import until_fault  # noqa: PLC0415 - as below
+
+        if (mistake := until_fault(options.until)) is not None:
+            return f"--{mistake}"
+    return read_twice(**{"OLD": options.old, "NEW": options.new, "--dump": options.dump})
 
 
 def _tell(
@@ -114,7 +132,12 @@ def _on_service(
     from yunikorn_actors.what_if.answer import Answer  # noqa: PLC0415
 
     question = {"steps": [config_step(options.new)], "until": options.until}
-    found = client.post(*OWN, "simulate", body=msgspec.json.encode(question))
+    try:
+        found = client.post(*OWN, "simulate", body=msgspec.json.encode(question))
+    except Refused as error:
+        # What is refused has no answer, not even that something fares otherwise.
+        complain(str(error))
+        return MISUNDERSTOOD
     return _tell(options, changes, msgspec.convert(found["answer"], Answer))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from yunikorn_actors.errors import UnknownName
 from yunikorn_actors.state.dump import CORE_DUMP_REMEDY, DUMP_FORMAT, DUMP_REMEDY
 
 DUMP_MAX = 1 << 30
@@ -28,6 +29,8 @@ def answer_from(name: str, ask: Callable[[dict[str, Any]], Answer], instead: str
     dump = read_dump(name, CORE_DUMP_REMEDY)
     try:
         return ask(dump)
+    except UnknownName:
+        raise  # it is a KeyError, and the dump has what it has to have
     except KeyError as error:
         why = f"{error.args[0]!r} is missing"
     except (TypeError, AttributeError, msgspec.ValidationError) as error:

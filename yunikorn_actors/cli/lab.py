@@ -35,7 +35,7 @@ from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.schedules.faults import FAULTS, RESTART, USUAL_FAULTS
 from yunikorn_actors.lab.schedules.random_draw import RUNS_MAX
-from yunikorn_actors.lab.schedules.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
+from yunikorn_actors.lab.schedules.strategies import DEEP, EXHAUSTIVE, STRATEGIES, SYSTEMATIC
 from yunikorn_actors.lab.schedules.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.lab.tapes.tape import Tape, TapeError
 from yunikorn_actors.lab.tapes.tape_files import case_of, keep, kept, read_tape, source_of
@@ -113,7 +113,7 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
 def _add_strategy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strategy", choices=(*STRATEGIES, EXHAUSTIVE), default=Options().strategy)
     parser.add_argument(
-        "--depth", type=_positive, default=Options().depth, metavar="D",
+        "--depth", type=_positive, metavar="D",
         help="pct: how many events have to come in a certain order; "
         f"delay: how many messages are delayed at most (default: {Options().depth})",
     )  # fmt: skip
@@ -281,6 +281,10 @@ def _wanted(options: argparse.Namespace) -> Options:
             f"{options.strategy} goes through schedules without faults: leave --faults out, or "
             "take a strategy that draws, like uniform"
         )
+    if options.depth is not None and options.strategy not in DEEP:
+        raise _UsageError(
+            f"--depth: {options.strategy} has none: leave it out, or take {' or '.join(DEEP)}"
+        )
     if options.strategy == EXHAUSTIVE and (options.jobs > 1 or options.executor is not None):
         raise _UsageError(
             f"{EXHAUSTIVE} goes on from what the runs before have shown: leave --jobs and "
@@ -288,7 +292,7 @@ def _wanted(options: argparse.Namespace) -> Options:
         )
     return Options(
         strategy=options.strategy,
-        depth=options.depth,
+        depth=Options().depth if options.depth is None else options.depth,
         seed=options.seed,
         faults=faults or (),
         plays_twice=options.check,

@@ -4,15 +4,18 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import asdict
 
 from yunikorn_actors.cli.mutant_option import known
+from yunikorn_actors.cli.terminal import complain
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind
 from yunikorn_actors.lab.mutants.mutant_search import RUNS_MAX, SWARM, Hunted, hunt_all
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED
+
+MISUNDERSTOOD: Final = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) -> None:
@@ -23,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) 
         "--seed", type=whole, default=1, metavar="N", help="another seed, other runs (default: 1)"
     )
     parser.add_argument(
-        "--runs", type=whole, default=RUNS_MAX, metavar="N",
+        "--runs", type=whole, metavar="N",
         help=f"give up after so many disturbed runs (default: {RUNS_MAX})",
     )  # fmt: skip
     parser.add_argument(
@@ -35,10 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) 
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.swarm and options.runs is not None:
+        complain("--runs: with --swarm N there are N runs: leave one of them out")
+        return MISUNDERSTOOD
     begun = time.perf_counter()
     results: list[Hunted] = []
     ids = options.ids or tuple(BY_ID)
-    for result in hunt_all(ids, options.seed, options.runs, options.jobs, options.swarm):
+    runs = RUNS_MAX if options.runs is None else options.runs
+    for result in hunt_all(ids, options.seed, runs, options.jobs, options.swarm):
         results.append(result)
         text = json.dumps(_as_json(result)) if options.json else _as_text(result, options.seed)
         print(text, flush=True)

@@ -99,6 +99,11 @@ def _run_file(file: Path, options: RunOptions) -> Outcome:
 
 
 def _files(options: argparse.Namespace) -> list[Path]:
+    if options.time_scale is not None and options.driver == "sim":
+        raise _UsageError(
+            "--time-scale: the simulator has virtual time: leave it out, or take --driver threads "
+            "or direct"
+        )
     files: list[Path] = []
     for path in options.paths:
         found = sorted(path.rglob("*.yaml")) if path.is_dir() else [path]

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from yunikorn_actors.cli.rows import Partition, read
+from yunikorn_actors.cli.service_options import DEFAULT
 from yunikorn_actors.cli.terminal import complain, is_terminal, tell, width
 from yunikorn_actors.errors import ConnectionLost, Refused, UnknownName
 from yunikorn_actors.recording.printable import printable
@@ -33,6 +34,8 @@ Ask = Callable[[argparse.Namespace, Client], int]
 
 def asking(options: argparse.Namespace, ask: Ask) -> int:
     """Ask a service; each failure is one line on standard error."""
+    if options.server is None:
+        options.server = DEFAULT
     try:
         return ask(options, client_of(options))
     except NothingThere:

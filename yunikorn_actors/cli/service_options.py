@@ -7,10 +7,9 @@ from typing import Final
 DEFAULT: Final = "127.0.0.1:9080"
 
 
-def add_server(parser: argparse.ArgumentParser) -> None:
+def add_server(parser: argparse.ArgumentParser, without: str = f"default: {DEFAULT}") -> None:
     parser.add_argument(
-        "--server", metavar="ADDR", default=DEFAULT,
-        help="where the service answers REST (default: %(default)s)",
+        "--server", metavar="ADDR", help=f"where the service answers REST ({without})",
     )  # fmt: skip
     parser.add_argument(
         "--tls-ca", type=Path, metavar="FILE",

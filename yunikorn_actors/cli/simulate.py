@@ -10,13 +10,14 @@ from typing import Final
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
+from yunikorn_actors.cli.excluded import OF_SERVICE, read_twice, unused
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
-from yunikorn_actors.cli.service_options import DEFAULT, add_server
+from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
 from yunikorn_actors.cli.terminal import complain, tell_sentences
 from yunikorn_actors.errors import InvalidRequest, JournalError, Refused
-from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.filters import moment_of
@@ -25,13 +26,12 @@ from yunikorn_actors.trace.replay import DifferentError
 from yunikorn_actors.trace.states.simulated import state_from_trace
 from yunikorn_actors.trace.states.state_at import reach_of
 from yunikorn_actors.what_if.answer import Answer
-from yunikorn_actors.what_if.change_checks import is_seconds
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
-from yunikorn_actors.what_if.simulation import LONGEST_S, simulate
+from yunikorn_actors.what_if.simulation import simulate, until_fault
 from yunikorn_actors.what_if.text import fit_lines, lines_of
 
 SEARCH_S: Final = 60.0
@@ -67,7 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--least", action="store_true",
         help="find the least changes that would let what is asked for start at once",
     )  # fmt: skip
-    parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing", help="of the core")
+    parser.add_argument(
+        "--topology", choices=TOPOLOGIES,
+        help="of the core that begins with a dump or a journal (default: proposing)",
+    )  # fmt: skip
     add_policies(parser)
     add_server(parser)
 
@@ -108,15 +111,35 @@ def run(options: argparse.Namespace) -> int:
 
 def _mistake(options: argparse.Namespace) -> str | None:
     """Say what is given and would not be looked at."""
-    server = None if options.server == DEFAULT else options.server
-    sources = {"dump": options.dump, "trace": options.trace, "journal": options.journal}
-    given = [f"--{name}" for name, it in {**sources, "server": server}.items() if it is not None]
+    sources = ("dump", "trace", "journal", "server")
+    given = [f"--{name}" for name in sources if getattr(options, name) is not None]
     if len(given) > 1:
         return f"{' and '.join(given)}: a simulation begins with one state: name one of them"
     if options.at is not None and options.trace is None:
         return "--at: it is a moment of a recording: name that with --trace"
-    if options.until is not None and not is_seconds(options.until, LONGEST_S):
-        return f"--until: must be seconds from 0 to {LONGEST_S:.0e}, not {options.until}"
+    if (mistake := _idle(options, given)) is not None:
+        return mistake
+    if options.until is not None and (fault := until_fault(options.until)) is not None:
+        return f"--{fault}"
+    return read_twice(
+        **{"CHANGES": options.file, "--config": options.config, "--dump": options.dump,
+           "--trace": options.trace}
+    )  # fmt: skip
+
+
+def _idle(options: argparse.Namespace, sources: list[str]) -> str | None:
+    """Say which option says nothing of a simulation that begins there."""
+    is_here = bool(sources) and sources != ["--server"]
+    if is_here:
+        begins = f"a simulation that begins with {sources[0]} asks no service: leave it out"
+        if (mistake := unused(options, OF_SERVICE, begins)) is not None:
+            return mistake
+    elif options.policies.given:
+        return "--policies: a service decides with its own: leave it out, or begin with its dump"
+    if options.topology is not None and options.dump is None and options.journal is None:
+        return "--topology: a service and a recording have their own: leave it out"
+    if options.least and options.until is not None:
+        return "--until: with --least what is asked for starts at once: leave one of them out"
     return None
 
 
@@ -146,11 +169,12 @@ def _at_service(options: argparse.Namespace, client: Client) -> int:
 
 
 def _state(options: argparse.Namespace) -> CoreState | None:
+    topology: TopologyName = options.topology or "proposing"
     if options.dump is not None:
         dump = read_dump(options.dump)
-        return state_from_dump(dump, topology=options.topology, where=options.dump)
+        return state_from_dump(dump, topology=topology, where=options.dump)
     if options.journal is not None:
-        return state_from_journal(options.journal, topology=options.topology)
+        return state_from_journal(options.journal, topology=topology)
     moment = None if options.at is None else moment_of(options.at)
     with TraceReader(options.trace, policies=options.policies.given) as trace:
         return state_from_trace(trace, moment)

@@ -14,6 +14,7 @@ from typing import Final, get_args
 from msgspec.structs import replace
 
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
+from yunikorn_actors.cli.excluded import read_twice
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.terminal import Progress, complain, json_of, tell, tell_sentences, width
 from yunikorn_actors.cli.trace_export import (
@@ -92,6 +93,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    files = {"FILE": options.file, "OTHER": getattr(options, "other", None)}
+    # `what-if` has the file of a configuration there.
+    mistake = read_twice(**files, **{"--config": getattr(options, "config", None)})
+    if mistake is not None:
+        complain(mistake)
+        return MISUNDERSTOOD
     try:
         status: int = options.part(options)
     except (TraceError, MissingPolicy) as error:
@@ -170,12 +177,15 @@ def _add_filtered(parser: argparse.ArgumentParser) -> None:
 
 def _add_chained(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("step", type=_step, metavar="STEP", help="such as context/751")
-    parser.add_argument("--down", action="store_true", help="what came of it, not what led to it")
+    direction = parser.add_mutually_exclusive_group()
+    direction.add_argument(
+        "--down", action="store_true", help="what came of it, not what led to it"
+    )
     parser.add_argument(
         "--about", default="", metavar="ID",
         help="follow this item of the message, by its key or its application; else the first one",
     )  # fmt: skip
-    parser.add_argument(
+    direction.add_argument(
         "--causes", action="store_true",
         help="follow what was being handled when each message was sent, whatever it is about",
     )  # fmt: skip
@@ -415,6 +425,9 @@ def _stats(options: argparse.Namespace) -> int:
 
 
 def _chain(options: argparse.Namespace) -> int:
+    if options.causes and options.about:
+        complain("--about: --causes follows messages, whatever they are about: leave one out")
+        return MISUNDERSTOOD
     try:
         with readable_twice(options.file) as path:
             links = _links(options, path)

@@ -4,14 +4,16 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
 from yunikorn_actors.cli.dump_files import DumpError, answer_from
-from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, asking
+from yunikorn_actors.cli.excluded import OF_SERVICE, unused
+from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, asking, unknown
 from yunikorn_actors.cli.service_options import add_partition, add_server
-from yunikorn_actors.cli.terminal import tell_sentences
+from yunikorn_actors.cli.terminal import complain, tell_sentences
 from yunikorn_actors.cli.why_waiting import (
     Waiting,
     lines_of,
@@ -19,6 +21,7 @@ from yunikorn_actors.cli.why_waiting import (
     tell_waiting,
     why_there,
 )
+from yunikorn_actors.errors import UnknownName
 from yunikorn_actors.planning.why.reasons import Why, what_became
 from yunikorn_actors.recording.printable import printable
 
@@ -52,20 +55,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asking(options, why_there) if options.dump is None else _run(options)
+    if options.dump is None:
+        return asking(options, why_there)
+    no_service = "with --dump no service is asked: leave it out"
+    if (mistake := unused(options, OF_SERVICE, no_service)) is not None:
+        complain(mistake)
+        return MISUNDERSTOOD
+    return _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
-    app, key = options.application, options.key
+    app, key, wanted = options.application, options.key, options.partition
     try:
         if not app:
-            return tell_waiting(options, answer_from(options.dump, _all, OF_A_SERVICE))
+            return tell_waiting(
+                options, answer_from(options.dump, partial(_all, wanted), OF_A_SERVICE)
+            )
         explained = answer_from(
-            options.dump, lambda dump: list(_tell(dump, app, key)), OF_A_SERVICE
+            options.dump, lambda dump: list(_tell(dump, wanted, app, key)), OF_A_SERVICE
         )
     except DumpError as error:
-        print(printable(str(error)), file=sys.stderr)
+        complain(str(error))
         return MISUNDERSTOOD
+    except UnknownName as error:
+        complain(f"{options.dump}: {error}")
+        return NO
     asks = [ask for part in explained for ask in part.asks]
     tell_sentences(asks if options.json else None, (it for part in explained for it in part.lines))
     if not explained:
@@ -74,15 +88,30 @@ def _run(options: argparse.Namespace) -> int:
     return 0 if explained else NO
 
 
-def _all(dump: dict[str, Any]) -> dict[str, Waiting]:
+def _all(wanted: str, dump: dict[str, Any]) -> dict[str, Waiting]:
+    names = _chosen(dump, wanted)
     return {
-        name: msgspec.convert(waiting or {}, Waiting) for name, waiting in dump["waiting"].items()
+        name: msgspec.convert(waiting or {}, Waiting)
+        for name, waiting in dump["waiting"].items()
+        if name in names
     }
 
 
-def _tell(dump: dict[str, Any], app: str, key: str) -> Iterator[Explained]:
+def _chosen(dump: dict[str, Any], wanted: str) -> set[str]:
+    """Return the partitions of a name, with or without their resource manager; all without."""
+    shorts = {name: name.partition("]")[2] for name in dump["partitions"]}
+    chosen = {name for name, short in shorts.items() if wanted in {"", name, short}}
+    if wanted and not chosen:
+        raise unknown("partition", wanted, {*shorts, *shorts.values()})
+    return chosen
+
+
+def _tell(dump: dict[str, Any], wanted: str, app: str, key: str) -> Iterator[Explained]:
     """Of each partition that knows it; the last that has become of an id is what counts."""
+    names = _chosen(dump, wanted)
     for name, partition in dump["partitions"].items():
+        if name not in names:
+            continue
         waiting = dump["waiting"].get(name, {})
         living = partition["applications"].get(app)
         ended = [it for it in partition["finished"] if it["application"] == app]

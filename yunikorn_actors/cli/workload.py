@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec.structs import replace
 
+from yunikorn_actors.cli.excluded import read_twice
 from yunikorn_actors.cli.policies import add_place_of_policies, add_policies
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.fan_out import TooMany, WorkerLost
@@ -154,6 +155,8 @@ def _kept(options: argparse.Namespace, name: str) -> str:
 
 
 def _job(options: argparse.Namespace, log: str) -> RunJob:
+    if (mistake := read_twice(**{"LOG": log, "--nodes": options.nodes})) is not None:
+        raise WorkloadError(mistake)
     nodes = options.nodes and _kept(options, options.nodes)
     given = {name: it for name, it in vars(options).items() if name in Options.__struct_fields__}
     return RunJob(
@@ -163,6 +166,8 @@ def _job(options: argparse.Namespace, log: str) -> RunJob:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.parquet and options.output is None:
+        raise WorkloadError("--parquet: rows are written to a folder: name it with -o")
     job = _job(options, options.log)
     workload, nodes = job.inputs(is_strict=options.strict)
     workload.name = options.log
@@ -280,6 +285,9 @@ def _campaign(options: argparse.Namespace) -> int:
 
 
 def _all_runs(options: argparse.Namespace) -> Callable[[Sequence[RunJob]], list[Result]]:
+    if options.workers is not None and options.executor != PROCESSES:
+        raise WorkloadError(f"--workers: {options.executor} has its own: leave it out")
+
     def progress(done: int, of: int) -> None:
         if of and sys.stderr.isatty():
             end = "\n" if done == of else ""
@@ -296,6 +304,9 @@ def _from_trace(options: argparse.Namespace) -> int:
 
 
 def _from_yunikorn(options: argparse.Namespace) -> int:
+    names = {f"FILE {number}": it for number, it in enumerate(options.answers, 1)}
+    if (mistake := read_twice(**names)) is not None:
+        raise WorkloadError(mistake)
     answers = [_kept(options, str(it)) for it in options.answers]
     return _written(read_yunikorn(answers), options.output)
 

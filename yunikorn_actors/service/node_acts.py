@@ -6,9 +6,11 @@ and a line in the table there.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from yunikorn_actors.service.served import QuestionedCore
+if TYPE_CHECKING:
+    # The commands read this table, and load nothing that runs a core.
+    from yunikorn_actors.service.served import QuestionedCore
 
 
 class NodeAct(NamedTuple):
@@ -16,7 +18,7 @@ class NodeAct(NamedTuple):
     """Of the route: what is so from then on."""
     done: str
     """Printed by the command; `{node}` is the id, `{allocations}` how many run there."""
-    change: Callable[[QuestionedCore, str, str, str], None]
+    change: "Callable[[QuestionedCore, str, str, str], None]"
     """Do it to a node of a partition; the last argument is who asked."""
 
 

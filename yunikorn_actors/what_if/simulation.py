@@ -54,8 +54,8 @@ def simulate(
     - `is_over`: cut the run short at the first moment at which this is true.
     - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
     """
-    if until is not None and not is_seconds(until, LONGEST_S):
-        raise InvalidRequest(f"until: must be seconds from 0 to {LONGEST_S:.0e}, not {until!r}")
+    if until is not None and (fault := until_fault(until)) is not None:
+        raise InvalidRequest(fault)
     ordered = in_order(changes)
     notes: list[str] = []
     if is_checked:
@@ -84,6 +84,13 @@ def simulate(
         assumptions=(*_assumptions(state, run.counts), *notes),
         lacks=state.lacks,
     )
+
+
+def until_fault(until: object) -> str | None:
+    """Say what is wrong with it as a number of seconds."""
+    if is_seconds(until, LONGEST_S):
+        return None
+    return f"until: must be seconds from 0 to {LONGEST_S:.0e}, not {until!r}"
 
 
 def _itself(ready: Copy | Twin) -> Copy | Twin:

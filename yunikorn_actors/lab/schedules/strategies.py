@@ -209,6 +209,8 @@ STRATEGIES: Final[dict[str, Callable[[Lot], Schedule]]] = {
     "delay": _delaying,
 }
 """Each makes the schedule of one run."""
+DEEP: Final = ("pct", "delay")
+"""Those that have a depth."""
 EXHAUSTIVE: Final = "exhaustive"
 """Plays all orders: each run follows from those before it, so it is not made by its number."""
 SYSTEMATIC: Final = ("delay", EXHAUSTIVE)

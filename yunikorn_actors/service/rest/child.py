@@ -26,6 +26,7 @@ from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import Refusal
 from yunikorn_actors.service.rest.http_server import RestServer
 from yunikorn_actors.service.rest.pipe import (
+    IGNORED,
     LENGTH_BYTES,
     Answered,
     Begin,
@@ -45,13 +46,6 @@ from yunikorn_actors.service.tokens import Tokens
 ANSWER_S: Final = 30.0
 YIELDS: Final = 5
 """How far this process gives way to the core's, as a priority of processes."""
-IGNORED: Final = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
 GRACE_S: Final = 1.0
 """So long those who are being answered are waited for at the end."""
 _down: Final = msgspec.msgpack.Decoder(Down)
@@ -148,9 +142,10 @@ async def _next(reader: asyncio.StreamReader) -> Down:
 
 
 def main(line: str, listener: str) -> None:
-    # A terminal and a supervisor signal the whole group; the process of the core decides for both.
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
+    # Blocked until now, by who started this process: one that came meanwhile is ignored, too.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED)
     os.nice(YIELDS)
     asyncio.run(Child(socket.socket(fileno=int(line)), socket.socket(fileno=int(listener))).run())
 

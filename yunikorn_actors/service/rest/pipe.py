@@ -7,6 +7,7 @@ side then ends. The pipe is a pair of sockets that nobody else has, so what come
 side has written.
 """
 
+import signal
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,14 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.service.log_lines import LogFormat
 
 LENGTH_BYTES: Final = 4
+IGNORED: Final = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+"""A terminal and a supervisor signal the whole group; the process of the core decides for both."""
 _encoder: Final = msgspec.msgpack.Encoder()
 
 

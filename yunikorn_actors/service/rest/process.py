@@ -11,6 +11,7 @@ replaced as well: to receive the whole state costs less memory than all that has
 """
 
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -18,9 +19,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import Final
@@ -40,6 +41,7 @@ from yunikorn_actors.service.core_queries import questions_of
 from yunikorn_actors.service.listener import READ_SIDE, START_S, Part, Site
 from yunikorn_actors.service.log_lines import LogStyle
 from yunikorn_actors.service.rest.pipe import (
+    IGNORED,
     LENGTH_BYTES,
     Answered,
     Begin,
@@ -139,7 +141,7 @@ class ProcessPart(Part):
         # For sending alone: what is asked may take its time to come.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", STUCK_S, 0))
         handed = (theirs.fileno(), self._listener.fileno())
-        with theirs:
+        with theirs, _blocked(IGNORED):
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-m", CHILD, *map(str, handed)],
                 pass_fds=handed,
@@ -318,6 +320,20 @@ class ProcessPart(Part):
     def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
+
+
+@contextmanager
+def _blocked(numbers: Iterable[int]) -> Iterator[None]:
+    """Have a process that is started here receive these only when it ignores them.
+
+    Until it has read its program it would end by one that is sent to the whole group, and a stop
+    would look as if the read side had failed.
+    """
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
 class Outbox(Follower):
