@@ -29,7 +29,7 @@ def _seen(what: str, numbers: range) -> list[str]:
 
 
 def test_context_is_asked_about_proposals_of_all_kinds_and_refuses_them_for_many_reasons() -> None:
-    text = " ".join(_seen("what would be refused", range(1, 61, 4)))
+    text = " ".join(_seen("what would be refused", range(1, 81, 4)))
     kinds = Counter(re.findall(r'"(\w+) (?:\w+)"', text))
     assert {"Allocate", "Reserve", "Unreserve", "AdmitGang", "Replace", "CancelPlaceholder",
             "Preempt", "together"} == kinds.keys()  # fmt: skip
