@@ -51,3 +51,20 @@ def test_a_placeholder_on_its_way_is_not_swapped_twice(written: Written) -> None
     swap = _swap(written)
     assert "member" == swap.key
     assert [] == [it for it in written.planner.plan(100, 0) if isinstance(it, Replace)]
+
+
+def test_an_ask_that_became_a_placeholder_on_its_way_bars_the_others_when_it_is_refused(
+    written: Written,
+) -> None:
+    """It was proposed as a plain ask, so nothing waited for it; now it waits as a placeholder."""
+    written.node("n2", vcore=4)
+    written.add("late")
+    written.ask("first", "late", vcore=1)
+    written.ask("second", "late", vcore=1)
+    on_its_way = {it.key: it.proposal_id for it in written.planner.plan(100, 0)}
+    written.planner.reject(on_its_way["first"])
+    written.replace("second", "late", vcore=1, placeholder=True, task_group="tg")
+    written.admit("late")
+    assert [] == Audit(written.planner).look()
+    written.planner.reject(on_its_way["second"])
+    assert [] == Audit(written.planner).look()

@@ -323,7 +323,8 @@ class Placer:
         model, app = self._model, flight.ask.app
         model.amounts.give_back(app, flight.resource, is_placeholder=flight.is_placeholder)
         model.amounts.free_node(flight.node, flight.resource)
-        if flight.is_placeholder:
+        # It may have become a placeholder since, or none any more.
+        if flight.is_placeholder or flight.ask.is_placeholder:
             model.gangs.follow_placing(app)
 
 
