@@ -37,6 +37,7 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology
 from yunikorn_actors.messages.base import CONTEXT, manager_of
+from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.scenario import step_structs as w
@@ -83,9 +84,14 @@ class World:
     def simulated(self, state: CoreState, origin: Simulator | None = None) -> Answer:
         return simulate(state, *self.changes, until=UNTIL_S, compare=False, origin=origin)
 
-    def done(self) -> Course:
-        """Do it: with the very core."""
-        run = Run(self.simulator, sorted(self.changes, key=lambda it: it.after_s), others_max=0)
+    def done(self, *, is_held: bool = False) -> Course:
+        """Do it: with the very core.
+
+        Held, it takes all requests of the first moment before it decides, as a copy does.
+        """
+        ordered = sorted(self.changes, key=lambda it: it.after_s)
+        let_decide = self._held() if is_held else None
+        run = Run(self.simulator, ordered, others_max=0, let_decide=let_decide)
         context = self.simulator.machines[CONTEXT]
         assert isinstance(context, Context)
         known = {it.registration.rm_id: it.registration for it in context.registered.managers}
@@ -94,6 +100,24 @@ class World:
             manager = Manager(rm_id, known[rm_id].capabilities, run)
             self.simulator.callbacks[address] = manager
         return run.go(self.simulator.now_ns + round(UNTIL_S * SECOND))
+
+    def _held(self) -> Callable[[], None]:
+        simulator: Any = self.simulator
+        put, cycles = simulator.put, []
+
+        def kept(channel: Any, envelope: Any) -> None:
+            if isinstance(envelope.message, RunCycle):
+                cycles.append((channel, envelope))
+            else:
+                put(channel, envelope)
+
+        def let_decide() -> None:
+            del simulator.put
+            for channel, envelope in cycles:
+                put(channel, envelope)
+
+        simulator.put = kept
+        return let_decide
 
 
 def world(
@@ -293,7 +317,7 @@ def differences(seed: int, number: int, topology: str, begin: str = "copy") -> l
     remembered = "" if begin == "copy" else ", ".join(remembers(found.simulator.machines))
     origin = found.simulator if begin == "copy" else None
     simulated = outcome(lambda: found.simulated(state, origin).course)
-    done = outcome(found.done)
+    done = outcome(lambda: found.done(is_held=begin != "copy"))
     if isinstance(simulated, str) or isinstance(done, str):
         REFUSED.append(f"{seed} {number}: {simulated}")
         return [] if simulated == done else [f"{simulated!s:.300} / {done!s:.300}"]
