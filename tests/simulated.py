@@ -35,7 +35,7 @@ from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import SECOND
-from yunikorn_actors.machines.topology import TOPOLOGIES, Topology
+from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.base import CONTEXT, manager_of
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.policies.folds import Folds
@@ -66,10 +66,7 @@ class Driver:
     """The core as the stage of a scenario sees it."""
 
     def __init__(self, case: Case) -> None:
-        topology = Topology(
-            case.topology, settings=case.scenario.settings, instance="t", schedulers=case.schedulers
-        )
-        self.core = Simulator(topology)
+        self.core = Simulator(case.built())
         self.settle = self.core.settle
         self.advance = self.core.advance
 
@@ -82,7 +79,10 @@ class World:
     changes: tuple[Change, ...]
 
     def simulated(self, state: CoreState, origin: Simulator | None = None) -> Answer:
-        return simulate(state, *self.changes, until=UNTIL_S, compare=False, origin=origin)
+        return simulate(
+            state, *self.changes, until=UNTIL_S, compare=False, origin=origin,
+            policies=self.simulator.topology.policies.given,
+        )  # fmt: skip
 
     def done(self, *, is_held: bool = False) -> Course:
         """Do it: with the very core.
@@ -124,7 +124,8 @@ def world(
     seed: int, number: int, topology: str, journal: Path | None = None, *, is_whole: bool = True
 ) -> World | None:
     """Draw a world, play a part of it, and return it with the steps that come next."""
-    case = drawn(seed, number, Wanted(without=() if is_whole else UNLIKE)).case.on(topology)  # type: ignore[arg-type]
+    case = drawn(seed, number, Wanted(without=() if is_whole else UNLIKE)).case
+    case = case.on(topology, policies=case.policies)  # type: ignore[arg-type]
     draw = Draw(seed, number)
     driver = Driver(case)
     machines = driver.core.machines
@@ -156,7 +157,7 @@ def world(
 def _taken(changes: Iterator[Change], simulator: Simulator) -> Iterator[Change]:
     """Leave out what is refused before it is simulated, such as a node that is not there."""
     taken: list[Change] = []
-    state, policies = state_of(simulator), Policies()
+    state, policies = state_of(simulator), Policies(simulator.topology.policies.given)
     for change in in_order(changes):
         try:
             checked([*taken, change], state, policies, until_s=UNTIL_S)
