@@ -182,6 +182,10 @@ class GangClaims:
         packer = self._packer(groups, scene, claimant, units)
         if len(whole) > WHOLE_MAX or not packer.could_fit(whole):
             return None
+        # Searches of a large cluster take long, and where all that may go did not do, a part of it
+        # hardly does.
+        if least is None and not packer.is_small:
+            return None
         gangs, tries = [gang_of(state, victim, now_ns) for victim in whole], RETRIES_MAX
         for some, opted_out in _cheaper_than(gangs, least):
             packing = packer.pack([it.victim for it in some], opted_out=opted_out)

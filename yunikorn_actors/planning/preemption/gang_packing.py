@@ -59,8 +59,9 @@ class Packer:
         """What is left of each when all single work is gone as well."""
         self._usable: dict[str, list[Victim]] = {}
         is_small = sum(size.number for size in sizes) <= PACKED_MAX
-        is_small = is_small and sum(map(len, singles.values())) <= SINGLES_MAX
-        self._looks = LOOKS_MAX if is_small else 0
+        self.is_small = is_small and sum(map(len, singles.values())) <= SINGLES_MAX
+        """Whether all ways are tried; otherwise it is not known of any set what it does."""
+        self._looks = LOOKS_MAX if self.is_small else 0
         self.is_unknown = False
         """Whether the bound was reached for the last set: there may be a packing."""
         self._missing: Resource = {}
