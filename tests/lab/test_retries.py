@@ -70,7 +70,7 @@ def test_a_retry_that_its_rehearsal_did_not_need_is_found_small_and_repeated() -
     tape = told.partition("--lab-tape '")[2].rstrip("'")
     again = found(retries, wishes=Wishes(tape=tape))
     assert told.partition("\n\nthe race")[0] == again
-    assert "hears from the program: ask job.0" in again
+    assert "receives from the program: ask job.0" in again
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "pct", "pos"])
