@@ -29,7 +29,6 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.policies.folds import Folds
-from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.state.allocations import Allocation, Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.dump import snapshot
@@ -87,7 +86,7 @@ def fields_set(holder: Any) -> set[str]:
 
 def made_again(state: PartitionState) -> PartitionState:
     image = msgpack.decode(msgpack.encode(image_of(state)))
-    again = PartitionState(state.name, None if state.folds is None else Folds(NO_POLICIES))
+    again = PartitionState(state.name, None if state.folds is None else Folds(state.folds.policies))
     restore(again, image)
     return again
 
@@ -203,7 +202,7 @@ class Imaged:
 
 @pytest.mark.parametrize(
     ("examples", "runs", "worlds"),
-    [(15, 50, 60), pytest.param(400, 1_500, 1_000, marks=pytest.mark.slow)],
+    [(15, 50, 90), pytest.param(400, 1_500, 1_000, marks=pytest.mark.slow)],
 )
 def test_random_workloads(examples: int, runs: int, worlds: int) -> None:
     seen: Counter[str] = Counter()

@@ -228,7 +228,7 @@ class Claimant:
     def may_go(self, allocation: Allocation, leaf: Queue) -> bool:
         return (
             may_be_preempted(allocation, self.wanted)
-            and is_reached(self.reach, leaf, allocation)
+            and is_reached(self.reach, leaf, allocation.spec.priority)
             and self._manners.are_cooled(leaf, (allocation,))
         )
 
@@ -239,7 +239,9 @@ class Claimant:
             return self.may_go(its[0], leaf)
         if not match_any(victim.resource, self.wanted):
             return False
-        may_go = all(is_movable(it) and is_reached(self.reach, leaf, it) for it in its)
+        may_go = all(
+            is_movable(it) and is_reached(self.reach, leaf, it.spec.priority) for it in its
+        )
         return may_go and self._manners.are_cooled(leaf, its)
 
     def may_take(self, victim: Victim) -> bool:
@@ -249,6 +251,32 @@ class Claimant:
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
                 return False
         return not victim.has_budget or self._manners.may_lose(leaf, len(victim.allocations))
+
+    def may_displace(self, node: Node, application_id: str) -> bool:
+        """Whether all that wait for a node may lose it, though nothing has to go there."""
+        return all(
+            self._may_be_displaced(kept)
+            for kept in node.reservations.values()
+            if kept.application_id != application_id
+        )
+
+    def _may_be_displaced(self, kept: Reservation) -> bool:
+        """Whether it is within reach, as a victim has to be, so it is of another leaf.
+
+        No queue of it may be owed what the ask wants: two that are below their guarantees would
+        take turns.
+        """
+        app = self._state.applications[kept.application_id]
+        if not is_reached(self.reach, app.queue, app.asks[kept.key].spec.priority):
+            return False
+        return not any(self._is_owed(queue) for queue in guards(self.leaf, app.queue))
+
+    def _is_owed(self, queue: Queue) -> bool:
+        used, guaranteed = self.usage.of(queue), queue.spec.guaranteed or {}
+        return any(
+            used.get(kind, 0) < size and self.wanted.get(kind, 0) > 0
+            for kind, size in guaranteed.items()
+        )
 
     def take(self, victim: Victim) -> None:
         self.usage.take(victim.leaf, victim.resource)

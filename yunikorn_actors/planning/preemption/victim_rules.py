@@ -121,11 +121,12 @@ def is_movable(allocation: Allocation) -> bool:
     return allocation.may_be_released and not allocation.spec.required_node
 
 
-def is_reached(reach: Reach, leaf: Queue, allocation: Allocation) -> bool:
+def is_reached(reach: Reach, leaf: Queue, priority: int) -> bool:
+    """Whether work of this priority in a leaf may make room."""
     if leaf.path not in reach:
         return False
     limit = reach[leaf.path]
-    return limit is None or allocation.spec.priority <= limit
+    return limit is None or priority <= limit
 
 
 def guards(asking: Queue, giving: Queue) -> tuple[Queue, ...]:

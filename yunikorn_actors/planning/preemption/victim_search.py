@@ -324,10 +324,12 @@ class Search:
         found = [*self._solutions(node_id, room)]
         is_kept = not (opens or self._scene.is_cleared(node))
         is_kept = is_kept and is_kept_for_others(node, self._spec.application_id)
-        if is_kept and not self._displaces:
-            if not all(found):
+        if is_kept and not all(found):
+            may_displace = self._claimant.may_displace(node, self._spec.application_id)
+            if may_displace and not self._displaces:
                 heappush(self._passed_over, (score_of(node_id, []), node_id))
-            found = [victims for victims in found if victims]
+            if not (may_displace and self._displaces):
+                found = [victims for victims in found if victims]
         if not found:
             self.is_blocked = self.is_blocked or bool(node.reservations)
             return None
