@@ -88,7 +88,7 @@ def _starts_when_done(world: World, changes: Extra) -> bool:
     try:
         for change in changes:
             carry_out(core._simulator, change)
-        core.run_until_idle()
+            core.run_until_idle()
         core.advance_to(core.now_ns + SECOND)
         application, ask = world.wanted
         core.update_application(application)
@@ -100,10 +100,9 @@ def _starts_when_done(world: World, changes: Extra) -> bool:
 
 
 def _starts(state: CoreState, changes: Extra, world: World) -> bool:
-    *before, last = changes
-    first = Change(last, is_first=True)
+    first = [Change(it, is_first=True) for it in changes]
     try:
-        course = simulate(state, *before, first, *world.wanted, until=0, compare=False).course
+        course = simulate(state, *first, *world.wanted, until=0, compare=False).course
     except InvalidRequest:
         return False  # A queue may not have more than the one above it.
     return course.start_of("want", "w") is not None

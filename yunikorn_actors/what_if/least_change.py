@@ -225,9 +225,8 @@ class _Search:
         **bounds: Any,  # noqa: ANN401
     ) -> Course:
         self._trials += 1
-        made: list[Change | Request | Reconfigure] = [*extra]
-        if made and self._is_first:
-            made[-1] = Change(extra[-1], is_first=True)
+        # One after the other, as an operator makes them: the core decides by each.
+        made = [Change(it, is_first=self._is_first) for it in extra]
 
         def done(_: int) -> Course:
             answer = simulate(

@@ -165,6 +165,10 @@ class Run:
             self._take_on(name, app, allocation)
         self._make_changes()
         self._settle()
+        self._decide()
+
+    def _decide(self) -> None:
+        """Let a core that decides nothing yet look at what was changed."""
         if self._let_decide is not None:
             self._let_decide()
             self._settle()
@@ -235,6 +239,7 @@ class Run:
             self._make(change)
             if change.is_first:
                 self._settle()
+                self._decide()
 
     def _make(self, change: Change) -> None:
         try:
