@@ -1,15 +1,21 @@
 """What is to be tried again and is not is found by a planner that is made anew, at rest."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.case import parse_case, read_case
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.oracles.run_oracles import oracles
+from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
+from yunikorn_actors.lab.tapes.tape import parse_tape
+from yunikorn_actors.messages.scheduling import FactsAppended, ProposalRejected
 from yunikorn_actors.planning.requeue import Wakes
+from yunikorn_actors.state.facts import PreemptionDecided
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
 class Planted(NamedTuple):
@@ -80,3 +86,29 @@ def test_what_is_not_woken_is_named(name: str) -> None:
         violation = _play(planted).violation
     assert violation is not None
     assert planted.words in violation.text, violation.text
+
+
+REFUSED = """\
+tape 2 of guarantee-of-the-parent.yaml sha256 {digest} on proposing, steps 0 2-3 5-6
+restart core by 44540 after step 2
+shrink node n1 after step 3
+hold RunCycle(step 3) from scheduler to scheduler until after \
+FactsAppended(ApplicationStateChanged a) from context to event_publisher
+hold FactsAppended(NodeResized n1) from context to scheduler until after the end
+hold ProposalRejected(NODE_FULL) from context to scheduler until after the end
+"""
+
+
+def test_victims_are_looked_for_again_when_placements_are_refused() -> None:
+    """While they were on their way their room was counted as used, and no victims were enough."""
+    case = read_case(SCENARIOS / "preemption/guarantee-of-the-parent.yaml")
+    tape = parse_tape(REFUSED.format(digest=case.digest))
+    outcome = play(case, tape, all_oracles())
+    assert outcome.ok, outcome.violation
+    messages = [it.message for it in outcome.deliveries]
+    refused = [it for it in messages if isinstance(it, ProposalRejected)]
+    assert len(refused) > 2, "vacuous: nothing was refused"
+    facts = [
+        it for message in messages if isinstance(message, FactsAppended) for it in message.facts
+    ]
+    assert any(isinstance(it, PreemptionDecided) for it in facts)

@@ -299,6 +299,7 @@ class Placer:
         if not ask.gone:
             model.asks.resync(ask)
         model.wakes.amounts_changed(ask.app.leaf)
+        model.wakes.rejected()
 
     def _resolve(self, flight: InFlight) -> None:
         """The decision is in flight no longer."""
