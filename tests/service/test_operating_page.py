@@ -12,7 +12,7 @@ from served import G, Served, serving
 from transcripts import transcript_faults
 
 from yunikorn_actors import si
-from yunikorn_actors.cli import service_options
+from yunikorn_actors.cli import service_calls
 
 PAGE = REPOSITORY / "docs/how-to/operate-a-service.md"
 QUEUES = """\
@@ -51,7 +51,7 @@ def test_what_the_page_shows_is_printed(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(service_options, "DEFAULT", served.part.address)
+    monkeypatch.setattr(service_calls, "DEFAULT", served.part.address)
     monkeypatch.setenv("LOGNAME", "ann")
     text = PAGE.read_text("utf-8")
     assert [] == transcript_faults(text, "console served")

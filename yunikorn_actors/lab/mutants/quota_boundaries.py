@@ -182,7 +182,7 @@ _GUARANTEES = (
         source="a condition left out",
         wrong="More important work is preempted.",
         where=rules.is_reached,
-        old="return limit is None or allocation.spec.priority <= limit",
+        old="return limit is None or priority <= limit",
         new="return True",
     ),
     Mutant(
