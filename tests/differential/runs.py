@@ -27,15 +27,14 @@ class Verdict(NamedTuple):
 def judged(script: Document, topology: TopologyName, seed: int = 0) -> Verdict:
     """Run a script once; the seed chooses how its messages interleave."""
     scenario = _read(json.dumps(bounded(script, seed)))
-    judge = Judge(scenario.settings)
-    judge.is_fused = topology == "fused"
+    judge = Judge(scenario.settings, is_fused=topology == "fused")
     options = RunOptions(
         seeds=(seed,), topology=topology,
         checkers=lambda: (*default_checkers(), Follower(judge)),
     )  # fmt: skip
     outcome = run_scenario(scenario, options)
     difference = "; ".join(map(str, (failure.actual for failure in outcome.failures)))
-    return Verdict(difference, judge.checks, judge.undecided)
+    return Verdict(difference, judge.run.checks, judge.run.undecided)
 
 
 def bounded(script: Document, seed: int) -> Document:

@@ -204,7 +204,7 @@ def test_a_world_that_is_made_smaller_is_judged_by_its_own_settings() -> None:
     play(case, case.tape(), checkers)
     (model,) = (it for it in checkers if isinstance(it, FollowedByModel))
     assert model._follower is not None
-    assert case.scenario.settings == model._follower.judge.settings
+    assert case.scenario.settings == model._follower.judge.cluster.settings
 
 
 def first_wrong(plan: Plan, numbers: range) -> str:

@@ -16,7 +16,7 @@ from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.harness import Schedule, World
-from yunikorn_actors.lab.model.judge import Difference
+from yunikorn_actors.lab.model.judging.judged_run import Difference
 from yunikorn_actors.lab.oracles.promises import Broken
 from yunikorn_actors.lab.tapes.tape import Entry, Tape
 from yunikorn_actors.lab.tapes.tape_names import mailbox_name, topics

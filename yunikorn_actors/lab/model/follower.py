@@ -19,8 +19,7 @@ class FollowedByModel:
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if self._follower is None:
-            judge = Judge(simulator.settings)
-            judge.is_fused = simulator.topology.name == "fused"
+            judge = Judge(simulator.settings, is_fused=simulator.topology.name == "fused")
             self._follower = Follower(judge, judges_answers=False)
         self._follower.delivered(simulator, delivery)
 
@@ -46,14 +45,14 @@ class Follower:
             self.judge.receive(delivery.message)
         if not simulator.channels and self._since_rest:
             self._since_rest = False
-            self.judge.now = simulator.now_ns
+            self.judge.cluster.now = simulator.now_ns
             self.judge.rest()
             if self._judges_answers:
                 self.judge.check_notified()
 
     def _follow(self, simulator: Simulator, delivery: Delivery) -> None:
         judge, message = self.judge, delivery.message
-        judge.now = simulator.now_ns
+        judge.cluster.now = simulator.now_ns
         self._since_rest = True
         is_plan = isinstance(message, ProposeAllocations | ReportWaiting)
         plan = message if isinstance(message, ProposeAllocations) else None
@@ -66,11 +65,11 @@ class Follower:
             judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
         self._note_waiting(simulator, as_of)
         for appended in news:
-            judge.revision = appended.first_revision - 1
+            judge.cluster.revision = appended.first_revision - 1
             for fact in _parts(appended):
                 judge.follow(fact)
             if not is_plan:
-                self._news = max(self._news, judge.revision)
+                self._news = max(self._news, judge.cluster.revision)
         if plan is not None:
             self._undone.update(it.proposal_id for it in plan.proposals)
         if self._undone:
@@ -79,7 +78,7 @@ class Follower:
             self._undone.clear()
             # The planner hears of it after what was done of the plan, and until then it counts
             # the refused decision as made; so only a plan that knows of more is sure to know it.
-            self._news = judge.revision + 1
+            self._news = judge.cluster.revision + 1
 
     def _note_waiting(self, simulator: Simulator, as_of: int | None) -> None:
         """A plan that comes in the middle of long work is carried out behind it."""

@@ -8,17 +8,19 @@ leaf gives what fits into its share, in order. All sums are made anew for each q
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from yunikorn_actors.lab.model.partition_sums import App, Placed, Queue
-from yunikorn_actors.lab.model.rules import ALONE, BROKEN, SURPLUS, WHOLE, Model
+from yunikorn_actors.lab.model import sums
+from yunikorn_actors.lab.model.judged_cluster import App, Cluster, Placed, Queue
+from yunikorn_actors.lab.model.rules import units
+from yunikorn_actors.lab.model.rules.units import ALONE, BROKEN, SURPLUS, WHOLE
 from yunikorn_actors.values.durations import HOUR
 from yunikorn_actors.values.resource import Resource
 
 
-class QuotaRules:
+class QuotaVictims:
     """Of one decision: who was chosen counts as gone for who is chosen next."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._gone: list[Placed] = []
 
     def victims_of(self, queue: Queue) -> set[str]:
@@ -34,7 +36,7 @@ class QuotaRules:
         return {placed.uuid for placed in self._gone}
 
     def _uses(self, queue: Queue) -> Resource:
-        return self._model.stays(queue, self._gone)
+        return sums.stays(self._cluster, queue, self._gone)
 
     def _above(self, queue: Queue) -> Resource:
         due = queue.spec.guaranteed or {}
@@ -47,7 +49,7 @@ class QuotaRules:
     def _share_out(self, queue: Queue, over: Resource) -> None:
         if not over:
             return
-        below = [it for it in self._model.queues.values() if it.parent is queue]
+        below = [it for it in self._cluster.queues.values() if it.parent is queue]
         if not below:
             self._take_from(queue, over)
             return
@@ -80,16 +82,16 @@ class QuotaRules:
 
     def _units(self, leaf: Queue, over: Resource) -> Iterator[list[Placed]]:
         """Yield victims that go together: what hurts gangs least, least important and newest."""
-        model, seen = self._model, set[str]()
-        able = [it for it in model.placed.values() if it.app.leaf is leaf and _may_go(it, over)]
+        cluster, seen = self._cluster, set[str]()
+        able = [it for it in cluster.placed.values() if it.app.leaf is leaf and _may_go(it, over)]
         apps = dict.fromkeys(it.app for it in able)
         parts = {uuid: part for app in apps for uuid, part in self._parts(app).items()}
         for placed in sorted(able, key=lambda it: self._order(it, parts[it.uuid], over)):
             if placed.uuid in seen:
                 continue
             unit = [placed]
-            if parts[placed.uuid] == WHOLE and model.is_bound(placed.app, None):
-                unit = model.stay_of(placed.app)
+            if parts[placed.uuid] == WHOLE and units.is_bound(placed.app, None):
+                unit = units.stay_of(cluster, placed.app)
             seen |= {it.uuid for it in unit if parts[it.uuid] == WHOLE}
             if all(_may_go(it, over) for it in unit):
                 yield unit
@@ -99,11 +101,11 @@ class QuotaRules:
 
         Surplus is what the gang stays whole without, when what is before it is gone as well.
         """
-        model, stays = self._model, self._model.stay_of(app)
-        if not model.goes_whole(app):
+        stays = units.stay_of(self._cluster, app)
+        if not units.goes_whole(app):
             return {placed.uuid: ALONE for placed in stays}
         is_gang = any(app.spec.placeholder_ask.values())
-        if is_gang and not model.makes_whole(app, stays):
+        if is_gang and not units.makes_whole(app, stays):
             part = BROKEN if app.leaf.says.preemption_unit is None else WHOLE
             return {placed.uuid: part for placed in stays}
         parts = {placed.uuid: WHOLE for placed in stays}
@@ -111,18 +113,18 @@ class QuotaRules:
         for placed in sorted(stays, key=self._newest) if is_gang else ():
             rest = [it for it in left if it is not placed]
             is_free = not placed.leaving and not placed.spec.originator
-            if is_free and model.makes_whole(app, rest):
+            if is_free and units.makes_whole(app, rest):
                 parts[placed.uuid], left = SURPLUS, rest
         return parts
 
     def _newest(self, placed: Placed) -> tuple[Any, ...]:
-        spec, ask = placed.spec, self._model.asks[placed.app.id, placed.spec.key]
+        spec, ask = placed.spec, self._cluster.asks[placed.app.id, placed.spec.key]
         marks = (not spec.allow_preempt_self, spec.originator)
         return (*marks, -ask.created, -ask.sequence, -placed.since, placed.uuid)
 
     def _order(self, placed: Placed, part: int, over: Resource) -> tuple[Any, ...]:
         spec, app, most = placed.spec, placed.app, placed.app.leaf.spec.max or {}
-        ask = self._model.asks[app.id, spec.key]
+        ask = self._cluster.asks[app.id, spec.key]
         shares = [
             placed.size.get(kind, 0) / (most[kind] if most.get(kind, 0) > 0 else 1) for kind in over
         ]
