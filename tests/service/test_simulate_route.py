@@ -2,7 +2,10 @@
 
 import dataclasses
 import json
+import os
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,6 @@ from served import ANN, P, Response, Served, live, node, register, serving
 from tests.what_if.test_simulate import busy
 from yunikorn_actors import VirtualCore
 from yunikorn_actors.cli import main
-from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.scenario.change_steps import parse_changes
@@ -136,14 +138,6 @@ def _side(core: VirtualCore) -> ReadSide:
     return side
 
 
-def test_policies_that_a_copy_does_not_have_are_named() -> None:
-    side = _side(busy("fused"))
-    side.names = PolicyNames(applications=(*side.names.applications, "mine"))
-    found = simulate_route._found(side, simulate_route.Question(until=0))
-    policies = "  policies of this service (mine): a built-in order decides for them"
-    assert policies in found["lines"]
-
-
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_the_trials_of_a_search_begin_with_one_core(
     topology: TopologyName, monkeypatch: pytest.MonkeyPatch
@@ -221,3 +215,18 @@ def test_a_full_state_dump_of_a_service_is_a_state(tmp_path: Path) -> None:
         file = tmp_path / "dump.json"
         file.write_text(json.dumps(dump))
         assert main(["simulate", "--dump", str(file), "--until", "0"]) in {0, 1}
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="there is no such policy here")
+def test_long_work_of_a_copy_gets_only_what_nobody_else_wants() -> None:
+    def policy_after(seconds: float) -> bytes:
+        end_s = time.process_time() + seconds
+        while time.process_time() < end_s:
+            pass
+        return b"%d" % os.sched_getscheduler(0)
+
+    for seconds, policy in ((0.0, os.SCHED_OTHER), (2 * simulate_route._SHORT_S, os.SCHED_IDLE)):
+        process, reads = simulate_route._forked(partial(policy_after, seconds), 30)
+        with os.fdopen(reads, "rb") as pipe:
+            assert int(pipe.read()) == policy
+        assert os.waitpid(process, 0)[1] == 0

@@ -1,6 +1,6 @@
 """What policies keep of their own, and the facts as they see them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -219,6 +219,13 @@ def _changes(since: Any) -> list[tuple[Change, int]]:  # noqa: ANN401 - plain va
 def policy_name(queue: Queue) -> str:
     properties = queue.properties
     return properties.application_policy if queue.spec.leaf else properties.queue_policy
+
+
+def policies_in_use(states: Iterable[PartitionState]) -> set[str]:
+    """Return which names of policies stand in these."""
+    known = list(states)
+    orders = (it.config.node_sort.policy for it in known if it.config is not None)
+    return {*orders, *(policy_name(queue) for it in known for queue in it.queues.values())}
 
 
 def _concerns(change: Change, path: str) -> bool:

@@ -235,7 +235,13 @@ class _Search:
             )  # fmt: skip
             return answer.course
 
-        return done(0) if self._beside is None else self._beside(done)(0)
+        if self._beside is None:
+            return done(0)
+        # Here, where each of the processes has it: made there, it would be made for each trial.
+        ready = self._simulated.get("ready")
+        if ready is not None:
+            ready()
+        return self._beside(done)(0)
 
     def _started(
         self, extra: Sequence[Request | Reconfigure], until_s: float | None

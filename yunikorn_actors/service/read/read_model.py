@@ -5,7 +5,8 @@ first one has, and is fed with the same facts in the same order, so its records 
 numbers; nobody is pushed anything from here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
@@ -27,12 +28,14 @@ from yunikorn_actors.messages.scheduling import (
     PartitionClosed,
     PartitionSnapshot,
 )
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.load_history import Courses
 from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.si import EventRecord
 
+_NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 UNTIL_HISTORY_MAX: Final = 10_000
 """So many messages wait at most for the history of event records."""
 
@@ -44,7 +47,8 @@ class ReadSide:
     def __init__(
         self, *, settings: Settings, instance: str, start_ns: int,
         names: PolicyNames = SHIPPED_NAMES, topology: TopologyName = "proposing",
-        schedulers: int = 1,
+        schedulers: int = 1, policies: Policies = NO_POLICIES,
+        policy_faults: Mapping[str, str] = _NO_FAULTS,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.topology: Final[TopologyName] = topology
@@ -52,6 +56,10 @@ class ReadSide:
         self.schedulers = schedulers
         self.names = names
         """Of policies: which ones stand for something."""
+        self.policies = policies
+        """Those that were given to the service, as far as this process could load them."""
+        self.policy_faults = policy_faults
+        """By name why it could not load others."""
         self.instance = instance
         self.start_ns = start_ns
         self.now_ns = start_ns
@@ -156,7 +164,7 @@ class ReadSide:
             self._tell(self.events.handle(message, at_ns))
 
     def _open(self, name: str, epoch: int) -> Book:
-        book = self.books[name] = Book(name, epoch, self.event_counts, self.now_ns)
+        book = self.books[name] = Book(name, epoch, self.event_counts, self.now_ns, self.policies)
         return book
 
     def _on_partition_snapshot(self, message: PartitionSnapshot) -> None:

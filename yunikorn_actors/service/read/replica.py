@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from yunikorn_actors.planning.expected import Expectations
 from yunikorn_actors.policies.folds import Folds
-from yunikorn_actors.policies.registry import NO_POLICIES
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.incidents import Incidents
 from yunikorn_actors.service.read.projection import Notes
@@ -23,11 +23,18 @@ class GapInFacts(Exception):  # noqa: N818 - it names what happened
 
 
 class Book:
-    def __init__(self, name: str, epoch: int, event_counts: EventCounts, now_ns: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        epoch: int,
+        event_counts: EventCounts,
+        now_ns: int,
+        policies: Policies = NO_POLICIES,
+    ) -> None:
         self.name = name
         self.epoch = epoch
-        self.state = PartitionState(name, Folds(NO_POLICIES))
-        self.expectations = Expectations(NO_POLICIES)
+        self.state = PartitionState(name, Folds(policies))
+        self.expectations = Expectations(policies)
         self.notes = Notes(self.state)
         self.incidents = Incidents()
         self.changes_of_nodes = 0

@@ -20,6 +20,7 @@ import msgspec
 
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.messages.codec import decoded
+from yunikorn_actors.policies.loading import loaded_from
 from yunikorn_actors.service.access_policy import Tls
 from yunikorn_actors.service.log_lines import LogStyle
 from yunikorn_actors.service.read.read_model import ReadSide
@@ -69,9 +70,11 @@ class Child:
         if begin.log_level:
             LogStyle(begin.log_level, begin.log_format).enable(sys.stderr)
         self._shift_ns = begin.now_ns - time.monotonic_ns()
+        policies, faults = loaded_from(begin.own_policies)
         side = ReadSide(
             settings=begin.settings, instance=begin.instance, start_ns=begin.start_ns,
             names=begin.policies, topology=begin.topology, schedulers=begin.schedulers,
+            policies=policies, policy_faults=faults,
         )  # fmt: skip
         guard = Guard(
             frozenset(begin.names), cors=begin.cors, token=begin.token, read_token=begin.read_token

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from yunikorn_actors.errors import Refused
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.service.address import listen_at, named
 from yunikorn_actors.service.core_queries import questions_of
 from yunikorn_actors.service.listener import START_S, Part, Site
@@ -67,6 +68,7 @@ class RestPart(Part):
             names=core.topology.policies.names,
             topology=core.topology.name,
             schedulers=core.topology.schedulers,
+            policies=Policies(core.topology.policies.given),
         )
         self._server = RestServer(side, self._questions, clock.now_ns, self._guard)
         self._thread = threading.Thread(

@@ -16,6 +16,7 @@ from msgspec import Struct
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.policies.loading import PolicyPlace
 from yunikorn_actors.service.log_lines import LogFormat
 
 LENGTH_BYTES: Final = 4
@@ -50,6 +51,8 @@ class Begin(Struct, frozen=True, array_like=True, tag=True):
     log_format: LogFormat = "text"
     topology: TopologyName = "proposing"
     schedulers: int = 1
+    own_policies: tuple[PolicyPlace, ...] = ()
+    """Where those that were given to the service stand."""
 
 
 class Renewed(Struct, frozen=True, array_like=True, tag=True):

@@ -35,6 +35,7 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
+from yunikorn_actors.policies.loading import places_of
 from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.service.address import listen_at, named
 from yunikorn_actors.service.core_queries import questions_of
@@ -178,6 +179,7 @@ class ProcessPart(Part):
                 log_format=logs.format,
                 topology=topology.name,
                 schedulers=topology.schedulers,
+                own_policies=tuple(places_of(topology.policies)),
             )
         )
         # Only now: its first entry says how the read side is made. A change of the tokens that came

@@ -12,14 +12,14 @@ import signal
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
-from yunikorn_actors.config.policy_names import SHIPPED_NAMES
 from yunikorn_actors.errors import CoreError, InvalidRequest
+from yunikorn_actors.policies.folds import policies_in_use
 from yunikorn_actors.scenario.change_steps import NAMED_MAX, parse_changes
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import JSON, OWN, Answer, Asked, Refusal, Route
@@ -43,12 +43,15 @@ RESULT_MAX: Final = 16 * 1024 * 1024
 AT_ONCE_MAX: Final = 2
 _YIELDS: Final = 10
 """How far a copy yields to others, as a priority of processes."""
+_SHORT_S: Final = 0.25
+"""Work that has taken more of a processor than that is long."""
 _REFUSED: Final = b"!"
 """Before the words of a copy that refuses the question; no answer begins so."""
 _KEPT: Final[list[object]] = []
 """What a copy of this process works with: it ends with that, and to free it before would write to
 all the memory that the copy still shares."""
 _BAD_REQUEST: Final = 400
+_CONFLICT: Final = 409
 _TOO_LARGE: Final = 413
 _UNAVAILABLE: Final = 503
 
@@ -78,6 +81,7 @@ class Simulations:
     def handle(self, side: ReadSide, asked: Asked) -> Answer:
         """Refuse what cannot be simulated; fork here, where the replica stands still."""
         question = _read(asked.body)
+        _check_policies(side)
         self._forget_left()
         if len(self._running) >= AT_ONCE_MAX:
             raise Refusal(
@@ -158,8 +162,7 @@ def _forked(work: Callable[[], bytes], within_s: int) -> tuple[int, int]:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(within_s)
             gc.disable()
-            # The core goes first where processors are scarce.
-            os.nice(_YIELDS)
+            _yield_to_others()
             try:
                 found = work()
             except (CoreError, InvalidRequest) as error:
@@ -171,6 +174,25 @@ def _forked(work: Callable[[], bytes], within_s: int) -> tuple[int, int]:
             os._exit(status)
     os.close(writes)
     return process, reads
+
+
+def _yield_to_others() -> None:
+    """Have the core go first where processors are scarce.
+
+    By its priority alone each copy would still get one part in thirty of the core's processor, and
+    the core would wait for the end of its slices. What is idle by its policy gets what nobody else
+    wants: that is for long work alone, or a short question would never end on a busy computer.
+    """
+    os.nice(_YIELDS)
+    if hasattr(os, "SCHED_IDLE"):
+        signal.signal(signal.SIGPROF, _be_idle)
+        signal.setitimer(signal.ITIMER_PROF, _SHORT_S)
+
+
+def _be_idle(*_: object) -> None:
+    # A container may forbid it.
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _beside(work: Callable[[int], Course], within_s: int | None = None) -> Callable[[int], Course]:
@@ -211,7 +233,8 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
     # A search looks at all there is, as plain values; its trials begin with one core.
     state = _state_of(side, image_of if question.least else living)
     of_core = _state_of(side, living) if question.least and beside else state
-    ready = None if beside is None else cache(partial(Copy, of_core))
+    policies = side.policies.given
+    ready = None if beside is None else cache(partial(Copy, of_core, policies=policies))
     _KEPT.extend((state, of_core, ready))
     if question.least:
         wanted = Wanted(tuple(changes), within_s=question.within)
@@ -222,31 +245,38 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
         def tried(work: Callable[[int], Course]) -> Callable[[int], Course]:
             return _beside(work, 1 + max(0, math.ceil(left_s())))
 
-        least = least_changes(state, wanted, None if beside is None else tried, left_s, ready=ready)
+        least = least_changes(
+            state, wanted, None if beside is None else tried, left_s, ready=ready,
+            policies=policies,
+        )  # fmt: skip
         fits = least.fits or bool(least.options)
         return {"answer": least, "lines": list(fit_lines(least)), "fits": fits}
     answer = simulate(
         state, *changes, until=question.until, compare=question.compare,
-        digest=False, beside=beside, ready=ready,
+        digest=False, beside=beside, ready=ready, policies=policies,
     )  # fmt: skip
     return {"answer": answer, "lines": list(lines_of(answer)), "fits": answer.course.is_smooth}
 
 
 def _state_of(side: ReadSide, image: Callable[[PartitionState], Image]) -> CoreState:
-    state = state_of_replicas(
+    return state_of_replicas(
         side.managers.values(),
         {name: (book.epoch, image(book.state)) for name, book in side.books.items()},
         at_ns=side.now_ns, settings=side.settings, topology=side.topology,
         schedulers=side.schedulers,
     )  # fmt: skip
-    kinds = ("applications", "queues", "nodes")
-    names = {it for kind in kinds for it in getattr(side.names, kind)}
-    own = sorted(names.difference(*(getattr(SHIPPED_NAMES, kind) for kind in kinds)))
-    if not own:
-        return state
-    # The read side has their names alone.
-    unknown = f"policies of this service ({', '.join(own)}): a built-in order decides for them"
-    return replace(state, lacks=(*state.lacks, unknown))
+
+
+def _check_policies(side: ReadSide) -> None:
+    """Refuse what would be decided by a policy that is not here, and not be what will happen."""
+    names = policies_in_use(it.state for it in side.books.values())
+    for name in sorted(names & side.policy_faults.keys()):
+        raise Refusal(
+            _CONFLICT,
+            f"policy {name!r} decides here, and what simulates cannot load it: "
+            f"{side.policy_faults[name]}",
+            "have it stand at the top of a module that Python finds, and start the service again",
+        )
 
 
 def simulate_route() -> Route:
