@@ -3,7 +3,7 @@
 As in `test_gang_choice.py` an integer program finds the optimum in another way: most asks served,
 then the fewest applications, the least important, the least work lost. Here single work serves
 too, what is more important than the ask stays, some work is bound to its node, and one queue lies
-behind a fence.
+behind a fence. Some work opted out, which counts after all of that.
 """
 
 import random
@@ -58,6 +58,7 @@ class Drawn(NamedTuple):
 
 def draw(seed: int, most: int = 12) -> Drawn:
     rng = random.Random(seed)  # noqa: S311 - which states, no secrets
+    opts_out = random.Random(f"opts out {seed}")  # noqa: S311
     made = Written(FAR)
     made.queue("root.fence", leaf=False, properties={"preemption.policy": "fence"})
     for path in (*NEAR, ASKING):
@@ -86,7 +87,10 @@ def draw(seed: int, most: int = 12) -> Drawn:
         held.allocated_ns = NOW_NS - rng.randint(1, 5) * 10_000_000_000
         bound = node if rng.random() < 0.03 else ""
         priority = rng.choice((0, 0, 1, 1, 2, 2, 2, 2, 3))
-        held.spec = replace(held.spec, priority=priority, required_node=bound)
+        willing = opts_out.random() < 0.8
+        held.spec = replace(
+            held.spec, priority=priority, required_node=bound, allow_preempt_self=willing
+        )
         in_queue[app.queue.path] = in_queue.get(app.queue.path, 0) + size
     spare: dict[str, int] = {}
     for path in NEAR:
@@ -205,7 +209,7 @@ def chosen(it: Drawn) -> Quality:
     choice = Choice(it.claimant, it.rooms, lambda node: it.singles.get(node, []), it.count)
     victims = choice.of(it.gangs)
     gone = [gang for gang in it.gangs if gang.victim in victims]
-    worth = choice._worth(gone, opted_out=False)
+    worth = choice._worth(gone)
     assert worth is not None
     return (
         worth.served,
@@ -348,3 +352,32 @@ def test_beyond_the_bound_a_gang_of_several_sizes_is_served_in_orders(
         assert found[0] in {0, best[0]}, f"seed {seed}"
         worse += found != best
     assert 0 < worse < 8, "vacuous: the bound makes no difference, or nothing is found"
+
+
+def test_beyond_the_bound_of_looks_fewer_sets_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is of work: where much single work is looked at for each set, it is fewer sets."""
+    looks = equal = 0
+    may_take = Claimant.may_take
+
+    def counted(claimant: Claimant, victim: Victim) -> bool:
+        nonlocal looks
+        looks += not victim.is_whole
+        return may_take(claimant, victim)
+
+    monkeypatch.setattr(Claimant, "may_take", counted)
+    for seed in (123, 220, 311, 326, 394, 448, 489, 611, 1220, 1441):
+        it = draw(seed, most=40)
+        looks = 0
+        best, of_all_sets = chosen(it), looks
+        singles = sum(map(len, it.singles.values()))
+        with monkeypatch.context() as bounds:
+            bounds.setattr(gang_choice, "LOOKS_MAX", 10 * singles)
+            bounds.setattr(gang_choice, "STEPS_MAX", 0)
+            looks = 0
+            found = chosen(it)
+        # For sets and one by one, and once for each that is added and each that may be left out.
+        assert looks <= (2 * 10 + 2 * len(it.gangs) + 4) * singles, f"seed {seed}"
+        assert looks < of_all_sets, f"seed {seed}"
+        assert best[0] - 1 <= found[0] <= best[0], f"seed {seed}"
+        equal += found[:2] == best[:2]
+    assert 7 < equal < 10, "vacuous: the bound makes no difference, or it costs too much"

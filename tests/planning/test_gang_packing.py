@@ -25,8 +25,8 @@ PRIORITY = 2
 Amounts = tuple[int, int]
 """Of both types."""
 Unit = tuple[Allocation, ...]
-Cost = tuple[bool, int, int, int]
-"""Whether any of it opted out, how many gangs, how important, how much work."""
+Cost = tuple[int, int, int, bool]
+"""How many gangs, how important, how much work, and whether any of it opted out."""
 
 
 class Drawn(NamedTuple):
@@ -111,10 +111,10 @@ def cost_of(it: Drawn, gone: list[Unit]) -> Cost:
         if app.is_gang and app.is_hard
     ]
     return (
-        not all(one.spec.allow_preempt_self for unit in gone for one in unit),
         len(gangs),
         max((gang.priority for gang in gangs), default=0),
         sum(gang.work for gang in gangs),
+        not all(one.spec.allow_preempt_self for unit in gone for one in unit),
     )
 
 
@@ -176,8 +176,8 @@ def test_what_costs_least_goes(seeds: range) -> None:
         assert chosen(it) == best, f"seed {seed}: {it.wanted}"
         if best is not None:
             served += 1
-            opted_out += best[0]
-            hurt += best[1] > 0
+            opted_out += best[3]
+            hurt += best[0] > 0
     assert served > len(seeds) / 4, "vacuous: hardly a gang finds room"
     assert min(hurt, opted_out) >= len(seeds) // 30, "vacuous: nothing of interest goes"
 

@@ -1,16 +1,17 @@
 """Which whole applications go for the asks of one claimant, where single work is not enough.
 
-Of all sets that serve the most of its asks: no work that opted out, then the fewest applications,
-then those of which the policy of the asking leaf says the least, if it has one, the greatest of
-them first, then the least important, then the least work lost, then today's order. All sets are
-tried as far as the bound allows, the small ones first. Beyond it the applications are added one by
-one, each time the one that opens most room, and those that turn out to be unnecessary are left out.
+Of all sets that serve the most of its asks: the fewest applications, then those of which the policy
+of the asking leaf says the least, if it has one, the greatest of them first, then the least
+important, then the least work lost, then the order of single work: what opted out and originators
+last, the newest first. All sets are tried as far as the bound allows, the small ones first. Beyond
+it the applications are added one by one, each time the one that opens most room, and those that
+turn out to be unnecessary are left out.
 
 What a set is worth depends on the single work that goes beside it. That is taken in order, as
 later for each ask; where a guarantee binds it and other work serves more, that is `planned`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import combinations
 from math import comb
 from operator import itemgetter
@@ -28,6 +29,7 @@ from yunikorn_actors.planning.preemption.single_choice import (
     SINGLES_MAX,
     STEPS_MAX,
     SingleChoice,
+    in_turn,
     served_in_order,
 )
 from yunikorn_actors.policies.folds import runtime_of
@@ -43,12 +45,24 @@ SETS_MAX = 4096
 """So many sets are tried: all of them with up to twelve applications."""
 WHOLE_MAX = SETS_MAX.bit_length() - 1
 """Of so many applications all sets may be looked at."""
+LOOKS_MAX = SETS_MAX * SINGLES_MAX
+"""So many single victims are looked at for all sets; where there are many, it is fewer sets."""
 _PARTS_PER_MILLION = 1_000_000
 
-Loss = tuple[int, tuple[Key, ...], int, int, bool, int, tuple[Order, ...]]
-"""How many applications go, and what they are."""
-Cost = tuple[bool, *Loss]
-"""Whether any of it opted out comes first."""
+
+class Loss(NamedTuple):
+    """Compare sets of applications that go: less is better."""
+
+    applications: int
+    ranks: tuple[Key, ...]
+    """What the policy of the asking leaf says of them."""
+    priority: int
+    work: int
+    opted_out: bool
+    """Whether anything of it did, or of the single work that goes beside it."""
+    originator: bool
+    allocations: int
+    orders: tuple[Order, ...]
 
 
 class Gang(NamedTuple):
@@ -95,19 +109,14 @@ def size_of(state: PartitionState, resource: Resource) -> int:
     return max(shares, default=0)
 
 
-def cost_of(gangs: Sequence[Gang]) -> Cost:
-    """Compare sets: less is better."""
-    return (any(gang.victim.order[0] for gang in gangs), *loss_of(gangs))
-
-
-def loss_of(gangs: Sequence[Gang]) -> Loss:
-    """Compare sets where it is known that something opted out goes, or nothing."""
+def loss_of(gangs: Sequence[Gang], beside: Iterable[Victim] = ()) -> Loss:
     orders = [gang.victim.order for gang in gangs]
-    return (
+    return Loss(
         len(gangs),
         ranks_of([gang.victim for gang in gangs]),
         max((gang.priority for gang in gangs), default=0),
         sum(gang.work for gang in gangs),
+        any(order[0] for order in orders) or any(victim.order[0] for victim in beside),
         any(order[1] for order in orders),
         sum(len(gang.victim.allocations) for gang in gangs),
         tuple(sorted(orders)),
@@ -116,7 +125,7 @@ def loss_of(gangs: Sequence[Gang]) -> Loss:
 
 def sets_below(gangs: Sequence[Gang], than: Loss | None) -> Iterator[tuple[Gang, ...]]:
     """Yield all sets that lose less, or simply all, in the order of what they lose."""
-    for size in range(len(gangs) + 1 if than is None else min(len(gangs), than[0]) + 1):
+    for size in range(len(gangs) + 1 if than is None else min(len(gangs), than.applications) + 1):
         losses = [(loss_of(some), some) for some in combinations(gangs, size)]
         for loss, some in sorted(losses, key=itemgetter(0)):
             if than is None or loss < than:
@@ -140,11 +149,14 @@ class Choice:
         self._free_places = sum(self._places.values())
         self._singles = {node_id: found for node_id in rooms if (found := singles_on(node_id))}
         singles = [victim for found in self._singles.values() for victim in found]
+        self._turns = in_turn(self._singles)
         self._is_bounded = len(singles) <= SINGLES_MAX and any(
             claimant.is_bounded(victim.leaf) for victim in singles
         )
+        self._looks_each = max(1, len(singles))
+        """At single victims, for one set."""
         self._steps = STEPS_MAX
-        self._plans: dict[tuple[str, ...], tuple[int, tuple[Victim, ...]]] = {}
+        self._plans: dict[tuple[int, tuple[str, ...]], tuple[int, tuple[Victim, ...]]] = {}
         """Of sets beside which single work in order makes too few places: what makes how many."""
         self._beside: tuple[Victim, ...] = ()
         """The single work beside the set that was looked at last."""
@@ -153,72 +165,80 @@ class Choice:
 
     def of(self, gangs: list[Gang]) -> list[Victim]:
         """Return the applications that have to go; none where single work will do."""
-        gangs = sorted(gangs, key=lambda gang: cost_of((gang,)))
-        willing = [gang for gang in gangs if not gang.victim.order[0]]
-        chosen, worth = self._best_of(willing, opted_out=False)
-        opted_out = False
-        if worth.served < self._count:
-            others, with_others = self._best_of(gangs, opted_out=True)
-            if with_others.served > worth.served:
-                chosen, worth, opted_out = others, with_others, True
+        gangs = sorted(gangs, key=lambda gang: loss_of((gang,)))
+        chosen, worth = self._best_of(gangs)
         victims = [gang.victim for gang in chosen]
-        if self._is_bounded and worth.served > self._served_in_order(victims, opted_out=opted_out):
-            self._worth(chosen, opted_out=opted_out)
+        if self._is_bounded and worth.served > self._served_in_order(victims):
+            self._worth(chosen)
             self.planned = self._beside
         return victims
 
-    def _best_of(self, gangs: list[Gang], *, opted_out: bool) -> tuple[Sequence[Gang], Worth]:
+    def _best_of(self, gangs: list[Gang]) -> tuple[Sequence[Gang], Worth]:
         best: Sequence[Gang] = ()
-        most = self._worth(best, opted_out=opted_out) or Worth(0, 0)
+        most = self._worth(best) or Worth(0, 0)
+        least = loss_of(best, self._beside)
         tried = 0
         for size in range(1, len(gangs) + 1):
             if most.served >= self._count:
                 return best, most
             tried += comb(len(gangs), size)
-            if tried > SETS_MAX:
-                return self._one_by_one(gangs, best, most, opted_out=opted_out)
+            if tried > SETS_MAX or tried * self._looks_each > LOOKS_MAX:
+                return self._one_by_one(gangs, best, most)
             for some in combinations(gangs, size):
-                if most.served >= self._count:
+                if most.served >= self._count and loss_of(some) >= least:
                     if size == 1:
-                        # They are in the order of their cost: no other one costs less.
+                        # They are in the order of what they lose: no other one loses less.
                         break
-                    if cost_of(some) >= cost_of(best):
-                        continue
-                worth = self._worth(some, opted_out=opted_out)
+                    continue
+                worth = self._worth(some)
                 if worth is None or worth.served < most.served:
                     continue
-                if worth.served > most.served or cost_of(some) < cost_of(best):
-                    best, most = some, worth
+                loss = loss_of(some, self._beside)
+                if worth.served > most.served or loss < least:
+                    best, most, least = some, worth, loss
         return best, most
 
     def _one_by_one(
-        self, gangs: list[Gang], best: Sequence[Gang], most: Worth, *, opted_out: bool
+        self, gangs: list[Gang], best: Sequence[Gang], most: Worth
     ) -> tuple[Sequence[Gang], Worth]:
-        """Add what opens most room; of what opens the same, what costs least."""
+        """Add what opens most room; of what opens the same, what loses least.
+
+        Where the bound does not allow all, those are compared that open most room by themselves.
+        """
         left, now = list(gangs), Worth(0, 0)
         added: list[Gang] = []
+        looks = LOOKS_MAX
         while left and now.served < self._count:
-            after = [(self._worth([*added, gang], opted_out=opted_out), gang) for gang in left]
-            possible = [(worth, gang) for worth, gang in after if worth is not None]
-            if not possible:
-                break
-            # The first of several that are equal: they are in the order of their cost.
-            worth, gang = max(possible, key=lambda item: item[0])
-            if worth <= now:
-                break
-            added.append(gang)
-            left.remove(gang)
-            now = worth
-        for gang in sorted(added, key=lambda gang: cost_of((gang,)), reverse=True):
+            some = self._first_of(left, max(1, looks // (self._looks_each * len(left))))
+            looks -= self._looks_each * len(some)
+            best_of_all = None
+            for gang in some:
+                worth = self._worth([*added, gang])
+                # The first of several that are equal: they are in the order of what they lose.
+                if worth is not None and worth > now:
+                    best_of_all, now = gang, worth
+            if best_of_all is None:
+                left = [gang for gang in left if gang not in some]
+            else:
+                added.append(best_of_all)
+                left.remove(best_of_all)
+        for gang in sorted(added, key=lambda gang: loss_of((gang,)), reverse=True):
             rest = [other for other in added if other is not gang]
-            without = self._worth(rest, opted_out=opted_out)
+            without = self._worth(rest)
             if without is not None and without.served >= now.served:
                 added, now = rest, without
         return (added, now) if now.served > most.served else (best, most)
 
+    def _first_of(self, gangs: list[Gang], number: int) -> list[Gang]:
+        """Return those that open most room without single work, in the given order."""
+        if number >= len(gangs):
+            return gangs
+        by_room = sorted(gangs, key=lambda gang: self._without([gang.victim])[1], reverse=True)
+        return [gang for gang in gangs if gang in by_room[:number]]
+
     # -- what a set is worth
 
-    def _worth(self, gangs: Iterable[Gang], *, opted_out: bool) -> Worth | None:
+    def _worth(self, gangs: Iterable[Gang]) -> Worth | None:
         """Say how many asks find room when these are gone; None if they may not go together."""
         claimant = self._claimant
         taken: list[Victim] = []
@@ -229,12 +249,13 @@ class Choice:
             claimant.take(gang.victim)
             taken.append(gang.victim)
         else:
-            worth = self._with_singles(taken, opted_out=opted_out)
+            worth = self._with_singles(taken)
         for victim in taken:
             claimant.give_back(victim)
         return worth
 
-    def _with_singles(self, gone: list[Victim], *, opted_out: bool) -> Worth:
+    def _without(self, gone: Iterable[Victim]) -> tuple[dict[str, Resource], Worth]:
+        """Return the rooms of the nodes on which these run, and all places without single work."""
         rooms: dict[str, Resource] = {}
         for victim in gone:
             for allocation in victim.allocations:
@@ -243,66 +264,71 @@ class Choice:
                     if node_id not in rooms:
                         rooms[node_id] = dict(self._rooms[node_id])
                     charge(rooms[node_id], freed(allocation))
-        places = self._free_places
-        rest = 0.0
+        places, rest = self._free_places, 0.0
         for node_id, room in rooms.items():
             places += self._places_in(room) - self._places[node_id]
             rest += self._part_of_a_place(room)
-        taken: list[Victim] = []
-        if places < self._count and self._singles:
-            places += self._made_by_singles(gone, rooms, places, taken, opted_out=opted_out)
-        served = min(places, self._count, self._claimant.most_asks(self._count))
-        self._beside = tuple(taken)
-        for victim in taken:
+        return rooms, Worth(places, rest)
+
+    def _with_singles(self, gone: list[Victim]) -> Worth:
+        rooms, (places, rest) = self._without(gone)
+        self._beside, made = (), 0
+        for turn, singles in enumerate(self._turns):
+            if places + made >= self._count:
+                break
+            makes, taken = self._made_by_singles(turn, singles, gone, rooms, places)
+            if makes > made:
+                made, self._beside = makes, taken
+        for victim in self._beside:
+            self._claimant.take(victim)
+        served = min(places + made, self._count, self._claimant.most_asks(self._count))
+        for victim in self._beside:
             self._claimant.give_back(victim)
         return Worth(served, rest)
 
     def _made_by_singles(
         self,
+        turn: int,
+        singles: dict[str, list[Victim]],
         gone: list[Victim],
         rooms: dict[str, Resource],
         places: int,
-        taken: list[Victim],
-        *,
-        opted_out: bool,
-    ) -> int:
-        """Count the places that single victims make beside these, and take them."""
-        may_go = _beside(gone, opted_out=opted_out)
-        made, is_bound = self._made_in_order(may_go, rooms, places, taken)
-        if not is_bound or places + made >= self._count or not self._is_bounded:
-            return made
+    ) -> tuple[int, tuple[Victim, ...]]:
+        """Count the places that single victims make beside these, and say which make them."""
+        absorbed = _names_of(gone)
+        made, taken, is_bound = self._made_in_order(singles, frozenset(absorbed), rooms, places)
         for victim in taken:
             self._claimant.give_back(victim)
-        plan = self._plans.get(_names_of(gone))
+        if not is_bound or places + made >= self._count or not self._is_bounded:
+            return made, tuple(taken)
+        plan = self._plans.get((turn, absorbed))
         if plan is None:
-            usable = {node_id: [*filter(may_go, it)] for node_id, it in self._singles.items()}
+            usable = {node_id: _beside(absorbed, its) for node_id, its in singles.items()}
             choice = SingleChoice(
                 self._claimant, self._places_in, self._rooms | rooms, usable, self._steps
             )
             plan = choice.more_than(made, self._count - places), choice.best or tuple(taken)
-            self._steps, self._plans[_names_of(gone)] = choice.steps, plan
-        made, taken[:] = plan
-        for victim in taken:
-            self._claimant.take(victim)
-        return made
+            self._steps, self._plans[turn, absorbed] = choice.steps, plan
+        return plan
 
     def _made_in_order(
         self,
-        may_go: Callable[[Victim], bool],
+        singles: dict[str, list[Victim]],
+        absorbed: frozenset[str],
         rooms: dict[str, Resource],
         places: int,
-        taken: list[Victim],
-    ) -> tuple[int, bool]:
-        """Count the places, and say whether some work may not go because of what went before."""
+    ) -> tuple[int, list[Victim], bool]:
+        """Count the places, take what makes them, and say whether some work may not go for that."""
         claimant, made, is_bound = self._claimant, 0, False
-        for node_id, singles in self._singles.items():
+        taken: list[Victim] = []
+        for node_id, victims in singles.items():
             room = dict(rooms.get(node_id) or self._rooms[node_id])
             had = self._places_in(room)
             tried: list[Victim] = []
-            for victim in singles:
+            for victim in victims:
                 if places + made >= self._count:
-                    return made, is_bound
-                if not may_go(victim):
+                    return made, taken, is_bound
+                if victim.allocations[0].spec.application_id in absorbed:
                     continue
                 if not claimant.may_take(victim):
                     is_bound = True
@@ -317,15 +343,15 @@ class Choice:
                     tried = []
             for victim in tried:
                 claimant.give_back(victim)
-        return made, is_bound
+        return made, taken, is_bound
 
-    def _served_in_order(self, gone: list[Victim], *, opted_out: bool) -> int:
+    def _served_in_order(self, gone: list[Victim]) -> int:
         """Say how many asks find room if each takes the single work that is first in order."""
-        may_go = _beside(gone, opted_out=opted_out)
+        absorbed = _names_of(gone)
         rooms = {node_id: dict(room) for node_id, room in self._rooms.items()}
         for it in (it for victim in gone for it in victim.allocations if it.node_id in rooms):
             charge(rooms[it.node_id], freed(it))
-        singles = {node_id: [*filter(may_go, self._singles.get(node_id, ()))] for node_id in rooms}
+        singles = {node_id: _beside(absorbed, self._singles.get(node_id, ())) for node_id in rooms}
         for victim in gone:
             self._claimant.take(victim)
         served = served_in_order(self._claimant, self._places_in, rooms, singles, self._count)
@@ -342,15 +368,9 @@ class Choice:
         return max(0.0, most - self._places_in(room))
 
 
-def _beside(gone: Iterable[Victim], *, opted_out: bool) -> Callable[[Victim], bool]:
-    """Say which single work may go beside whole applications: nothing of them."""
-    absorbed = {victim.allocations[0].spec.application_id for victim in gone}
-
-    def may_go(victim: Victim) -> bool:
-        its = victim.allocations[0].spec
-        return its.application_id not in absorbed and (opted_out or not victim.order[0])
-
-    return may_go
+def _beside(absorbed: Container[str], singles: Iterable[Victim]) -> list[Victim]:
+    """Return the single work that may go beside whole applications: nothing of them."""
+    return [it for it in singles if it.allocations[0].spec.application_id not in absorbed]
 
 
 def _names_of(victims: Iterable[Victim]) -> tuple[str, ...]:

@@ -51,8 +51,8 @@ RETRIES_MAX = 12
 """So many sets that cost less are tried where they could not all be packed, or were in vain."""
 Found = list[tuple[AskView, Solution]]
 """Room for each repeat of the placeholders of a gang."""
-_GangCost = tuple[bool, Loss, int]
-"""Of all that goes for a gang, less is better: work that opted out, gangs, single work."""
+_GangCost = tuple[Loss, int]
+"""Of all that goes for a gang, less is better: gangs, then single work."""
 
 
 class Claim(NamedTuple):
@@ -157,7 +157,7 @@ class GangClaims:
         best, least, again_ns = self._find_in_orders(app, bound, now_ns)
         attempts = self._attempts
         asks = self.placeholders_of(app)
-        if (least is None or least[0] or least[1][0]) and len({it.shape for it in asks}) > 1:
+        if (least is None or _may_be_less(least)) and len({it.shape for it in asks}) > 1:
             best = self._find_cheaper(app, asks, least, bound, now_ns) or best
         return Claim(best, again_ns, attempts)
 
@@ -187,8 +187,8 @@ class GangClaims:
         if least is None and not packer.is_small:
             return None
         gangs, tries = [gang_of(state, victim, now_ns) for victim in whole], RETRIES_MAX
-        for some, opted_out in _cheaper_than(gangs, least):
-            packing = packer.pack([it.victim for it in some], opted_out=opted_out)
+        for some in sets_below(gangs, None if least is None else least[0]):
+            packing = packer.pack([it.victim for it in some])
             if packing is None and not packer.is_unknown:
                 continue
             ids = {it.victim.allocations[0].spec.application_id for it in some}
@@ -269,7 +269,7 @@ class GangClaims:
             cost = self._cost_of(found, now_ns)
             if least is None or cost < least:
                 best, least = found, cost
-            if not cost[1][0]:
+            if not _may_be_less(cost):
                 break
         return best, least, again_ns
 
@@ -297,7 +297,7 @@ class GangClaims:
         victims = victims_of(state, [it for _, solution in found for it in solution.victims])
         singles = [victim for victim in victims if not victim.is_whole]
         gangs = [gang_of(state, victim, now_ns) for victim in victims if victim.is_whole]
-        return (any(victim.order[0] for victim in victims), loss_of(gangs), len(singles))
+        return loss_of(gangs, singles), len(singles)
 
     def _find_all(self, asks: list[AskView], searches: Searches) -> Found | None:
         """Return room for each repeat, or None if one has none: then all is as before."""
@@ -327,14 +327,7 @@ def _may_have(ask: AskView, solution: Solution) -> bool:
     return ask.ask.spec.allow_preempt_other or not solution.victims
 
 
-def _cheaper_than(
-    gangs: list[Gang], least: _GangCost | None
-) -> Iterator[tuple[tuple[Gang, ...], bool]]:
-    """Yield the sets that may cost less, and whether work that opted out may go with them."""
-    opts_out = least is None or least[0]
-    than = None if least is None else least[1]
-    willing = [gang for gang in gangs if not gang.victim.order[0]]
-    for some in sets_below(willing, None if opts_out else than):
-        yield some, False
-    for some in sets_below(gangs, than) if opts_out else ():
-        yield some, True
+def _may_be_less(cost: _GangCost) -> bool:
+    """Whether others than these may be better: of single work only what opted out counts."""
+    loss, _ = cost
+    return loss.applications > 0 or loss.opted_out

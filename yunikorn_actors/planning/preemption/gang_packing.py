@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from yunikorn_actors.planning.preemption.device_room import fits, keep
 from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim
-from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX, are_alike
+from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX, are_alike, in_turn
 from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
@@ -47,6 +47,7 @@ class Packer:
         self._claimant = claimant
         self._rooms = rooms
         self._singles = singles
+        self._turns = in_turn(singles)
         self._sizes = sizes
         # The largest first: it has the fewest places.
         self._order = sorted(range(len(sizes)), key=lambda at: self._places(sizes[at], rooms))
@@ -78,8 +79,8 @@ class Packer:
         """Whether there is enough room when these and all single work are gone."""
         return self._may_fit(self._with_singles(self._without(gone), self._singles))
 
-    def pack(self, gone: Sequence[Victim], *, opted_out: bool) -> Packing | None:
-        """Find room for all when these are gone; single work that opted out goes on demand."""
+    def pack(self, gone: Sequence[Victim]) -> Packing | None:
+        """Find room for all when these are gone."""
         claimant, taken, found = self._claimant, list[Victim](), None
         self.is_unknown = False
         if not self._is_large_enough(gone):
@@ -90,7 +91,10 @@ class Packer:
             claimant.take(victim)
             taken.append(victim)
         else:
-            found = self._pack_beside(gone, opted_out=opted_out) if self._looks > 0 else None
+            for singles in self._turns:
+                found = self._pack_beside(gone, singles) if self._looks > 0 else None
+                if found is not None:
+                    break
             self.is_unknown = found is None and self._looks <= 0
         for victim in taken:
             claimant.give_back(victim)
@@ -102,19 +106,20 @@ class Packer:
             for kind, n in self._missing.items()
         )
 
-    def _pack_beside(self, gone: Sequence[Victim], *, opted_out: bool) -> Packing | None:
+    def _pack_beside(
+        self, gone: Sequence[Victim], singles_on: dict[str, list[Victim]]
+    ) -> Packing | None:
         absorbed = {victim.allocations[0].spec.application_id for victim in gone}
         self._looks -= len(self._rooms)
         self._base = self._without(gone)
         self._usable = {
             node_id: usable
-            for node_id, singles in self._singles.items()
+            for node_id, singles in singles_on.items()
             if (
                 usable := [
                     victim
                     for victim in singles
                     if victim.allocations[0].spec.application_id not in absorbed
-                    and (opted_out or not victim.order[0])
                     and self._claimant.may_take(victim)
                 ]
             )

@@ -140,6 +140,8 @@ class Claimant:
         self._bounds = bounds_of(leaf, self.wanted)
         self._bounded = [it for it in leaf.lineage if it.path in self._bounds]
         """The queues whose guarantees bound it, the leaf first."""
+        self._guards: dict[str, tuple[Queue, ...]] = {}
+        """By the path of a leaf that gives."""
         self._claims_in_vain = self._is_above_a_guarantee()
         usage.add(leaf, self.wanted)
         fence = fence_of(leaf, self.wanted, usage, self._bounds)
@@ -223,31 +225,42 @@ class Claimant:
 
     def is_bounded(self, leaf: Queue) -> bool:
         """Whether a guarantee or a budget may let only a part of the work of a leaf go."""
-        return leaf.properties.preemption_budget.is_set or bool(guards(self.leaf, leaf))
+        return leaf.properties.preemption_budget.is_set or bool(self._guards_of(leaf))
 
-    def may_go(self, allocation: Allocation, leaf: Queue) -> bool:
-        return (
-            may_be_preempted(allocation, self.wanted)
-            and is_reached(self.reach, leaf, allocation.spec.priority)
-            and self._manners.are_cooled(leaf, (allocation,))
+    def _guards_of(self, leaf: Queue) -> tuple[Queue, ...]:
+        # The search asks it of each candidate, with each set of gangs.
+        found = self._guards.get(leaf.path)
+        if found is None:
+            found = self._guards[leaf.path] = guards(self.leaf, leaf)
+        return found
+
+    def is_within_reach(self, allocation: Allocation, leaf: Queue) -> bool:
+        """Whether it is of use, and nothing but manners and guarantees may keep it from going."""
+        return may_be_preempted(allocation, self.wanted) and is_reached(
+            self.reach, leaf, allocation.spec.priority
         )
 
     def may_be_victim(self, victim: Victim) -> bool:
         """All of it has to be allowed to go, and one at least has to be of use."""
         its, leaf = victim.allocations, victim.leaf
-        if len(its) == 1:
-            return self.may_go(its[0], leaf)
         if not match_any(victim.resource, self.wanted):
             return False
         may_go = all(
             is_movable(it) and is_reached(self.reach, leaf, it.spec.priority) for it in its
         )
-        return may_go and self._manners.are_cooled(leaf, its)
+        return may_go and self.are_cooled(leaf, its)
+
+    def are_cooled(self, leaf: Queue, allocations: Sequence[Allocation]) -> bool:
+        """Whether they have run as long as their queue asks for; it is asked of what goes as one.
+
+        The search comes back when the first that is refused has cooled.
+        """
+        return self._manners.are_cooled(leaf, allocations)
 
     def may_take(self, victim: Victim) -> bool:
         """Whether no queue ends below its guarantee or over its budget, counting those before."""
         leaf = victim.leaf
-        for queue in guards(self.leaf, leaf):
+        for queue in self._guards_of(leaf):
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
                 return False
         return not victim.has_budget or self._manners.may_lose(leaf, len(victim.allocations))
@@ -269,7 +282,7 @@ class Claimant:
         app = self._state.applications[kept.application_id]
         if not is_reached(self.reach, app.queue, app.asks[kept.key].spec.priority):
             return False
-        return not any(self._is_owed(queue) for queue in guards(self.leaf, app.queue))
+        return not any(self._is_owed(queue) for queue in self._guards_of(app.queue))
 
     def _is_owed(self, queue: Queue) -> bool:
         used, guaranteed = self.usage.of(queue), queue.spec.guaranteed or {}
@@ -299,10 +312,11 @@ def candidates_on(
     found: list[Victim] = []
     for allocation in node.allocations.values():
         app = state.applications[allocation.spec.application_id]
-        if not claimant.may_go(allocation, app.queue):
+        if not claimant.is_within_reach(allocation, app.queue):
             continue
         part = units.part_of(app, allocation)
-        if part is not Part.OF_WHOLE:
+        # A member of a whole gang cools with its gang: its own time would wake the search in vain.
+        if part is not Part.OF_WHOLE and claimant.are_cooled(app.queue, (allocation,)):
             found.append(Victim(state, (allocation,), part))
     found.sort(key=in_order)
     return found

@@ -159,6 +159,15 @@ def _fewest(
     return picked if places_in(room) else None
 
 
+def in_turn(singles: dict[str, list[Victim]]) -> list[dict[str, list[Victim]]]:
+    """Return what is tried first, and all of it, as what opted out goes only where it has to."""
+    willing = {
+        node_id: [victim for victim in its if not victim.order[0]]
+        for node_id, its in singles.items()
+    }
+    return [singles] if willing == singles else [willing, singles]
+
+
 def are_alike(one: Victim, other: Victim) -> bool:
     """Whether a guarantee and a node make no difference between them."""
     return (
