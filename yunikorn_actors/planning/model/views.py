@@ -597,7 +597,10 @@ class QueueView:
     def refusing_earmarked(self, wanted: Wanted, own: Resource) -> "QueueView | None":
         """As `refusing`, for an ask to which so much of what the quotas keep was promised."""
         for level in self.limits:
-            sizes = level.queue.quota(add(own, level.redeemed)) if level.is_quota else level.limit
+            sizes = level.limit
+            if level.is_quota:
+                redeemed = level.redeemed
+                sizes = level.queue.quota(add(own, redeemed) if redeemed else own)
             if not has_room(sizes, level.used, wanted, level.parent is None):
                 return level
         return None
