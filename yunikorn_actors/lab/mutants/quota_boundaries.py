@@ -99,8 +99,8 @@ _BOUNDARIES = (
         source="a part left out",
         wrong="The room that is promised to an ask stands in its own way in its queues.",
         where=Queue.quota,
-        old="sub(self.earmarked, own)",
-        new="self.earmarked",
+        old="own = own or {}",
+        new="own = {}",
     ),
     Mutant(
         id="M221",
@@ -126,8 +126,8 @@ _BOUNDARIES = (
         source="a wrong name",
         wrong="A queue without earmarks lets in what its guarantee allows, and not its maximum.",
         where=Queue.quota,
-        old="        return self.spec.max\n",
-        new="        return self.spec.guaranteed or self.spec.max\n",
+        old="        return limit\n",
+        new="        return self.spec.guaranteed or limit\n",
     ),
     Mutant(
         id="M224",
