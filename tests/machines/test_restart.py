@@ -263,7 +263,7 @@ def test_what_is_placed_before_it_is_asked_for_again_may_end_unasked(
     lab.ask("k", vcore=1)
     lab.release("k", termination_type=si.TerminationType.TIMEOUT)
     lab.settle()
-    [records] = (it for it in lab.simulator._checkers if isinstance(it, RecordChecker))
+    [records] = (it for it in lab.simulator.checkers if isinstance(it, RecordChecker))
     assert [] == records.differences(lab.context)
     assert [big] == list(lab.state.owners)
 

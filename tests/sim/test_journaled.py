@@ -47,7 +47,7 @@ class Followed:
             events=publisher.remembered(),
         )
         self._truth.begin_with(told)
-        simulator._checkers = (*simulator._checkers, self)
+        simulator.check_with((*simulator.checkers, self))
         self._of: kept.Entries | None = None
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:

@@ -115,9 +115,11 @@ class Audit:
 
 def _flying(model: Model) -> Iterator[AppView]:
     """Yield the applications for which something is decided that is not resolved yet."""
-    yield from (flight.ask.app for flight in model.flights.placements.values())
-    yield from (swap.ask.app for swap in model.flights.swaps.values())
-    yield from model.flights.admissions.values()
+    flights = model.flights
+    if flights.placements or flights.swaps or flights.admissions:
+        yield from (flight.ask.app for flight in flights.placements.values())
+        yield from (swap.ask.app for swap in flights.swaps.values())
+        yield from flights.admissions.values()
 
 
 def _flown_to(model: Model) -> Iterator[NodeView]:

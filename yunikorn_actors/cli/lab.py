@@ -39,6 +39,7 @@ from yunikorn_actors.lab.schedules.strategies import DEEP, EXHAUSTIVE, STRATEGIE
 from yunikorn_actors.lab.schedules.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.lab.tapes.tape import Tape, TapeError
 from yunikorn_actors.lab.tapes.tape_files import case_of, keep, kept, read_tape, source_of
+from yunikorn_actors.lab.workers.collector import seldom_collecting
 from yunikorn_actors.machines.settings import SECOND, InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.document import ScenarioError
@@ -193,7 +194,7 @@ def _add_elsewhere(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        with mutant_option.in_force(options):
+        with mutant_option.in_force(options), seldom_collecting():
             return _ACTIONS[options.action](options)
     except BrokenPipeError:
         raise  # the reader has ended, which is no mistake of anybody

@@ -608,13 +608,16 @@ class LabSimulator(Simulator):
 
     def deliver_from(self, channel: Channel) -> None:
         number = self.channels[channel][0][0]
-        self._is_late = self.failing.pop(self.names.get(number, ""), None)
+        self._is_late = self.failing.pop(self.names.get(number, ""), None) if self.failing else None
         super().deliver_from(channel)
         if self.callback_errors:
             raise self.callback_errors[0]
-        joined, self._joined = self._joined, []
-        for name in (self.names.pop(number, None), *joined):
-            if name is not None:
+        name = self.names.pop(number, None)
+        if name is not None:
+            self._world._schedule.happened(name)
+        if self._joined:
+            joined, self._joined = self._joined, []
+            for name in joined:
                 self._world._schedule.happened(name)
 
     def _joins(self, channel: Channel) -> bool:

@@ -15,11 +15,16 @@ EVENT_PUBLISHER = "event_publisher"
 GATEWAY = "gateway"
 TIMER = "timer"
 
-_SCHEDULER = "scheduler:"
-_CALLBACK = "rm:"
+SCHEDULER = "scheduler"
+CALLBACK = "rm"
+REPLY = "reply"
+"""Roles that several mailboxes have."""
+
+_SCHEDULER = f"{SCHEDULER}:"
+_CALLBACK = f"{CALLBACK}:"
 _STREAM = "events:"
 _FOLLOWER = "follower:"
-_REPLY = "reply:"
+_REPLY = f"{REPLY}:"
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -41,6 +46,11 @@ class Envelope(NamedTuple):
     stimulus: str
     sent_ns: int | None = None
     """When it was made, if anybody records that."""
+
+
+def role_of(address: str) -> str:
+    """Name what an address stands for: all schedulers are one, and all callbacks, and replies."""
+    return address.partition(":")[0]
 
 
 def scheduler_address(partition: str, epoch: int, number: int = 0) -> str:

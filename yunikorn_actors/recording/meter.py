@@ -8,7 +8,7 @@ import threading
 from bisect import bisect_left
 from typing import Any, Final
 
-from yunikorn_actors.messages.base import Envelope, Message
+from yunikorn_actors.messages.base import Envelope, Message, role_of
 from yunikorn_actors.messages.scheduling import RunCycle
 
 BOUNDS_NS: Final = tuple(100_000 * 10**power for power in range(8))
@@ -113,8 +113,3 @@ class Meter:
     def _at_work(self) -> list[tuple[str, Gauge]]:
         """List those of whom there is something to tell."""
         return sorted((role, it) for role, it in self._gauges.items() if it.messages)
-
-
-def role_of(address: str) -> str:
-    """Name what an address stands for: who has so many that they are no labels is one of them."""
-    return address.partition(":")[0]

@@ -31,13 +31,20 @@ from yunikorn_actors.machines.machine import (
     Send,
     report_of,
 )
-from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
+from yunikorn_actors.messages.base import (
+    RM_PROXY,
+    Cause,
+    Delivery,
+    Envelope,
+    Message,
+    role_of,
+)
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.messages.followers import CatchUpRequested, ManagerDescribed
 from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
-from yunikorn_actors.recording.meter import Gauge, Meter, role_of
+from yunikorn_actors.recording.meter import Gauge, Meter
 from yunikorn_actors.recording.recorder import Recorder
 
 

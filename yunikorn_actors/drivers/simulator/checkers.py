@@ -19,7 +19,10 @@ checked again only at another revision, or when a test asks for it.
 """
 
 from itertools import chain
-from typing import Any
+from typing import (
+    Any,
+    Final,
+)
 
 from yunikorn_actors.checks.configured_queues import against_the_configuration
 from yunikorn_actors.checks.decision_rules import wrongs
@@ -37,6 +40,7 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
+    SCHEDULER,
     Delivery,
     Message,
 )
@@ -91,6 +95,8 @@ class StateChecker:
     At rest everything is looked at, as soon as there were enough facts to pay for it.
     """
 
+    receivers: Final = frozenset({CONTEXT})
+
     def __init__(self) -> None:
         self._watches: dict[str, Watch] = {}
 
@@ -134,6 +140,8 @@ def facts_in(effects: list[Effect]) -> dict[str, tuple[Fact, ...]]:
 
 class ViewChecker:
     """Check the view of every planner; at rest nothing is in flight, so its view is the truth."""
+
+    receivers: Final = frozenset({CONTEXT, SCHEDULER})
 
     def __init__(self) -> None:
         self._alike: dict[str, tuple[PartitionState, int, PartitionState, int]] = {}
@@ -292,6 +300,8 @@ class DecisionChecker:
 
     And that applications and queues that are made go by the configuration (G28).
     """
+
+    receivers: Final = frozenset({CONTEXT})
 
     def __init__(self, policies: Policies | None = None) -> None:
         """With policies the replicas have their folds, unless a core before this one began them."""

@@ -5,7 +5,10 @@ when Context has recorded them.
 """
 
 from functools import partial
-from typing import Any
+from typing import (
+    Any,
+    Final,
+)
 
 from yunikorn_actors.checks.notices import Placed
 from yunikorn_actors.checks.registrations import NOTED, Registrations
@@ -14,8 +17,10 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation, Send, StopMachine
 from yunikorn_actors.messages.base import (
+    CALLBACK,
     CONTEXT,
     EVENT_PUBLISHER,
+    REPLY,
     RM_PROXY,
     Delivery,
     Message,
@@ -44,6 +49,8 @@ from yunikorn_actors.messages.scheduling import FactsAppended, RunSlice
 
 class RecordChecker:
     """Compares what each resource manager has requested and was notified of with the truth."""
+
+    receivers: Final = frozenset({CALLBACK, CONTEXT, REPLY, RM_PROXY})
 
     def __init__(self) -> None:
         self._begin()

@@ -9,6 +9,7 @@ keeps to the rule (`planning/refusals.py`), but which facts a decision may depen
 """
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,7 +17,12 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, Delivery
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    SCHEDULER,
+    Delivery,
+)
 from yunikorn_actors.messages.predicates import (
     DenialsLifted,
     PredicatesChecked,
@@ -36,6 +42,8 @@ from yunikorn_actors.state.proposals import Proposal, Refusal
 
 class RefusalChecker:
     """Check that no planner makes a proposal again that was refused on the same facts."""
+
+    receivers: Final = frozenset({CONTEXT, SCHEDULER})
 
     def __init__(self) -> None:
         self._planners: dict[str, _Record] = {}
@@ -99,6 +107,8 @@ class AgreementChecker:
     that one has used. Where the resource manager is asked first, or long work is under way, a
     proposal waits, and nobody can tell on which facts it was decided.
     """
+
+    receivers: Final = frozenset({CONTEXT, SCHEDULER})
 
     def __init__(self) -> None:
         self._begin()

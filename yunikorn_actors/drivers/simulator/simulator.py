@@ -51,6 +51,7 @@ from yunikorn_actors.messages.base import (
     is_reply,
     manager_of,
     reply_address,
+    role_of,
 )
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.messages.followers import CatchUpRequested
@@ -61,7 +62,13 @@ EPOCH_NS = 1_767_225_600_000_000_000
 
 
 class Checker(Protocol):
+    """Judges each message; one with `receivers` those to such roles, and whatever ends in rest."""
+
     def delivered(self, simulator: "Simulator", delivery: Delivery) -> None: ...
+
+
+Look = Callable[["Simulator", Delivery], None]
+"""How a checker judges one message."""
 
 
 class Simulator(Gateway):
@@ -101,7 +108,6 @@ class Simulator(Gateway):
         """The effects of the last message that was handled, and of those joined to it."""
         self.topology = topology
         self._chooser = chooser or Fifo()
-        self._checkers = checkers
         self._recorders = recorders
         self.failure: Exception | None = None
         """What ended the run: the exception of a machine or of a checker."""
@@ -123,6 +129,14 @@ class Simulator(Gateway):
         """The message being handled, and its stimulus; None between messages."""
         self._in_hand: list[Delivery] = []
         """What is being handled as one."""
+        self.check_with(checkers)
+
+    def check_with(self, checkers: tuple[Checker, ...]) -> None:
+        """Have these judge what comes, in place of those before."""
+        self.checkers = checkers
+        self._looks: tuple[Look, ...] = tuple(it.delivered for it in checkers)
+        self._looks_at: dict[str, tuple[Look, ...]] = {}
+        """By role of the receiver, those that look at its messages while others are under way."""
 
     # -- running
 
@@ -209,7 +223,7 @@ class Simulator(Gateway):
             self._note(address, envelope)
             self._dispatch(address, envelope)
             self._at = None
-            if self._checkers:
+            if self.checkers:
                 self._check()
             self._rest.note(self.last, self.effects, self.machines.get(CONTEXT))
         except Exception as error:
@@ -240,8 +254,19 @@ class Simulator(Gateway):
         self._show(self.last)
 
     def _show(self, delivery: Delivery) -> None:
-        for checker in self._checkers:
-            checker.delivered(self, delivery)
+        looks = self._looks
+        if self.channels:
+            role = role_of(delivery.mailbox)
+            known = self._looks_at.get(role)
+            looks = self._looks_of(role) if known is None else known
+        for look in looks:
+            look(self, delivery)
+
+    def _looks_of(self, role: str) -> tuple[Look, ...]:
+        found = self._looks_at[role] = tuple(
+            it.delivered for it in self.checkers if role in getattr(it, "receivers", (role,))
+        )
+        return found
 
     def _dispatch(self, address: str, envelope: Envelope) -> None:
         machine = self.machines.get(address)

@@ -5,6 +5,7 @@ leaves it, and not by the search that found the victims.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from yunikorn_actors.drivers.simulator.checkers import facts_in
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -21,6 +22,8 @@ from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
 
 
 class GangsClaimWhole(Oracle):
+    receivers: Final = frozenset({CONTEXT})
+
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox != CONTEXT or delivery is not simulator.last:
             return

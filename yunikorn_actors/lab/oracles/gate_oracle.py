@@ -8,7 +8,11 @@ gate would let in. `model/gate_rules.py` has the rules a second time, in plain s
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Final, NamedTuple
+from typing import (
+    Any,
+    Final,
+    NamedTuple,
+)
 
 from yunikorn_actors.drivers.simulator.checkers import (
     DecisionChecker,
@@ -27,7 +31,11 @@ from yunikorn_actors.lab.oracles.replanning_oracle import is_still_to_come, plan
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.messages.base import (
+    CALLBACK,
+    CONTEXT,
+    Delivery,
+)
 from yunikorn_actors.messages.rm_calls import CallPredicates
 from yunikorn_actors.messages.scheduling import ProposeAllocations, RunCycle
 from yunikorn_actors.planning.model.views import AskView
@@ -90,6 +98,8 @@ class _Waiting(NamedTuple):
 
 
 class Gates(Oracle):
+    receivers: Final = frozenset({CALLBACK, CONTEXT})
+
     def __init__(self, replicas: DecisionChecker) -> None:
         """The replicas have the folds of `PLAIN`."""
         self._replicas = replicas

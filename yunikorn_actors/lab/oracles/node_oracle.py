@@ -5,6 +5,7 @@ it shows that a node takes work again because something else of it was reported.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from yunikorn_actors.checks.node_reports import NodeReport, described, of_node
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -20,6 +21,8 @@ _Nodes = dict[str, NodeReport]
 
 
 class NodesReported(Oracle):
+    receivers: Final = frozenset({CONTEXT})
+
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], _Nodes] = {}
         """Of each life of a partition."""

@@ -6,6 +6,7 @@ are looked at that a fold knows and the partition does not.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -14,7 +15,11 @@ from yunikorn_actors.lab.swarm.failing_policies import NAMES
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    SCHEDULER,
+    Delivery,
+)
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.policies.conservative import Conservative
 from yunikorn_actors.policies.fair_decay import FairDecay
@@ -24,6 +29,8 @@ from yunikorn_actors.state.partition import PartitionState
 
 
 class ShippedPolicies(Oracle):
+    receivers: Final = frozenset({CONTEXT, SCHEDULER})
+
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery is not simulator.last:
             return

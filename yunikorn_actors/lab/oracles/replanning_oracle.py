@@ -11,7 +11,10 @@ nothing has a pause, and whom a gate holds is for the oracle of gates.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import (
+    Final,
+    NamedTuple,
+)
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle, World
@@ -41,6 +44,8 @@ class _Searched(NamedTuple):
 
 
 class Replanning(Oracle):
+    receivers: Final = frozenset[str]()
+
     def __init__(self) -> None:
         self._looked_at: dict[_Life, tuple[int, int]] = {}
         """The revision and the time at which a partition was looked at last."""

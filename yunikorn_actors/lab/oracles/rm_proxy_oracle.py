@@ -15,7 +15,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import (
+    Any,
+    Final,
+)
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -29,6 +32,7 @@ from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import (
+    CALLBACK,
     CONTEXT,
     EVENT_PUBLISHER,
     GATEWAY,
@@ -64,6 +68,7 @@ _LEAVES: Final = (rm.RMLost, rm.RMUnregistered)
 _IN_ORDER: Final = (rm.RegistrationRequested, *_LEAVES)
 """They wait while a long request of the same resource manager is translated."""
 _QUESTIONS: Final = (p.CheckPredicates, p.CheckPreemptionPredicates)
+_CALLS: Final = (c.CallPredicates, c.CallPreemptionPredicates)
 _ANSWERED: Final = (p.PredicatesAnswered, p.PreemptionPredicatesAnswered)
 _CHECKED: Final = (p.PredicatesChecked, p.PreemptionPredicatesChecked)
 _Asked = tuple[str, str, int, int]
@@ -87,6 +92,8 @@ class _Registration:
 
 
 class Proxied(Oracle):
+    receivers: Final = frozenset({CALLBACK, CONTEXT, RM_PROXY})
+
     def __init__(self) -> None:
         self._begin()
 
@@ -178,17 +185,24 @@ class Proxied(Oracle):
         self._callers = {it: asked for it, asked in self._callers.items() if asked != rm_id}
 
     def _compare_registered(self, proxy: RmProxy) -> Iterator[str]:
-        theirs = {rm_id: it.callback for rm_id, it in proxy.deliveries.items()}
-        mine = {rm_id: it.callback for rm_id, it in self._registered.items()}
-        if theirs != mine:
-            yield f"G28: registered are {theirs}, expected {mine}"
+        if len(proxy.deliveries) != len(self._registered):
+            yield self._other_registered(proxy)
             return
         for rm_id, it in self._registered.items():
-            taken = proxy.deliveries[rm_id].taken_count
+            kept = proxy.deliveries.get(rm_id)
+            if kept is None or kept.callback != it.callback:
+                yield self._other_registered(proxy)
+                return
+            taken = kept.taken_count
             if taken > it.delivered:
                 yield f"G28: {rm_id} has taken {it.delivered} responses, and {taken} count"
             if rm_id in proxy.parts and not (it.is_ahead or it.gathered):
                 yield f"G28: parts of an answer to a former registration of {rm_id} are kept"
+
+    def _other_registered(self, proxy: RmProxy) -> str:
+        theirs = {rm_id: it.callback for rm_id, it in proxy.deliveries.items()}
+        mine = {rm_id: it.callback for rm_id, it in self._registered.items()}
+        return f"G28: registered are {theirs}, expected {mine}"
 
     def _catch_up(self, proxy: RmProxy) -> None:
         """What waited has been done: go on from what came of it."""
@@ -228,6 +242,8 @@ class Proxied(Oracle):
                 is_ahead = False
                 if whole[kind] > 1:
                     yield f"G27: an answer to {sent.rm_id} is told in several: {kind}"
+        if not self._whole:
+            return
         jobs = context.slices.jobs
         self._whole = {it: whole for it, whole in self._whole.items() if jobs.get(it) is not None}
 
@@ -279,10 +295,9 @@ class Proxied(Oracle):
         self, simulator: Simulator, message: Message, calls: list[CallRm], sends: list[Send]
     ) -> Iterator[str]:
         self._note_question(message, simulator.now_ns + simulator.settings.predicate_timeout_ns)
-        managers = {it.callback: rm_id for rm_id, it in self._registered.items()}
         for effect in calls:
-            if isinstance(effect.call, c.CallPredicates | c.CallPreemptionPredicates):
-                self._callers[effect.call.call_id] = managers.get(effect.callback, "")
+            if isinstance(effect.call, _CALLS):
+                self._callers[effect.call.call_id] = self._who_has(effect.callback)
         for sent in sends:
             if isinstance(sent.message, _CHECKED):
                 yield from self._answered(sent, message, simulator.now_ns)
@@ -291,10 +306,15 @@ class Proxied(Oracle):
         if isinstance(message, _REQUESTS) and _proxy(simulator).is_at_rest:
             requesting = message.request.rm_id
         yield from self._compare_lifted(requesting, sends)
+        if not self._open:
+            return
         armed = simulator.armed(RM_PROXY)
         for rm_id in dict.fromkeys(self._open.values()):
             if f"predicate/{rm_id}" not in armed and not simulator.is_under_way(TIMER, RM_PROXY):
                 yield f"G30: nobody watches whether {rm_id} answers"
+
+    def _who_has(self, callback: str) -> str:
+        return next((it for it, kept in self._registered.items() if kept.callback == callback), "")
 
     def _note_question(self, message: Message, deadline_ns: int) -> None:
         if isinstance(message, _ANSWERED):
@@ -311,9 +331,9 @@ class Proxied(Oracle):
 
     def _compare_victims(self, simulator: Simulator) -> Iterator[str]:
         """Victims beyond those that are needed go where the resource manager wants that."""
-        wanted = {asked[1:]: keys for asked, keys in self._offered.items()}
-        if not wanted:
+        if not self._offered:
             return
+        wanted = {asked[1:]: keys for asked, keys in self._offered.items()}
         sends = (it for it in simulator.effects if isinstance(it, Send))
         for sent in (it.message for it in sends if it.to == EVENT_PUBLISHER):
             if not isinstance(sent, FactsAppended):

@@ -21,6 +21,7 @@
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.liveness import IDLES, Refuses, stuck
@@ -109,6 +110,8 @@ def _counted_in_vain(state: PartitionState) -> Iterator[str]:
 
 
 class Idle(Oracle):
+    receivers: Final = frozenset({CONTEXT})
+
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox != CONTEXT or delivery is not simulator.last:
             return

@@ -8,7 +8,10 @@ by force is to be enforced from then on.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import (
+    Any,
+    Final,
+)
 
 from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -16,7 +19,12 @@ from yunikorn_actors.lab.harness import LabSimulator, Oracle
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery, Message
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    Delivery,
+    Message,
+)
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, QueueCleaningDue
 from yunikorn_actors.state import facts as f
@@ -35,6 +43,8 @@ _Recovering = tuple[str, str]
 
 
 class Timers(Oracle):
+    receivers: Final = frozenset({CONTEXT})
+
     def __init__(self) -> None:
         self._warning_ns = ExtraConfig().confirm_warning_ns
         """The longest that a resource manager has wished, or the usual one."""

@@ -8,7 +8,9 @@ asks, allocations and nodes make.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import (
+    Final,
+)
 
 from msgspec.structs import replace
 
@@ -43,6 +45,8 @@ _Sums = Counter[tuple[str, tuple[tuple[str, int], ...]]]
 
 
 class Waiting(Oracle):
+    receivers: Final = frozenset[str]()
+
     def __init__(self, one_in: int = _ONE_IN) -> None:
         self._one_in = one_in
         self._rests = 0

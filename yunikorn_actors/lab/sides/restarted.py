@@ -47,6 +47,8 @@ _POWER_CUTS: Final = 3
 class Ended(Oracle):
     """Keeps the records of the core that runs."""
 
+    receivers: Final = frozenset({CONTEXT})
+
     def __init__(self) -> None:
         self._context: Context | None = None
         self._restored: CoreRestored | None = None

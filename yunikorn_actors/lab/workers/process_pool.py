@@ -17,6 +17,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, ParamSpec, TypeVar
 
+from yunikorn_actors.lab.workers.collector import seldom_collecting
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -85,8 +87,12 @@ def _work(pipe: Connection) -> None:
     """Do what comes through the pipe, until it closes or the parent process ends."""
     end_with_parent()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            pipe.send(_done(*pipe.recv()))
+        # The first work brings the modules.
+        work = pipe.recv()
+        with seldom_collecting():
+            while True:
+                pipe.send(_done(*work))
+                work = pipe.recv()
 
 
 def _done(
