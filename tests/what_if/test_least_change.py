@@ -11,7 +11,7 @@ from support import RM
 from tests.what_if.test_simulate import SECOND, asks, busy, node
 from yunikorn_actors import InvalidRequest, VirtualCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.what_if import Reconfigure
+from yunikorn_actors.what_if import Reconfigure, least_change
 from yunikorn_actors.what_if.changes import carry_out
 from yunikorn_actors.what_if.core_state import state_of
 from yunikorn_actors.what_if.least_change import LeastChange, Option, Wanted, least_changes
@@ -172,3 +172,39 @@ def test_a_search_ends_in_time_and_names_what_it_has_not_searched() -> None:
         answer = simulate(state, *option.changes, *wanted.changes, until=option.after_s)
         assert [it.key for it in answer.course.placed] == ["3"]
     assert any(line.startswith("not searched to the end") for line in fit_lines(found))
+
+
+@both
+def test_of_very_much_work_what_makes_room_by_arithmetic_is_tried_first(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The quota of the queue is short, and one node has to be free enough."""
+    monkeypatch.setattr(least_change, "SETS_MAX", 1)
+    state = state_of(two_are_missing(topology)._simulator)
+    found = least_changes(state, Wanted((), (("job", "task"),)))
+    (release,) = (it for it in found.options if it.kind == "release")
+    # One of the queue, and one more on its node.
+    assert len(release.changes) == 2, release.text
+    assert release.text.count("old/first on node-") >= 1
+    assert found.trials < 40
+    for left_out in (None, *release.changes):
+        core = two_are_missing(topology)
+        for change in release.changes:
+            if change is not left_out:
+                carry_out(core._simulator, change)
+        core.run_until_idle()
+        assert core.explain("job", "task").waits == (left_out is not None)
+
+
+def two_are_missing(topology: TopologyName) -> VirtualCore:
+    core = VirtualCore(topology=topology)
+    core.start()
+    made = Cluster(core, core.run_until_idle, core.advance_to)
+    made.queues("{name: batch, resources: {max: {vcore: 6}}}, {name: other}")
+    made.nodes(node_1=4_000, node_2=4_000, node_3=4_000)
+    made.submit("old", "job")
+    made.submit("others", queue="root.other")
+    made.ask("old", "first", 1_000, max_allocations=5)
+    made.ask("others", "load", 1_000, max_allocations=7)
+    made.ask("job", "task", 2_000)
+    return core

@@ -6,9 +6,9 @@ as the answer stays yes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import combinations, islice
 from math import comb, inf
 from typing import Any, Final
@@ -31,6 +31,7 @@ from yunikorn_actors.what_if.bounds import APPS, Bound, Place, bounds_at
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
+from yunikorn_actors.what_if.missing_room import Held, MissingRoom, held_by
 from yunikorn_actors.what_if.simulation import LONGEST_S, Beside, simulate
 
 TRIALS_MAX: Final = 2_000
@@ -97,28 +98,39 @@ class LeastChange:
 class _Act:
     """Something that may be done to what is there: work to release, a node to open."""
 
-    text: str
-    request: Request
-    ended: int = 0
+    what: str
+    make: Callable[[], Request]
+    """There may be very many, of which few are made."""
+    held: tuple[Held, ...] = ()
+    """What ends with it."""
     withdrawn: int = 0
-    size: Resource = field(default_factory=dict)
     gang: str = ""
     """The application whose gang it is a part of."""
 
+    @property
+    def text(self) -> str:
+        return f"{self.what} ({amounts(_size([self]))})" if self.held else self.what
 
-def _cost(acts: Iterable[_Act]) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
+
+def _size(acts: Iterable[_Act]) -> Resource:
+    total: Resource = {}
+    for it in acts:
+        for held in it.held:
+            charge(total, held.size)
+    return total
+
+
+def _cost(acts: Collection[_Act]) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
     """Say how many allocations end, how many gangs that hurts, what is withdrawn, and their size.
 
     Without a member the rest of a gang is of no use.
     """
-    total: Resource = {}
     ended = withdrawn = 0
     gangs: set[str] = set()
     for it in acts:
-        ended, withdrawn = ended + it.ended, withdrawn + it.withdrawn
+        ended, withdrawn = ended + len(it.held), withdrawn + it.withdrawn
         gangs |= {it.gang} - {""}
-        charge(total, it.size)
-    return ended, len(gangs), withdrawn, tuple(sorted(total.items()))
+    return ended, len(gangs), withdrawn, tuple(sorted(_size(acts).items()))
 
 
 def least_changes(
@@ -212,6 +224,12 @@ class _Search:
         self._is_first = True
         return options
 
+    @cached_property
+    def _missing(self) -> MissingRoom:
+        places = list(self._places())
+        user = places[0].user if places else ""
+        return MissingRoom(self._state.images, self._bounds(), user)
+
     # -- the question
 
     def _is_over(self) -> bool:
@@ -298,7 +316,7 @@ class _Search:
         requests: list[Request | Reconfigure] = [it.raised(amount) for it, amount in lifted.items()]
         if size:
             requests.append(_node(self._partition, size))
-        return requests + [it.request for it in acts]
+        return requests + [it.make() for it in acts]
 
     def _whole(self, kind: str) -> int:
         return sum(count * size.get(kind, 0) for count, size in self._asks.values())
@@ -354,10 +372,14 @@ class _Search:
 
         def lower(name: Bound | str, high: int, known: int) -> None:
             if isinstance(name, Bound):
-                least = name.present + 1
-                lifted[name] = self._lowest(name.kind, least, high, known, partial(made, name))
+                least, enough = name.present + 1, {self._missing.used[name] + self._need(name.kind)}
+                lifted[name] = self._lowest(
+                    name.kind, least, high, known, enough, partial(made, name)
+                )
             else:
-                size[name] = self._lowest(name, 0, high, known, partial(made, name))
+                size[name] = self._lowest(
+                    name, 0, high, known, self._wholes(name), partial(made, name)
+                )
 
         for bound, amount in tuple(lifted.items()):
             lower(bound, bound.present + self._need(bound.kind), amount)
@@ -384,12 +406,25 @@ class _Search:
         least: int,
         high: int,
         known: int,
+        enough: Iterable[int],
         made: Callable[[int], list[Request | Reconfigure]],
     ) -> int:
-        """Return the least amount that helps; `known` does, and `high` nearly always."""
+        """Return the least amount that helps; `known` does, and `high` nearly always.
+
+        By arithmetic it is one of `enough`, and what others take before.
+        """
         low = least
         if not self._helps(made(high)):
             low, high = high + 1, known
+        likely = sorted({it + other for it in enough for other in self._sums(kind)})
+        while likely := [it for it in likely if low <= it < high]:
+            middle = likely[len(likely) // 2]
+            if self._helps(made(middle)):
+                high = middle
+            else:
+                low = middle + 1
+        if low < high and not self._helps(made(high - 1)):
+            low = high
         while low < high:
             middle = (low + high) // 2
             if self._helps(made(middle)):
@@ -400,6 +435,15 @@ class _Search:
         smaller = sorted(high - it for it in self._sums(kind) if least <= high - it < high)
         fitting = (it for it in smaller[:SUMS_MAX] if self._helps(made(it)))
         return next(fitting, high)
+
+    def _wholes(self, kind: str) -> set[int]:
+        """Return what some of what is wanted take together."""
+        sums = {0}
+        for count, size in self._asks.values():
+            for _ in range(min(count, SUMS_MAX)):
+                if len(sums) < SUMS_MAX:
+                    sums |= {it + size.get(kind, 0) for it in sums}
+        return sums
 
     def _sums(self, kind: str) -> set[int]:
         """Return what others that wait may take together."""
@@ -446,7 +490,7 @@ class _Search:
 
     def _undrained(self) -> Iterator[Option]:
         acts = [
-            _Act(node["node_id"], _opened(name, node["node_id"]))
+            _Act(node["node_id"], partial(_opened, name, node["node_id"]))
             for name, image in self._state.images.items()
             for node in image["nodes"]
             if node["drained"]
@@ -464,7 +508,7 @@ class _Search:
         """Find the fewest that help: by themselves, or with a raise that does not help alone."""
         if some := self._fewest(acts):
             text = words.format(" and ".join(it.text for it in some))
-            yield Option(kind, text, tuple(it.request for it in some))
+            yield Option(kind, text, tuple(it.make() for it in some))
         elif acts and not any(it.kind == "raise" for it in self._options):
             for lifted in self._lifts():
                 if some := self._fewest(acts, lifted):
@@ -476,7 +520,13 @@ class _Search:
     def _fewest(self, acts: list[_Act], lifted: dict[Bound, int] | None = None) -> tuple[_Act, ...]:
         """Return the least set that helps; where they are many, one of which none is needless."""
         raised = lifted or {}
-        acts = sorted(acts, key=lambda it: _cost([it]))[:SETS_MAX]
+        acts = sorted(acts, key=lambda it: _cost([it]))
+        if len(acts) > SETS_MAX and self._wanted.within_s == 0:
+            sizes = [it for n, it in self._asks.values() for _ in range(min(n, SUMS_MAX))]
+            for some in self._missing.likely(acts, sizes, raised, _cost):
+                if self._does(some, raised):
+                    return self._needed(some, raised)
+        acts = acts[:SETS_MAX]
         if raised and not self._does(acts, raised):
             return ()
         sets: list[tuple[_Act, ...]] = []
@@ -487,7 +537,11 @@ class _Search:
         least = next((it for it in sorted(sets, key=_cost) if self._does(it, raised)), ())
         if least or number == len(acts) or not self._does(acts, raised):
             return least
-        kept = acts
+        return self._needed(acts, raised)
+
+    def _needed(self, acts: Sequence[_Act], raised: dict[Bound, int]) -> tuple[_Act, ...]:
+        """Leave out each that need not be."""
+        kept = list(acts)
         for one in reversed(acts):
             without = [it for it in kept if it is not one]
             kept = without if self._does(without, raised) else kept
@@ -599,27 +653,31 @@ def _work(state: CoreState, own: set[str]) -> Iterator[_Act]:
                 if len(some) > 1 or waiting:
                     for it in some:
                         one = f"{id_}/{key} on {it['node_id']}"
-                        yield _released(name, one, [it], id_, key, uuid=it["uuid"])
-                yield _released(name, f"{id_}/{key}", some, id_, key, withdrawn=waiting)
+                        yield _released(name, one, [it], app, key, uuid=it["uuid"])
+                yield _released(name, f"{id_}/{key}", some, app, key, withdrawn=waiting)
             if len(of_ask) > 1:
                 every = [it for some in of_ask.values() for it in some]
                 waiting = sum(it["remaining"] for it in app["asks"].values())
-                yield _released(name, id_, every, id_, withdrawn=waiting)
+                yield _released(name, id_, every, app, withdrawn=waiting)
 
 
 def _released(
     name: str,
     what: str,
     allocations: list[Any],
-    application: str,
+    app: Mapping[str, Any],
     key: str = "",
     *,
     uuid: str = "",
     withdrawn: int = 0,
 ) -> _Act:
-    size: Resource = {}
-    for it in allocations:
-        charge(size, it["resource"])
+    application = app["spec"]["application_id"]
+    gang = application if any(it["spec"].get("task_group") for it in allocations) else ""
+    held = tuple(held_by(name, app, it) for it in allocations)
+    return _Act(what, partial(_release, name, application, key, uuid), held, withdrawn, gang)
+
+
+def _release(name: str, application: str, key: str, uuid: str) -> si.AllocationRequest:
     one = si.AllocationRelease(
         partition_name=short_partition_name(name),
         application_id=application,
@@ -628,6 +686,4 @@ def _released(
         termination_type=si.TerminationType.STOPPED_BY_RM,
     )
     releases = si.AllocationReleasesRequest(allocations_to_release=(one,))
-    request = si.AllocationRequest(releases=releases, rm_id=manager_of_partition(name))
-    gang = application if any(it["spec"].get("task_group") for it in allocations) else ""
-    return _Act(f"{what} ({amounts(size)})", request, len(allocations), withdrawn, size, gang)
+    return si.AllocationRequest(releases=releases, rm_id=manager_of_partition(name))
