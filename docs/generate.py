@@ -185,7 +185,7 @@ INBOXES: dict[str, Iterable[type]] = {
 }
 CONTEXT = "machines/context"
 MAKERS = (
-    ("core/entry.py", "the gateway"),
+    ("core/", "the gateway"),
     ("messages/callbacks.py", "the callback"),
     (f"{CONTEXT}/", "Context"),
     ("machines/scheduler.py", "Scheduler"),

@@ -259,7 +259,7 @@ def _with_runtime(step: w.Step, draw: Draw) -> w.Step:
 def _changes(steps: list[w.WrittenStep], draw: Draw, simulator: Simulator) -> Iterator[Change]:
     """Yield what the steps ask for, at times that are drawn, while they only make requests."""
     after_s = 0.0
-    known = set(simulator._registered)
+    known = set(simulator.managers.registered)
     for written in steps:
         step = written.step
         if isinstance(step, w.Advance):

@@ -215,7 +215,7 @@ class Manager:
     def voice(self) -> Voice | None:
         """Of the registration that is in force."""
         core = self.run.core
-        registration = core._registered.get(self.rm_id)
+        registration = core.managers.registered.get(self.rm_id)
         shell = registration and core._actors.by_address.get(registration.callback)
         holder = shell and shell.holder
         callback = holder._callback if isinstance(holder, CallbackHolder) else None
@@ -467,7 +467,7 @@ class Run:
             lambda _: core.events(),
         ]
         for manager in self.managers:
-            if manager.rm_id not in core._registered:
+            if manager.rm_id not in core.managers.registered:
                 manager.register(draw)
         for _ in range(6):
             act = draw.one_of(range(len(acts)))
@@ -580,7 +580,7 @@ class Run:
         dump = self.core.state_dump()
         for manager in self.managers:
             known = dump["managers"].get(manager.rm_id)
-            is_registered = manager.rm_id in self.core._registered
+            is_registered = manager.rm_id in self.core.managers.registered
             if is_registered is not (known is not None and known["state"] == "Running"):
                 yield f"{manager.rm_id}: registered is {is_registered}, and the core has {known}"
         yield from self.core.faults()

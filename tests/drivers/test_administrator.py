@@ -118,11 +118,11 @@ def is_schedulable(lab: Lab) -> bool:
 
 def test_a_node_is_drained_by_hand_and_its_manager_lets_it_work_again(lab: Lab) -> None:
     recorder = with_a_node(lab)
-    lab.core.set_drained("[rm-1]default", "n1", "ann", drained=True)
+    lab.core.operator.set_drained("[rm-1]default", "n1", "ann", drained=True)
     assert not is_schedulable(lab)
     assert [("n1", "Node n1 drained by ann")] == told_by_ann(lab)
     with pytest.raises(Refused, match="node is draining already"):
-        lab.core.set_drained("[rm-1]default", "n1", "ann", drained=True)
+        lab.core.operator.set_drained("[rm-1]default", "n1", "ann", drained=True)
     undrain = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DRAIN_TO_SCHEDULABLE)
     lab.core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(undrain,)))
     lab.rest()
@@ -133,11 +133,11 @@ def test_a_node_is_drained_by_hand_and_its_manager_lets_it_work_again(lab: Lab) 
 def test_a_node_of_a_lost_manager_is_drained_and_undrained_by_hand(lab: Lab) -> None:
     with_a_node(lab)
     lab.core.resource_manager_lost("rm-1")
-    lab.core.set_drained("[rm-1]default", "n1", "ann", drained=True)
-    lab.core.set_drained("[rm-1]default", "n1", "ann", drained=False)
+    lab.core.operator.set_drained("[rm-1]default", "n1", "ann", drained=True)
+    lab.core.operator.set_drained("[rm-1]default", "n1", "ann", drained=False)
     assert is_schedulable(lab)
     with pytest.raises(Refused, match="node is not draining"):
-        lab.core.set_drained("[rm-1]default", "n1", "ann", drained=False)
+        lab.core.operator.set_drained("[rm-1]default", "n1", "ann", drained=False)
     acts = ["Node n1 drained by ann", "Node n1 undrained by ann"]
     assert acts == [message for _, message in told_by_ann(lab)]
 
@@ -152,19 +152,19 @@ def test_a_node_of_a_lost_manager_is_drained_and_undrained_by_hand(lab: Lab) -> 
 def test_what_is_not_there_is_not_drained(lab: Lab, partition: str, node: str, says: str) -> None:
     with_a_node(lab)
     with pytest.raises(Refused, match=says):
-        lab.core.set_drained(partition, node, "ann", drained=True)
+        lab.core.operator.set_drained(partition, node, "ann", drained=True)
     assert [] == told_by_ann(lab)
 
 
 def test_only_a_lost_manager_is_unregistered_by_hand(lab: Lab) -> None:
     with_a_node(lab)
     with pytest.raises(Refused, match="rm-1 is registered: stop that program first"):
-        lab.core.unregister_lost("rm-1", "ann")
+        lab.core.operator.unregister_lost("rm-1", "ann")
     lab.core.resource_manager_lost("rm-1")
-    lab.core.unregister_lost("rm-1", "ann")
+    lab.core.operator.unregister_lost("rm-1", "ann")
     assert [("root", "Resource manager rm-1 unregistered by ann")] == told_by_ann(lab)
     assert {} == lab.core.state_dump()["partitions"]
-    lab.core.unregister_lost("rm-1", "ann")
+    lab.core.operator.unregister_lost("rm-1", "ann")
     assert 1 == len(told_by_ann(lab))
 
 

@@ -58,10 +58,10 @@ def work(lab: Lab, number: int) -> None:
 
 def test_from_the_start_and_in_the_middle_of_a_life(every_lab: Lab) -> None:
     early, late = Following(), Following()
-    every_lab.core.follow(early)
+    every_lab.core.followers.follow(early)
     register(every_lab.core, Recorder())
     work(every_lab, 1)
-    every_lab.core.follow(late)
+    every_lab.core.followers.follow(late)
     work(every_lab, 2)
     truth = every_lab.core.state_dump()["partitions"]
     assert truth == replicas(early) == replicas(late)
@@ -72,13 +72,13 @@ def test_from_the_start_and_in_the_middle_of_a_life(every_lab: Lab) -> None:
 
 def test_it_hears_of_an_end_and_then_nothing(lab: Lab) -> None:
     following = Following()
-    address = lab.core.follow(following)
+    address = lab.core.followers.follow(following)
     register(lab.core, Recorder())
     lab.core.unregister_resource_manager("rm-1")
     lab.rest()
     assert {} == replicas(following) == following.side.managers
     assert {PartitionClosed, ManagerLeft} <= following.kinds()
-    lab.core.unfollow(address)
+    lab.core.followers.unfollow(address)
     heard = len(following.heard)
     register(lab.core, Recorder())
     lab.rest()
@@ -93,18 +93,18 @@ class Slow(Following):
 
 def test_who_waits_for_those_who_follow_finds_that_they_know(every_lab: Lab) -> None:
     core, following = every_lab.core, Slow()
-    address = core.follow(following)
+    address = core.followers.follow(following)
     register(core, Recorder())
     add_nodes(core, "n1", "n2")
     every_lab.rest()
     for name in ("n1", "n2"):
-        core.set_drained("[rm-1]default", name, "ann", drained=True)
-    core.catch_up()
+        core.operator.set_drained("[rm-1]default", name, "ann", drained=True)
+    core.followers.catch_up()
     truth = core.state_dump()["partitions"]
     assert truth == replicas(following)
     assert all(it.drained for it in following.side.books["[rm-1]default"].state.nodes.values())
-    core.unfollow(address)
-    core.catch_up()
+    core.followers.unfollow(address)
+    core.followers.catch_up()
 
 
 class Raising(Following):
@@ -118,8 +118,8 @@ def test_one_that_raises_is_left_and_the_core_goes_on(
 ) -> None:
     raising, other = Raising(), Following()
     with SchedulerCore() as core:
-        core.follow(raising)
-        core.follow(other)
+        core.followers.follow(raising)
+        core.followers.follow(other)
         register(core, Recorder())
         add_nodes(core, "n1")
         wait_until(core.is_settled)

@@ -63,7 +63,7 @@ def test_two_first_questions_at_once_leave_one_follower(monkeypatch: pytest.Monk
         app.ask("waits", vcore=1)
         wait_until(lambda: is_all_handled(s))
         both, begun, ended = threading.Barrier(2, timeout=PATIENCE_S), list[str](), list[str]()
-        follow, unfollow = s.core.follow, s.core.unfollow
+        follow, unfollow = s.core.followers.follow, s.core.followers.unfollow
 
         def together(follower: Any) -> str:
             both.wait()
@@ -74,8 +74,8 @@ def test_two_first_questions_at_once_leave_one_follower(monkeypatch: pytest.Monk
             ended.append(address)
             unfollow(address)
 
-        monkeypatch.setattr(s.core, "follow", together)
-        monkeypatch.setattr(s.core, "unfollow", end)
+        monkeypatch.setattr(s.core.followers, "follow", together)
+        monkeypatch.setattr(s.core.followers, "unfollow", end)
         with ThreadPoolExecutor(2) as pool:
             asked = [pool.submit(s.core.expected, "app") for _ in range(2)]
             found = [[it.key for it in one.result(PATIENCE_S)] for one in asked]

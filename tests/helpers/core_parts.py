@@ -6,15 +6,10 @@ from yunikorn_actors.service.served import QuestionedCore
 
 OF_A_FRONT: Final = frozenset(
     {
-        "await_acceptance",
         "check_sound",
-        "configure_with",
+        "driver",
         "inside",
         "is_inside",
-        "is_registered",
-        "open_stream",
-        "post_unregistration",
-        "register_with",
         "submit_checked",
     }
 )

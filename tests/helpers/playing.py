@@ -170,7 +170,7 @@ class Player:
         self._voices[rm] = voice
 
     def _come_back(self, rm: str) -> None:
-        if rm not in self.simulator._registered:
+        if rm not in self.simulator.managers.registered:
             self._register(rm, config=CONFIGS[0], group="", hears_states=True)
 
     def _lose(self, rm: str) -> None:
@@ -333,7 +333,7 @@ class Player:
     def take_everything_back(self) -> None:
         """Confirm and remove all there is, and wait until nobody remembers."""
         self.simulator.settle()
-        for rm in tuple(self.simulator._registered):
+        for rm in tuple(self.simulator.managers.registered):
             self._confirm_all(rm)
             for full_name in self.dump()["managers"][rm]["partitions"]:
                 self._clear(rm, self.context.partitions[full_name].state)
@@ -373,7 +373,7 @@ class Player:
 
     def leftovers(self) -> dict[str, Any]:
         """Whatever is not zero although nothing runs and nothing waits (G29)."""
-        current = [it.callback for it in self.simulator._registered.values()]
+        current = [it.callback for it in self.simulator.managers.registered.values()]
         left: dict[str, Any] = {
             "timers": list(self.simulator.timers),
             "callbacks": [it for it in self.simulator.callbacks if it not in current],

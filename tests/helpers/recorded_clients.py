@@ -57,7 +57,7 @@ class Client(si.ResourceManagerCallback):
         with ExitStack() as still:
             states: dict[str, PartitionState] = {}
             for core, context in contexts:
-                still.enter_context(core._order)
+                still.enter_context(core.managers.order)
                 own = {
                     name: it for name, it in context.partitions.items() if it.rm_id == self.rm_id
                 }

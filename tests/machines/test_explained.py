@@ -11,7 +11,7 @@ import pytest
 from pages import REPOSITORY
 
 from yunikorn_actors import UnknownAsk, si
-from yunikorn_actors.core import entry as gateway
+from yunikorn_actors.core import questions
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines import planning_loop
 from yunikorn_actors.machines import why_queries as explaining
@@ -352,7 +352,7 @@ def test_many_sizes_are_counted_without_a_look_at_all_nodes(
         it.ask("job", f"task-{number}", 1_000 + number)
     it.nodes(n3=500, n4=900)
     every = it.core.state_dump()["waiting"]["[rm-1]default"]
-    monkeypatch.setattr(gateway, "LOOKS_MAX", 8)
+    monkeypatch.setattr(questions, "LOOKS_MAX", 8)
     some = it.core.state_dump()["waiting"]["[rm-1]default"]
     looked = [sum("nodes" in ask["obstacle"] for ask in it["asks"]) for it in (every, some)]
     assert [4, 2] == looked

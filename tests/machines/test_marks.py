@@ -96,7 +96,7 @@ def test_a_mark_of_a_former_registration_opens_no_room_in_the_present_one() -> N
     late = [it.message for it in in_transit(lab.simulator)]
     assert any(isinstance(it, rm.RequestsHandled) for it in late), "vacuous: no mark is late"
     lab.settle()
-    assert lab.simulator._registered[RM].backlog._handled == 0
+    assert lab.simulator.managers.registered[RM].backlog._handled == 0
 
 
 def test_requests_that_a_former_registration_left_count_at_once() -> None:

@@ -255,7 +255,7 @@ class TestEventPublisher:
 
     def test_who_reads_along_goes_on_reading(self) -> None:
         lab, reader = lab_with(Killer()), Recorder()
-        lab.simulator.open_stream(reader, 0)
+        lab.simulator.followers.open_stream(reader, 0)
         kill(lab, EVENT_PUBLISHER)
         lab.nodes(n1=4)
         lab.settle()

@@ -260,7 +260,7 @@ def test_operators_hear_of_it_by_event_and_health(topology: Any) -> None:
     faults = [check for check in health_of(it.simulator.state_dump()).checks if not check.succeeded]
     assert [check.name for check in faults] == ["Policies"]
     assert faults[0].diagnosis.startswith(f"{PARTITION}: mine of root.default: application_key")
-    assert it.simulator.counts().failed_policies == (faults[0].diagnosis,)
+    assert it.simulator.questions.counts().failed_policies == (faults[0].diagnosis,)
 
 
 @pytest.mark.parametrize("method", ["application_key", "score"])

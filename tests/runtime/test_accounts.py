@@ -112,7 +112,7 @@ def test_users_are_looked_up_on_the_thread_of_the_caller(core: SchedulerCore) ->
         threads.append(threading.current_thread())
         return (user,)
 
-    core._resolvers._lookups["os"] = lookup
+    core.managers.resolvers._lookups["os"] = lookup
     answers = Answers()
     core.register_resource_manager(
         si.RegisterResourceManagerRequest(rm_id="rm-1", config=CONFIG), answers

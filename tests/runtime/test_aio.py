@@ -223,7 +223,7 @@ async def test_a_slow_directory_holds_up_nobody_but_its_own_resource_manager() -
         return (user,)
 
     async with AsyncSchedulerCore() as core:
-        core._core._resolvers._lookups["os"] = lookup
+        core._core.managers.resolvers._lookups["os"] = lookup
         slow = await register(
             core, "rm-1", CONFIG.replace("queues:", "usergroupresolver: {type: os}, queues:", 1)
         )

@@ -540,7 +540,7 @@ def test_a_caller_that_is_held_back_holds_up_nobody(run: Run) -> None:
     stuck, other = Stuck(), Recorder()
     register(run.core, other, "rm-2")
     done, _ = flooded(run, stuck)
-    backlog = run.core._registered["rm-1"].backlog
+    backlog = run.core.managers.registered["rm-1"].backlog
     wait_until(lambda: backlog.is_full)
     run.core.update_node(node("n1", "rm-2"))
     wait_until(lambda: [("n1", "accepted")] == other.told("node"))
@@ -553,7 +553,7 @@ def test_a_caller_that_is_held_back_holds_up_nobody(run: Run) -> None:
 def test_a_caller_that_is_held_back_is_let_go_when_its_resource_manager_is_lost(run: Run) -> None:
     stuck = Stuck()
     done, raised = flooded(run, stuck)
-    backlog = run.core._registered["rm-1"].backlog
+    backlog = run.core.managers.registered["rm-1"].backlog
     wait_until(lambda: backlog.is_full)
     assert not done.wait(0.01), "vacuous: the caller was not held back"
     run.core.resource_manager_lost("rm-1")

@@ -34,7 +34,7 @@ def hold(locks):
     held.set()
     threading.Event().wait()
 held = threading.Event()
-locks = (core._lock, core._order, core._actors._lock, core._replies._lock, core._timers._condition)
+locks = (core._lock, core.managers.order, core._actors._lock, core._replies._lock, core._timers._condition)
 locks += (core._dispatcher.lock, core._dispatcher._hold)
 threading.Thread(target=hold, args=(locks,), daemon=True).start()
 held.wait()

@@ -33,7 +33,7 @@ from yunikorn_actors.messages.codec import FORMAT_VERSION, state_digest
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording import recorder
 from yunikorn_actors.recording.recorder import FACTS_KEPT, FileRecorder
-from yunikorn_actors.runtime import scheduler_core as system
+from yunikorn_actors.runtime import core_trace
 from yunikorn_actors.state import facts as f
 
 FIRST_MESSAGES = ["RegistrationRequested", "RMRegistration", "RMRegistered", "Accepted"]
@@ -135,7 +135,7 @@ def _arrived(reader: int) -> bytes:
 def test_a_disk_that_hangs_does_not_hold_up_the_core(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(system, "TRACE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(core_trace, "TRACE_TIMEOUT_S", 0.1)
     path = tmp_path / "pipe"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -49,7 +49,7 @@ def test_a_request_is_noted_while_nobody_goes_through_the_notes(
         register(core)
         change = si.UpdateConfigurationRequest(rm_id=RM, config=CONFIG)
         caller = threading.Thread(target=core.update_configuration, args=(change,))
-        with core._order:
+        with core.managers.order:
             caller.start()
             assert not noted.wait(0.1)
             may_be_noted.set()
@@ -70,7 +70,7 @@ def _told(run: Run) -> None:
 
 
 def _registered(run: Run) -> None:
-    run.core._registered.popitem()
+    run.core.managers.registered.popitem()
 
 
 def _slots(run: Run) -> None:

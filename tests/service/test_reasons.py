@@ -289,7 +289,7 @@ def test_a_text_chooses_asks_and_their_applications() -> None:
 def test_what_was_counted_holds_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "CAUSES_S", 60.0)
     with arranged("the queue is full") as (served, _):
-        counted = served.core.count_waiting
+        counted = served.core.questions.count_waiting
         asked = 0
 
         def count(*arguments: Any) -> Any:
@@ -297,7 +297,7 @@ def test_what_was_counted_holds_for_a_while(monkeypatch: pytest.MonkeyPatch) -> 
             asked += 1
             return counted(*arguments)
 
-        monkeypatch.setattr(served.core, "count_waiting", count)
+        monkeypatch.setattr(served.core.questions, "count_waiting", count)
         assert metric(served) == metric(served) == on_the_page(served)
         assert asked <= 1
 

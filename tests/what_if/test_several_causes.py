@@ -440,7 +440,7 @@ def _make(driver: Played, state: CoreState, changes: list[Any]) -> None:
             group = configs[rm_id].registration.policy_group
             raised[rm_id] = changed(raised.get(rm_id) or state.config_of(group), change)
             update = si.UpdateConfigurationRequest(rm_id=rm_id, policy_group=group)
-            core.configure_with(update, raised[rm_id])
+            core.managers.configure(update, raised[rm_id])
         else:
             calls[type(change)](with_fields(change, rm_id=rm_id))
         driver.settle()

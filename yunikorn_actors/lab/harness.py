@@ -562,10 +562,11 @@ class LabSimulator(Simulator):
     def begin_again(self, restored: CoreRestored) -> None:
         """Lose all that is under way, and begin with this; a call that waits is refused."""
         for book in (
-            self._registered, self._coming, self._following, self.callbacks, self._followers,
-            self.channels, self.names, self.cancelled, self.failing, self.joining, self._dead,
+            self.followers.following, self.callbacks, self._followers, self.channels, self.names,
+            self.cancelled, self.failing, self.joining, self._dead,
         ):  # fmt: skip
             book.clear()
+        self.managers.forget()
         self.timers, self._rest = ArmedTimers(), RestWatch()
         declined = Declined(reason="the core has ended")
         self._replies.update(dict.fromkeys(self._awaited, declined))
@@ -591,7 +592,7 @@ class LabSimulator(Simulator):
 
     def leave_stream(self, address: str) -> None:
         """Follow event records there no more."""
-        self._close_stream(address)
+        self.followers.close_stream(address)
 
     def question(self, address: str, make: Callable[[str], Message], stimulus: str) -> None:
         """Ask a machine, and do not wait for its answer."""

@@ -52,9 +52,9 @@ def _operate(world: World, what: str) -> bool:
         match word:
             case "drain" | "open":
                 node, _, partition = rest.partition(" in ")
-                core.set_drained(partition, node, WHO, drained=word == "drain")
+                core.operator.set_drained(partition, node, WHO, drained=word == "drain")
             case "unregister":
-                core.unregister_lost(rest, WHO)
+                core.operator.unregister_lost(rest, WHO)
             case "load":
                 queues = world.queues_of(rest.removeprefix("queues of "))
                 core.administer(_BROKEN if rest == _NO_QUEUES else queues, WHO)
@@ -69,7 +69,7 @@ def _with_events(core: LabSimulator, readers: dict[str, SlowReader], what: str) 
     word, _, rest = what.partition(" ")
     if word == "follow":
         reader = SlowReader(ROOM)
-        readers[core.open_stream(reader.feed, int(rest.removesuffix(" events")))] = reader
+        readers[core.followers.open_stream(reader.feed, int(rest.removesuffix(" events")))] = reader
         return True
     following = {address: it for address, it in readers.items() if not it.has_left}
     if word == "leave" and following:

@@ -179,7 +179,7 @@ class Watched(Oracle):
             yield "the event records", records
 
     def drained(self, world: World) -> None:
-        self._note([("how much was counted in the end", world.simulator.counts())])
+        self._note([("how much was counted in the end", world.simulator.questions.counts())])
 
     def at_the_front_door(self) -> None:
         """Have a program do something, in another core beside this world."""

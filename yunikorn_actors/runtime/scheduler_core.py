@@ -10,7 +10,6 @@ nothing more and says so. Stopping is idempotent and may come from anywhere, a c
 what has been taken and not handled by then is dropped.
 """
 
-import hashlib
 import os
 import threading
 import time
@@ -28,11 +27,12 @@ from typing import Any, Final, Literal, Self
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.checks.health_checks import Health, health_of
+from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.config.extra import LEVELS
 from yunikorn_actors.core.backlog import Backlog
-from yunikorn_actors.core.entry import Follower, Gateway
+from yunikorn_actors.core.driver import Follower
+from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.drivers.live.actor_registry import ActorRegistry
 from yunikorn_actors.drivers.live.actors import Actor, CallbackHolder, FollowerHolder, Here
 from yunikorn_actors.drivers.live.clock import Clock, RealClock, TimerThread
@@ -69,11 +69,12 @@ from yunikorn_actors.messages.scheduling import ReportPolicyFailed
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.logs import alarm, logger
 from yunikorn_actors.recording.meter import Meter
-from yunikorn_actors.recording.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
+from yunikorn_actors.recording.recorder import FlightRecorder, Recorder, TraceSettings
 from yunikorn_actors.recording.secret_values import masked_dump
 from yunikorn_actors.runtime import os_groups as accounts
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.runtime.core_arguments import CoreDriver, check_forms, read_timeout
+from yunikorn_actors.runtime.core_trace import CoreTrace
 from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.health_monitor import HealthWatch
@@ -91,8 +92,6 @@ REPLY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
 CALLBACK_TIMEOUT_S = 5.0
 """So long a former callback may still be in a call when its resource manager registers."""
-TRACE_TIMEOUT_S = 1.0
-"""A disk has that long at least, whatever a callback has used up of the time to stop."""
 _State = Literal["new", "running", "stopped", "forked"]
 _OVER: Final[dict[_State, str]] = {
     "new": "the core is new: call start() first",
@@ -144,8 +143,9 @@ class SchedulerCore(Gateway, EventStreams):
             on_callback_error=on_callback_error,
         )  # fmt: skip
         self.clock = clock or RealClock()
-        lookups, known = {"os": accounts.groups_of}, self._measured(policies)
-        super().__init__(lookups=lookups, now_ns=self.clock.now_ns, policies=known)
+        slow = SlowPolicies(self._policy_is_slow)
+        known, lookups = Policies(policies, slow.call), {"os": accounts.groups_of}
+        super().__init__(lookups, self.clock.now_ns, known, warn=_warn, complete=self._shown)
         self.failure: CoreFailed | None = None
         self.topology = Topology(
             topology,
@@ -154,13 +154,12 @@ class SchedulerCore(Gateway, EventStreams):
             schedulers=schedulers,
             policies=known,
         )
-        self._trace = TraceSettings(path=trace) if isinstance(trace, str | Path) else trace
-        self._journal_path = journal
+        self._trace, self._journal_path = CoreTrace(trace), journal
         self._journal: Journal | None = None
         self._config = None if config is None else read_config(config, known)
         self._own_policies, self._hooks = policies, Hooks(on_failure, on_callback_error)
         self._set_up_actors(driver)
-        self._health = HealthWatch(self._look)
+        self._health = HealthWatch(lambda: health_of(self.questions.context_dump()))
         self._extras: dict[str, ExtraConfig] = {}
         """What each resource manager wishes of the log and of health checks."""
         self._feeds: dict[str, Feed] = {}
@@ -177,8 +176,7 @@ class SchedulerCore(Gateway, EventStreams):
     @property
     def trace_failure(self) -> OSError | None:
         """Why the trace ends early, None while it is whole; the core goes on without it."""
-        recorder = self.inside.recorder
-        return None if recorder is None else recorder.failure
+        return self._trace.failure
 
     def _set_up_actors(self, driver: CoreDriver) -> None:
         self._driver = driver
@@ -223,15 +221,16 @@ class SchedulerCore(Gateway, EventStreams):
         if self._journal is not None and self._journal.restored is not None:
             self._journal.restored = None
             with suppress(NoReply), without_collections():
-                self.counts()
+                self.questions.counts()
 
     def _start_threads(self) -> None:
         if self._journal_path is not None:
             self._journal = Journal(self._journal_path, self.topology.policies)
             # No other core has had this number, so no UUID comes again, whatever was lost.
             self.topology.instance += f"-{self._journal.number}"
-        if self._trace is not None:
-            self.inside.recorder = recorder_of(self._trace, self._header())
+        self.inside.recorder = self._trace.open(
+            self.topology, self._driver, self.clock.now_ns(), self._config or ""
+        )
         for address, machine in self.topology.first_machines().items():
             if self._journal is not None and isinstance(machine, Context):
                 machine = Kept(machine, self._journal)  # noqa: PLW2901 - it stands for the other
@@ -241,7 +240,7 @@ class SchedulerCore(Gateway, EventStreams):
         if self._journal is not None and self._journal.restored is not None:
             admin = self._journal.restored.registered.admin
             if admin is not None:
-                self._resolvers.bring_admin(admin)
+                self.managers.resolvers.bring_admin(admin)
             self._post(CONTEXT, self._journal.restored, "restart")
 
     def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
@@ -289,7 +288,7 @@ class SchedulerCore(Gateway, EventStreams):
             left = self._actors.end(deadline)
             self._timers.join(max(0.0, deadline - time.monotonic()))
             self._health.join(max(0.0, deadline - time.monotonic()))
-            self._close_trace(left, deadline)
+            self._trace.close(self.failure, self._actors.machines(), left, deadline)
             if self._journal is not None:
                 self._journal.close()
             for actor in left:
@@ -326,7 +325,7 @@ class SchedulerCore(Gateway, EventStreams):
         self.state = "forked"
         if self._journal is not None:
             self._journal.forget()
-        self._lock, self._order = threading.RLock(), threading.RLock()
+        self._lock, self.managers.order = threading.RLock(), threading.RLock()
         self._stopped = threading.Event()
         self._set_up_actors(self._driver)
         feeds, self._feeds = self._feeds, {}
@@ -339,7 +338,7 @@ class SchedulerCore(Gateway, EventStreams):
     # -- the door
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
-        actor = self._running()
+        actor = self.inside.running()
         if actor is not None and actor.at is not None:
             envelope = Envelope(actor.address, message, *actor.at, self.inside.stamp())
         else:
@@ -350,9 +349,6 @@ class SchedulerCore(Gateway, EventStreams):
             taken = self._actors.tell(address, envelope)
         if not taken:
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
-
-    def _measured(self, policies: Mapping[str, Policy] | None) -> Policies:
-        return Policies(policies, SlowPolicies(self._policy_is_slow).call)
 
     def _policy_is_slow(self, queue: str, policy: str, what: str) -> None:
         """Called within a machine, whose message it is not: no replay would find it slow."""
@@ -365,13 +361,6 @@ class SchedulerCore(Gateway, EventStreams):
 
     def _go_on(self) -> None:
         self._dispatcher.go_on()
-
-    def _running(self) -> Dispatched | Actor | None:
-        """Return the actor that works on this thread: a machine that it runs, or an outsider."""
-        machine = self._dispatcher.actor
-        if machine is not None and self._dispatcher.is_mine:
-            return machine
-        return self.inside.here.actor
 
     def is_inside(self) -> bool:
         """Whether this is a thread of the core, or one that runs its machines at this moment."""
@@ -444,11 +433,11 @@ class SchedulerCore(Gateway, EventStreams):
         text = f"{address} raised and follows no more: {error!r}"
         if not logger.error("{}", text, exception=error):
             alarm(text)
-        self.unfollow(address)
+        self.followers.unfollow(address)
 
     def _callback_raised(self, address: str, call: Message, error: BaseException) -> None:
         rm_id = manager_of(address)
-        self._raised_in[rm_id] += 1
+        self.managers.raised_in[rm_id] += 1
         raised = CallbackRaised(rm_id, method_of(type(call)), error)
         self._hooks.callback_raised(address, type(call).__name__, raised)
 
@@ -469,21 +458,15 @@ class SchedulerCore(Gateway, EventStreams):
         every_ns = min((interval for interval in intervals if interval > 0), default=None)
         self._health.every(None if every_ns is None else every_ns / self.clock.scale / 1e9)
 
-    def _warn(self, complaints: Iterable[str]) -> None:
-        for complaint in complaints:
-            logger.warning("{}", complaint)
-
-    def _context_dump(self) -> dict[str, Any]:
+    def _shown(self, dump: dict[str, Any]) -> dict[str, Any]:
+        """Add to a state dump how its recording is, and mask secrets."""
         failure = self.trace_failure
         recording = {"trace_failure": "" if failure is None else str(failure)}
-        return masked_dump(super()._context_dump() | recording)
-
-    def _look(self) -> Health:
-        return health_of(self._context_dump())
+        return masked_dump(dump | recording)
 
     def _let_callers_go(self) -> None:
         self._replies.close()
-        for registration in self._registered.copy().values():
+        for registration in self.managers.registered.copy().values():
             registration.backlog.close()
         for feed in self._feeds.copy().values():
             feed.end(self.failure)
@@ -494,7 +477,7 @@ class SchedulerCore(Gateway, EventStreams):
 
     def open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
         """Feed it event records from now on; what is returned ends that."""
-        address = self.open_stream(feed, history)
+        address = self.followers.open_stream(feed, history)
         with self._lock:
             self._feeds[address] = feed
             if self.state != "running" or self.failure is not None:
@@ -504,7 +487,7 @@ class SchedulerCore(Gateway, EventStreams):
 
     def _close_feed(self, address: str) -> None:
         if self._feeds.pop(address, None) is not None:
-            self._close_stream(address)
+            self.followers.close_stream(address)
 
     def measure(self) -> None:
         """Have a meter: a service is asked for metrics, and no other core pays for them."""
@@ -578,48 +561,14 @@ class SchedulerCore(Gateway, EventStreams):
         """Tell the timers that a standing clock shows another time."""
         self._timers.wake()
 
-    def _header(self) -> dict[str, Any]:
-        config = self._config or ""
-        of_run = {
-            "driver": self._driver,
-            "seed": None,
-            "start_ns": self.clock.now_ns(),
-            "config_digest": hashlib.sha256(config.encode()).hexdigest() if config else "",
-        }
-        return self.topology.described() | of_run
-
     @property
     def flight_recorder(self) -> FlightRecorder | None:
         """The last records, where the core was made with them."""
-        recorder = self.inside.recorder
-        return recorder if isinstance(recorder, FlightRecorder) else None
+        return self._trace.flight_recorder
 
     def save_trace(self, path: str | Path) -> None:
         """Write what the flight recorder has kept (`TraceSettings.flight_recorder_bytes`)."""
-        recorder = self.flight_recorder
-        if recorder is None:
-            raise TypeError(
-                "the core has no flight recorder: make it with trace=TraceSettings(path=..., "
-                "flight_recorder_bytes=...)"
-            )
-        recorder.save(Path(path))
-
-    def _close_trace(self, left: list[Actor], deadline: float) -> None:
-        """A machine that failed, or that is still at work, is in no state to speak of."""
-        recorder = self.inside.recorder
-        if recorder is None:
-            return
-        footer: dict[str, Any] = {"states": {}}
-        if self.failure is not None:
-            footer["failure"] = str(self.failure)
-        else:
-            at_work = {actor.address for actor in left}
-            footer["states"] = {
-                address: recorder.digest_of(machine.canonical_state())
-                for address, machine in self._actors.machines().items()
-                if address not in at_work
-            }
-        recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
+        self._trace.save(Path(path))
 
 
 class Inside:
@@ -638,6 +587,13 @@ class Inside:
         """What machines were replaced for: the first of too many is why the core stops."""
         self._core = core
         self._marks = count(1)
+
+    def running(self) -> Dispatched | Actor | None:
+        """Return the actor that works on this thread: a machine that it runs, or an outsider."""
+        machine = self._core._dispatcher.actor
+        if machine is not None and self._core._dispatcher.is_mine:
+            return machine
+        return self.here.actor
 
     # -- effects, on the thread that runs the actor
 
@@ -672,7 +628,7 @@ class Inside:
         """Take what is for a caller or the gateway; what is for an actor that has ended is lost."""
         if to == GATEWAY:
             self._record(actor, to, next(self._marks), message)
-            self._core._receive(message)
+            self._core.managers.receive(message)
         elif self._core._replies.serves(to):
             self._record(actor, to, 1, message)
             self._core._replies.answer(to, message)
@@ -734,6 +690,11 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
+
+
+def _warn(complaints: Iterable[str]) -> None:
+    for complaint in complaints:
+        logger.warning("{}", complaint)
 
 
 def _failure_of(actor: Actor, envelope: Envelope, error: BaseException) -> CoreFailed:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from yunikorn_actors import si
-from yunikorn_actors.core.entry import overrides
+from yunikorn_actors.core.stand_in import overrides
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Checker, Simulator
@@ -295,7 +295,7 @@ class VirtualCore:
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
         with self._call():
-            self._feeds[self._simulator.open_stream(feed, history)] = feed
+            self._feeds[self._simulator.followers.open_stream(feed, history)] = feed
         return _Taken(feed)
 
     def simulate(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.registrations import Registrations
-from yunikorn_actors.core.entry import StandIn, overrides
+from yunikorn_actors.core.stand_in import StandIn, overrides
 from yunikorn_actors.drivers.simulator.notice_checks import states_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Message
@@ -25,7 +25,7 @@ class RecordedCore(SchedulerCore):
 
     def faults(self) -> list[str]:
         """Return what is wrong with what was notified; ask for it while nothing is on its way."""
-        with self._order:
+        with self.managers.order:
             context = self._actors.machines()[CONTEXT]
             assert isinstance(context, Context)
             faults, self._faults = self._faults, []
@@ -41,16 +41,16 @@ class RecordedCore(SchedulerCore):
         try:
             response = super().register_resource_manager(request, recorded)
         except BaseException:
-            with self._order:
+            with self.managers.order:
                 self._records.refused(request.rm_id, getattr(recorded, "address", ""))
             raise
-        with self._order:
+        with self.managers.order:
             self._records.registered(request.rm_id, getattr(recorded, "address", ""))
         return response
 
     def notified(self, address: str, response: object) -> None:
         """Note what arrives at a callback; one of a former registration may still get something."""
-        with self._order:
+        with self.managers.order:
             record = self._records.records.get(address)
             if record is not None:
                 self._faults.extend(record.notified(response))
@@ -58,7 +58,7 @@ class RecordedCore(SchedulerCore):
     def _post(self, address: str, message: Message, stimulus: str) -> None:
         if address == RM_PROXY:
             # Callers of some requests hold no lock, and callbacks come on threads of their own.
-            with self._order:
+            with self.managers.order:
                 self._records.sent(message)
         super()._post(address, message, stimulus)
 

@@ -77,7 +77,7 @@ class Causes:
         if begin_s < until_s:
             return causes
         question = WaitingQuestion(by_cause=True)
-        causes = self._core.count_waiting(partition, question).causes
+        causes = self._core.questions.count_waiting(partition, question).causes
         took_s = time.monotonic() - begin_s
         holds_s = max(CAUSES_S, CAUSES_SHARE * took_s)
         self._found[partition] = (time.monotonic() + holds_s, causes)
@@ -87,13 +87,13 @@ class Causes:
 def _asks(core: QuestionedCore, partition: str, cause: str, text: str, count: str) -> Any:  # noqa: ANN401 - plain values
     """List the first asks that wait for this, or with this text."""
     question = WaitingQuestion(cause=cause, text=text, listed=int(count))
-    return msgspec.to_builtins(core.count_waiting(partition, question))
+    return msgspec.to_builtins(core.questions.count_waiting(partition, question))
 
 
 def _health(core: QuestionedCore, standing: Standing) -> dict[str, Any]:
     """Tell what a check of health cannot see in the replicas."""
     return {
-        "counts": msgspec.to_builtins(core.counts()),
+        "counts": msgspec.to_builtins(core.questions.counts()),
         "trace_failure": "" if core.trace_failure is None else str(core.trace_failure),
         "configuration_fault": standing.configuration_fault,
         "read_side_fault": standing.read_side_fault,
@@ -107,7 +107,7 @@ def _load(core: QuestionedCore, standing: Standing, text: str, by: str) -> dict[
 
 
 def _metrics(core: QuestionedCore) -> dict[str, Any]:
-    return {"counts": msgspec.to_builtins(core.counts()), "mailboxes": _mailboxes(core)}
+    return {"counts": msgspec.to_builtins(core.questions.counts()), "mailboxes": _mailboxes(core)}
 
 
 def _why(core: QuestionedCore, application: str, key: str, partition: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _why(core: QuestionedCore, application: str, key: str, partition: str) -> di
 
 
 def _waiting(core: QuestionedCore, partition: str) -> dict[str, Any]:
-    return core.waiting_asks(partition)
+    return core.questions.waiting_asks(partition)
 
 
 def _mailboxes(core: QuestionedCore) -> dict[str, Any]:
@@ -126,13 +126,13 @@ def _mailboxes(core: QuestionedCore) -> dict[str, Any]:
     return {
         "lengths": core.mailbox_lengths(),
         "metered": core.metered(),
-        "callback_errors": core.callback_error_counts(),
-        "unhandled": core.unhandled(),
+        "callback_errors": core.managers.callback_error_counts(),
+        "unhandled": core.managers.unhandled(),
     }
 
 
 def _diagnostics(core: QuestionedCore) -> dict[str, Any]:
-    return masked_dump(core.diagnostics())
+    return masked_dump(core.questions.diagnostics())
 
 
 def _trace(core: QuestionedCore) -> bytes | None:
@@ -155,16 +155,17 @@ def changed(core: ServedCore, change: Callable[[], None]) -> dict[str, Any]:
         change()
     except (Refused, ConfigError) as error:
         return {"refused": masked(str(error))}
-    core.catch_up()
+    core.followers.catch_up()
     return {}
 
 
 def _node(act: NodeAct, core: QuestionedCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return changed(core, lambda: act.change(core, partition, node, by))
+    set_drained = core.operator.set_drained
+    return changed(core, lambda: set_drained(partition, node, by, drained=act.drained))
 
 
 def _unregister(core: QuestionedCore, rm_id: str, by: str) -> dict[str, Any]:
-    return changed(core, lambda: core.unregister_lost(rm_id, by))
+    return changed(core, lambda: core.operator.unregister_lost(rm_id, by))
 
 
 # -- the process

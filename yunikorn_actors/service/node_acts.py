@@ -5,12 +5,7 @@ cluster, and what the command says when it is done. The command is a module of `
 and a line in the table there.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    # The commands read this table, and load nothing that runs a core.
-    from yunikorn_actors.service.served import QuestionedCore
+from typing import Final, NamedTuple
 
 
 class NodeAct(NamedTuple):
@@ -18,19 +13,19 @@ class NodeAct(NamedTuple):
     """Of the route: what is so from then on."""
     done: str
     """Printed by the command; `{node}` is the id, `{allocations}` how many run there."""
-    change: "Callable[[QuestionedCore, str, str, str], None]"
-    """Do it to a node of a partition; the last argument is who asked."""
+    drained: bool
+    """Whether the node is to be drained."""
 
 
 NODE_ACTS: Final = {
     "drain": NodeAct(
         "the node takes no new work",
         "{node} is drained: nothing new is placed there; allocations that go on: {allocations}",
-        lambda core, partition, node, by: core.set_drained(partition, node, by, drained=True),
+        drained=True,
     ),
     "undrain": NodeAct(
         "the node takes work again",
         "{node} takes work again",
-        lambda core, partition, node, by: core.set_drained(partition, node, by, drained=False),
+        drained=False,
     ),
 }

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from yunikorn_actors.core.entry import Follower
+from yunikorn_actors.core.driver import Follower
+from yunikorn_actors.core.operator_calls import OperatorCalls
+from yunikorn_actors.core.questions import Questions
+from yunikorn_actors.core.registered_managers import RegisteredManagers
 from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreFailed
 from yunikorn_actors.machines.topology import Topology
-from yunikorn_actors.messages.queries import CountsFound
-from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingQuestion
 from yunikorn_actors.recording.recorder import FlightRecorder
 from yunikorn_actors.runtime.core_api import AnyCore
 
@@ -38,6 +39,13 @@ class ServedCore(AnyCore, Protocol):
 
     def measure(self) -> None: ...
 
+    @property
+    def followers(self) -> "FollowersOfCore": ...
+
+
+class FollowersOfCore(Protocol):
+    """Read sides of a core, wherever it is."""
+
     def follow(self, follower: Follower) -> str: ...
 
     def catch_up(self) -> None: ...
@@ -57,22 +65,15 @@ class QuestionedCore(ServedCore, Protocol):
     @property
     def flight_recorder(self) -> FlightRecorder | None: ...
 
-    def counts(self) -> CountsFound: ...
+    @property
+    def questions(self) -> Questions: ...
 
-    def waiting_asks(self, partition: str) -> dict[str, Any]: ...
+    @property
+    def managers(self) -> RegisteredManagers: ...
 
-    def count_waiting(self, partition: str, question: WaitingQuestion) -> WaitingAnswer: ...
-
-    def diagnostics(self) -> dict[str, Any]: ...
-
-    def unhandled(self) -> dict[str, int]: ...
-
-    def callback_error_counts(self) -> dict[str, int]: ...
+    @property
+    def operator(self) -> OperatorCalls: ...
 
     def mailbox_lengths(self) -> dict[str, int]: ...
 
     def metered(self) -> dict[str, Any] | None: ...
-
-    def set_drained(self, partition: str, node_id: str, by: str, *, drained: bool) -> None: ...
-
-    def unregister_lost(self, rm_id: str, by: str) -> None: ...

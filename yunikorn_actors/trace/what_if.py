@@ -382,16 +382,16 @@ class _RecordedRun(Run):
             case rm.RegistrationRequested():
                 self._register(message)
             case rm.ConfigurationRequested():
-                simulator.configure_with(message.request, self._other(message.config))
+                simulator.managers.configure(message.request, self._other(message.config))
             case rm.AdminConfigUpdate():
                 self._await(call, replace(message, config=self._config or message.config))
             case rm.AdminNodeUpdate():
                 self._await(call, message)
             case rm.RMLost():
-                if simulator.is_registered(message.rm_id):
+                if simulator.managers.is_registered(message.rm_id):
                     simulator.resource_manager_lost(message.rm_id)
             case rm.RMUnregistered():
-                simulator.post_unregistration(message.rm_id, message.by)
+                simulator.managers.unregister(message.rm_id, message.by)
             case _:
                 simulator._post(call.mailbox, message, call.stimulus)
 
@@ -404,10 +404,10 @@ class _RecordedRun(Run):
     def _register(self, message: rm.RegistrationRequested) -> None:
         manager = Manager(message.request.rm_id, message.capabilities, self)
         config = self._other(message.config)
-        self._simulator.register_with(message.request, manager, config)
+        self._simulator.managers.register(message.request, manager, config)
 
     def _await(self, call: _Call, message: Any) -> None:  # noqa: ANN401 - it names a reply
-        self._simulator.await_acceptance(
+        self._simulator.driver.await_acceptance(
             call.mailbox, lambda reply_to: replace(message, reply_to=reply_to), call.stimulus
         )
 

@@ -104,7 +104,7 @@ def _reconfigure(simulator: Simulator, change: Reconfigure) -> None:
         policy_group=group,
         extra_config=known.registration.extra_config,
     )
-    simulator.configure_with(request, config)
+    simulator.managers.configure(request, config)
 
 
 def changed(config: SchedulerConfig, change: Reconfigure) -> SchedulerConfig:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from yunikorn_actors.config import SchedulerConfig, parse_config
 from yunikorn_actors.core.backlog import Backlog
-from yunikorn_actors.core.entry import Registration
+from yunikorn_actors.core.registered_managers import Registration
 from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.machines.context import Context
@@ -133,7 +133,7 @@ class Copy(Simulator):
         """Rounds of planning that wait; None from when on none does."""
         self.now_ns = state.at_ns
         if state.registered.admin is not None:
-            self._resolvers.bring_admin(state.registered.admin)
+            self.managers.resolvers.bring_admin(state.registered.admin)
         self._post(CONTEXT, _restored(state), "copy")
         self.settle()
         self.asked_back = [*work_of(self, asked_back=True)]
@@ -151,10 +151,10 @@ class Copy(Simulator):
             build_info=registration.build_info,
             extra_config=registration.extra_config,
         )
-        self.register_with(request, callback, brought.get(registration.policy_group))
+        self.managers.register(request, callback, brought.get(registration.policy_group))
         for name in known.epochs:
             for app in context.partitions[name].state.applications.values():
-                self._resolvers.remember(registration.rm_id, app.spec.user, app.spec.groups)
+                self.managers.resolvers.remember(registration.rm_id, app.spec.user, app.spec.groups)
 
     def let_decide(self) -> None:
         """Let planners look at what is there by now."""
@@ -191,7 +191,7 @@ class Twin(Simulator):
         self.now_ns = original.now_ns
         machines, self.timers = unpacked(machines_packed)
         self.machines.update(machines)
-        self._resolvers = original._resolvers.copy(lambda: self.now_ns)
+        self.managers.resolvers = original.managers.resolvers.copy(lambda: self.now_ns)
         self._addresses = {manager_of(it): it for it in original.callbacks}
 
     def let_decide(self) -> None:
@@ -203,7 +203,7 @@ class Twin(Simulator):
         address = self._addresses[rm_id]
         self.callbacks[address] = callback
         backlog = Backlog(known.registration.extra.unhandled_max)
-        self._registered[rm_id] = Registration(address, tells_state=False, backlog=backlog)
+        self.managers.registered[rm_id] = Registration(address, tells_state=False, backlog=backlog)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
         if to != EVENT_PUBLISHER:

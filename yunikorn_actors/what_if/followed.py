@@ -84,9 +84,9 @@ class Snapshots:
     def of(cls, core: Gateway) -> "Snapshots":
         """Follow a core until all of its partitions have been described."""
         taken = cls()
-        address = core.follow(taken)
+        address = core.followers.follow(taken)
         try:
-            core.catch_up()
+            core.followers.catch_up()
         finally:
-            core.unfollow(address)
+            core.followers.unfollow(address)
         return taken

@@ -11,7 +11,7 @@ from typing import Final
 
 from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
-from yunikorn_actors.core.entry import StandIn
+from yunikorn_actors.core.stand_in import StandIn
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
@@ -158,7 +158,7 @@ class Run:
 
     def _begin(self, *, is_moment: bool) -> None:
         # All requests of one moment are taken before the core decides, however many they are.
-        for registration in self._simulator._registered.values():
+        for registration in self._simulator.managers.registered.values():
             registration.backlog.close()
         at_work = self._asked_back if is_moment else None
         for name, app, allocation in work_of(self._simulator) if at_work is None else at_work:
@@ -370,7 +370,7 @@ class Run:
     def _release(self, name: str, allocation: Allocation, why: int) -> None:
         """Give it back; a resource manager that is away says nothing, and what it has stays."""
         rm_id = self._rm_of(name)
-        if not self._simulator.is_registered(rm_id):
+        if not self._simulator.managers.is_registered(rm_id):
             self.counts["away"] += 1
             return
         release = si.AllocationRelease(

@@ -302,7 +302,7 @@ def test_a_read_side_follows_all_partitions_and_those_that_begin_anew() -> None:
             def receive(self, message: Message) -> None:
                 side.handle(message, core.clock.now_ns())
 
-        address = core.follow(Reader())
+        address = core.followers.follow(Reader())
         register(core, rm)
         settle(core, rm)
         for name in (ONE, TWO):
@@ -323,7 +323,7 @@ def test_a_read_side_follows_all_partitions_and_those_that_begin_anew() -> None:
         )
         core.unregister_resource_manager("rm-1")
         wait_until(lambda: not side.books and not side.managers)
-        core.unfollow(address)
+        core.followers.unfollow(address)
 
 
 def test_who_reads_after_a_change_reads_of_it() -> None:
@@ -338,7 +338,7 @@ def test_who_reads_after_a_change_reads_of_it() -> None:
 
         register(core, rm)
         settle(core, rm)
-        core.follow(Slow())
+        core.followers.follow(Slow())
         questions, name = ClusterQuestions(core, Standing()), f"[rm-1]{TWO}"
         wait_until(lambda: {ONE, TWO} == {it.short_name for it in dict(side.books).values()})
         for change, drained in (("drain", True), ("undrain", False)):
@@ -364,7 +364,7 @@ def test_a_read_side_that_comes_later_has_the_records_of_all_partitions_once() -
             def receive(self, message: Message) -> None:
                 side.handle(message, core.clock.now_ns())
 
-        address = core.follow(Reader())
+        address = core.followers.follow(Reader())
 
         def told(name: str) -> int:
             ring = side.events.ring
@@ -377,7 +377,7 @@ def test_a_read_side_that_comes_later_has_the_records_of_all_partitions_once() -
         core.update_application(application(TWO, "later"))
         wait_until(lambda: told("later"))
         assert before <= told(TWO) <= 2 * before, "what was there, and what its core tells anew"
-        core.unfollow(address)
+        core.followers.unfollow(address)
 
 
 def test_what_has_no_order_over_partitions_is_refused() -> None:

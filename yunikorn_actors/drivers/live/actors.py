@@ -19,7 +19,7 @@ import pykka
 from msgspec import Struct
 
 from yunikorn_actors import si
-from yunikorn_actors.core.entry import Follower
+from yunikorn_actors.core.driver import Follower
 from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.drivers.live.dispatcher import Dispatcher, is_main
 from yunikorn_actors.machines.machine import (

@@ -7,15 +7,16 @@ one calls the core, that is a message like any other.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from itertools import count
 from typing import Any, Protocol
 
 from yunikorn_actors import si
 from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.core.backlog import Backlog
+from yunikorn_actors.core.driver import Follower
 from yunikorn_actors.core.due import ArmedTimers
-from yunikorn_actors.core.entry import Follower, Gateway
+from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Chooser, Fifo
 from yunikorn_actors.drivers.simulator.quiescence import RestWatch
 from yunikorn_actors.errors import NoReply, WouldBlock
@@ -279,7 +280,7 @@ class Simulator(Gateway):
         elif address in self._followers:
             self._tell_follower(address, envelope.message)
         elif address == GATEWAY:
-            self._receive(envelope.message)
+            self.managers.receive(envelope.message)
         else:
             self._replies[address] = envelope.message
 
@@ -291,9 +292,6 @@ class Simulator(Gateway):
 
     def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
         """Ignore the wishes: there is no log here, and checkers run after every message."""
-
-    def _warn(self, complaints: Iterable[str]) -> None:
-        """Say nothing: there is no log here."""
 
     def _effects(self, address: str, machine: Machine, envelope: Envelope) -> list[Effect]:
         """Run the handler; if it fails, the only effect is to be replaced."""
@@ -330,7 +328,7 @@ class Simulator(Gateway):
     def _call_back(self, address: str, call: Message) -> None:
         answer, error = call_back(self.callbacks[address], call)
         if error is not None:
-            self._raised_in[manager_of(address)] += 1
+            self.managers.raised_in[manager_of(address)] += 1
         if answer is not None:
             self._send(address, RM_PROXY, answer)
         elif isinstance(error, Exception):

@@ -52,14 +52,14 @@ def tried(ask: Callable[..., Any], *arguments: object, **words: object) -> Any: 
 def inquire(world: World) -> Iterator[Answer]:
     """Ask everything once; nothing is changed by it."""
     core = world.simulator
-    yield "how much was counted", core.counts()
+    yield "how much was counted", core.questions.counts()
     for name, dumped in core.state_dump().items():
         if name == "partitions":
             for partition, state in dumped.items():
                 yield from ((f"the dump of {partition}, {it}", state[it]) for it in state)
         else:
             yield f"the dump, {name}", dumped
-    yield "what resource managers say of themselves", core.diagnostics()
+    yield "what resource managers say of themselves", core.questions.diagnostics()
     for first, count in _RANGES:
         yield f"{count} event records from {first} on", tried(core.events, first, count)
     for name, it in tuple(world.context.partitions.items()):
@@ -70,11 +70,11 @@ def _of_partition(core: LabSimulator, name: str, state: PartitionState) -> Itera
     asks = [(app.id, key) for app in state.applications.values() for key in app.asks]
     for app, key in (*asks[:_ASKS_MAX], ("nobody", "nothing")):
         yield f"why {key} of {app} waits", tried(core.explain, app, key, partition=name)
-    yield f"what waits in {name}", core.waiting_asks(name)
+    yield f"what waits in {name}", core.questions.waiting_asks(name)
     yield f"what waits in {name}, added up", tried(core.waiting, partition=name)
     yield f"when it starts in {name}", tried(core.expected, partition=name)
     for question in _QUESTIONS:
-        yield f"asks of {name} by {question}", core.count_waiting(name, question)
+        yield f"asks of {name} by {question}", core.questions.count_waiting(name, question)
 
 
 def operate(world: World) -> Iterator[Answer]:
@@ -84,14 +84,14 @@ def operate(world: World) -> Iterator[Answer]:
     for reader, history in zip(readers, _HISTORIES, strict=True):
         yield (
             f"a stream with {history} records from before",
-            tried(core.open_stream, reader, history),
+            tried(core.followers.open_stream, reader, history),
         )
     for name, it in tuple(world.context.partitions.items()):
         for node in (*tuple(it.state.nodes)[:2], "nowhere"):
             for drained in (True, True, False, False):
                 what = f"drained={drained} for {node} of {name}"
-                yield what, tried(core.set_drained, name, node, _WHO, drained=drained)
-        yield f"unregister {it.rm_id}", tried(core.unregister_lost, it.rm_id, _WHO)
+                yield what, tried(core.operator.set_drained, name, node, _WHO, drained=drained)
+        yield f"unregister {it.rm_id}", tried(core.operator.unregister_lost, it.rm_id, _WHO)
     texts = _configurations(world)
     names = core.topology.policies.names
     for one, other in pairwise(texts):

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Raw
 from msgspec.structs import replace
 
-from yunikorn_actors.core.entry import Follower
+from yunikorn_actors.core.driver import Follower
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import decoded

@@ -74,7 +74,7 @@ class ClusterQuestions:
 
     def _shown(self, answers: list[Any]) -> Any:  # noqa: ANN401 - plain values
         """Answer when the read side of this portal has heard of it, too: hosts wait for theirs."""
-        self._core.catch_up()
+        self._core.followers.catch_up()
         return next((it for it in answers if "refused" in it), {})
 
     def _diagnostics(self) -> Any:  # noqa: ANN401 - plain values

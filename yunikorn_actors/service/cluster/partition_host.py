@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import si
-from yunikorn_actors.core.entry import StandIn
+from yunikorn_actors.core.stand_in import StandIn
 from yunikorn_actors.errors import CoreError, CoreFailed, UnknownResourceManager
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
-from yunikorn_actors.messages.rm_events import RequestsHandled
 from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.why.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
@@ -125,28 +124,6 @@ class Manager(StandIn):
             waiting.set_result(answer)
 
 
-class HostedCore(SchedulerCore):
-    """A core that says of every request that it was handled."""
-
-    def __init__(self, handled: Callable[[str, int], None], **options: Any) -> None:  # noqa: ANN401
-        super().__init__(**options)
-        self._handled = handled
-
-    def mark(self, rm_id: str) -> None:
-        """Report when all that was taken so far is handled, and its answers are given."""
-        with self._afterwards, self._order:
-            registration = self._registered.get(rm_id)
-            if registration is not None:
-                self._mark(rm_id, registration.callback, registration.backlog.taken)
-
-    def _receive(self, message: Message) -> None:
-        super()._receive(message)
-        if isinstance(message, RequestsHandled):
-            registration = self._registered.get(message.rm_id)
-            if registration is not None and registration.callback == message.callback:
-                self._handled(message.rm_id, message.count)
-
-
 class Seat:
     """A resource manager of a portal."""
 
@@ -180,12 +157,12 @@ class Host:
         topology: TopologyName = "proposing",
         on_failure: Callable[[CoreFailed], object] | None = None,
     ) -> None:
-        self._core = HostedCore(
-            self._tell_handled,
+        self._core = SchedulerCore(
             journal=None if journal is None else Path(journal) / partition,
             topology=topology,
             on_failure=on_failure,
         )
+        self._core.managers.on_handled = self._tell_handled
         self._core.measure()
         self._questions = CoreQuestions(self._core, Standing())
         self._life = os.urandom(8).hex()
@@ -249,7 +226,7 @@ class Host:
                 if number > seat.taken:
                     await self._take(seat, request)
                     seat.taken = number
-            self._core.mark(seat.rm_id)
+            self._core.managers.mark_taken(seat.rm_id)
 
     async def _take(self, seat: Seat, request: Request) -> None:
         while not self._core.has_room(seat.rm_id):
@@ -323,14 +300,14 @@ class Host:
         """Return a channel at which everything comes that becomes true, and first how it stands."""
         self._watch()
         follower = Follower(Channel(asyncio.get_running_loop()))
-        follower.address = await asyncio.to_thread(self._core.follow, follower)
+        follower.address = await asyncio.to_thread(self._core.followers.follow, follower)
         name = self._name()
         self._followers[name] = follower
         return name
 
     async def last_entry(self, name: str) -> int:
         """Return the number of the entry up to which this channel has all that is true now."""
-        await asyncio.to_thread(self._core.catch_up)
+        await asyncio.to_thread(self._core.followers.catch_up)
         follower = self._followers.get(name)
         if follower is None:
             raise self._why_gone(name)
@@ -340,7 +317,7 @@ class Host:
         follower = self._followers.pop(name, None)
         if follower is not None:
             follower.channel.close()
-            self._core.unfollow(follower.address)
+            self._core.followers.unfollow(follower.address)
 
     def _name(self) -> str:
         return f"{self._life}/{next(self._numbers)}"

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn, Self, TypeVar
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.core.entry import Follower
+from yunikorn_actors.core.driver import Follower
 from yunikorn_actors.drivers.live.clock import Clock, RealClock
 from yunikorn_actors.errors import (
     CoreError,
@@ -60,10 +60,10 @@ class ClusterCore:
         self._engine = engine
         self._hosts: Mapping[str, Far] = {}
         self._lock = threading.RLock()
-        """Guards the next two, and the state."""
+        """Guards the managers, and the state."""
         self._managers: dict[str, dict[str, ManagerChannel]] = {}
         """By resource manager and partition."""
-        self._followings: dict[str, Following] = {}
+        self.followers: Final = ClusterFollowers(self.check_running, self._on_all)
         self._state = "new"
         self._crew = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="yunikorn-actors-portal")
 
@@ -75,7 +75,7 @@ class ClusterCore:
             if self._state != "new":
                 raise CoreStopped("a portal is started once: make another one")
             self._state = "running"
-        self._hosts = self._engine(self._partitions)
+        self._hosts = self.followers.hosts = self._engine(self._partitions)
         self._on_all(self._configure)
         return self
 
@@ -84,11 +84,9 @@ class ClusterCore:
         with self._lock:
             was, self._state = self._state, "stopped"
             managers, self._managers = self._managers, {}
-            followings, self._followings = self._followings, {}
         if was != "running":
             return
-        for following in followings.values():
-            following.end()
+        self.followers.end()
         for tell in tuple(self.when_over):
             tell()
         self._end_manager_channels(
@@ -345,28 +343,6 @@ class ClusterCore:
     def measure(self) -> None:
         """Each host does so by itself."""
 
-    def follow(self, follower: Follower) -> str:
-        self.check_running()
-        following = Following(follower, self._hosts)
-        address = os.urandom(8).hex()
-        with self._lock:
-            self._followings[address] = following
-        following.start()
-        return address
-
-    def catch_up(self) -> None:
-        """Wait until all followers have received what is true now."""
-        with self._lock:
-            followings = tuple(self._followings.values())
-        for following in followings:
-            self._on_all(following.catch_up)
-
-    def unfollow(self, address: str) -> None:
-        with self._lock:
-            following = self._followings.pop(address, None)
-        if following is not None:
-            following.end()
-
     # -- parts
 
     def _on_all(self, work: Callable[[str], T], partitions: Iterable[str] | None = None) -> list[T]:
@@ -374,6 +350,49 @@ class ClusterCore:
         names = self._partitions if partitions is None else partitions
         under_way = [self._crew.submit(work, it) for it in names]
         return [it.result() for it in under_way]
+
+
+class ClusterFollowers:
+    """Read sides that follow all partitions."""
+
+    def __init__(
+        self,
+        check_running: Callable[[], None],
+        on_all: Callable[[Callable[[str], None]], object],
+    ) -> None:
+        self._check_running = check_running
+        self._on_all = on_all
+        self._lock = threading.Lock()
+        self._following: dict[str, Following] = {}
+        self.hosts: Mapping[str, Far] = {}
+
+    def follow(self, follower: Follower) -> str:
+        self._check_running()
+        following = Following(follower, self.hosts)
+        address = os.urandom(8).hex()
+        with self._lock:
+            self._following[address] = following
+        following.start()
+        return address
+
+    def catch_up(self) -> None:
+        """Wait until all followers have received what is true now."""
+        with self._lock:
+            followings = tuple(self._following.values())
+        for following in followings:
+            self._on_all(following.catch_up)
+
+    def unfollow(self, address: str) -> None:
+        with self._lock:
+            following = self._following.pop(address, None)
+        if following is not None:
+            following.end()
+
+    def end(self) -> None:
+        with self._lock:
+            followings, self._following = self._following, {}
+        for following in followings.values():
+            following.end()
 
 
 def _lose(manager_channel: ManagerChannel) -> None:

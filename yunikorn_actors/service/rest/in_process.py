@@ -77,7 +77,7 @@ class RestPart(Part):
         self._thread.start()
         self._on_loop(self._server.start(self._listener, self._tls)).result(START_S)
         self._tokens.subscribe(self._renew)
-        self._following = core.follow(self)
+        self._following = core.followers.follow(self)
         self._standing.simulate = self.simulate
 
     def receive(self, message: Message) -> None:
@@ -102,7 +102,7 @@ class RestPart(Part):
 
     def stop(self, grace: float) -> None:
         if self._following:
-            self._core.unfollow(self._following)
+            self._core.followers.unfollow(self._following)
         if self._server is not None and self._thread is not None:
             with suppress(TimeoutError):
                 # It waits so long for answers, and as long again for their handlers to end.

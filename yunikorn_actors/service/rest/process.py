@@ -28,7 +28,7 @@ from typing import Final
 
 import msgspec
 
-from yunikorn_actors.core.entry import Follower
+from yunikorn_actors.core.driver import Follower
 from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, Refused
 from yunikorn_actors.messages.base import Message
@@ -229,7 +229,7 @@ class ProcessPart(Part):
         begun = time.monotonic()
         # On this thread, which also ends it: so none that has ended is followed for, or left out.
         with suppress(CoreStopped, CoreFailed):
-            self._following = self._core.follow(self._outbox)
+            self._following = self._core.followers.follow(self._outbox)
         with line.makefile("rb") as file, suppress(OSError):
             while head := file.read(LENGTH_BYTES):
                 entry = _up.decode(file.read(int.from_bytes(head, "big")))
@@ -247,7 +247,7 @@ class ProcessPart(Part):
             self._simulating.popitem()[1].set_exception(NoReply("the read side has ended"))
         line.close()
         if self._following:
-            self._core.unfollow(self._following)
+            self._core.followers.unfollow(self._following)
             self._following = ""
         was_ready = self._ready.is_set()
         self._ready.set()

@@ -15,7 +15,7 @@ import grpc
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.core.entry import overrides
+from yunikorn_actors.core.stand_in import overrides
 from yunikorn_actors.errors import ConnectionLost, CoreError, UnknownResourceManager
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.service.rpc.messages import (

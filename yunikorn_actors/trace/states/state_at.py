@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from yunikorn_actors.core.entry import waiting_of
+from yunikorn_actors.core.questions import waiting_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import REJECTED_TOLD_MAX
