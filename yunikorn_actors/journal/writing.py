@@ -62,6 +62,7 @@ class Journal:
         self.restored: CoreRestored | None = None
         """What to go on with; None if this is the first core."""
         self._folder = Folder(path)
+        # Before anything is read: another core that still runs could write behind it.
         self._lock = self._folder.take()
         self._file = -1
         self._end = 0
@@ -139,6 +140,8 @@ class Journal:
 
     def append(self, entry: Entry) -> None:
         """Write a record; it survives this process as soon as this returns."""
+        # Under the lock: the thread may be about to put the next file in the place of this one, and
+        # each record has to follow the last one of its own file.
         with self._writing:
             if self.failure is None:
                 self._append(entry)
@@ -156,6 +159,8 @@ class Journal:
         """Bring everything to the disk, and let the folder go."""
         if self._closing:
             return
+        # The thread first: it may be in the middle of beginning a file, and brings the rest to the
+        # disk.
         self._closing = True
         self._is_dirty.set()
         self._thread.join()
@@ -252,6 +257,8 @@ class Journal:
         folder = self._folder
         number = max(self._current, *folder.numbers(*COUNTED)) + 1
         created = folder.create(EARLY, number)
+        # Made outside of the lock, as that takes a disk its time; only the change of files keeps
+        # Context waiting.
         with self._writing:
             former, end, check = self._file, self._end, self._check
             place = Place(number=self._current, bytes=end, check=check)

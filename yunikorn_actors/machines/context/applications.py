@@ -40,6 +40,8 @@ def add_application(turn: Turn, spec: ApplicationSpec) -> None:
         reason = f"failed to place application {spec.application_id}: {failure}"
         reject_application(turn, spec, reason, failure.queues)
         return
+    # Behind the placement, as the bounds are those of its leaf; a leaf that was made for it goes
+    # again.
     reason = gang_refusal(turn.state, queue, spec)
     if reason is not None:
         reject_application(turn, spec, reason)
@@ -67,6 +69,7 @@ def reject_application(
     serial = turn.partition.next_serial()
     fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=turn.now_ns)
     turn.record(fact)
+    # Among those that ended, so that a reader of the history finds why it never ran.
     remember(turn, serial)
     turn.announce(ApplicationVerdict(spec.application_id, reason, queues=queues))
 

@@ -84,11 +84,14 @@ def take_item(turn: Turn, item: AskItem) -> None:
     if item.foreign:
         _take_foreign(turn, item)
         return
+    # What the core knew before its restart runs still: it is compared before anything is refused
+    # that would be refused as new.
     awaited = turn.partition.awaited
     if (awaited is not None and _is_back(turn, awaited, item)) or _is_rejected(turn, item):
         return
     spec = item.spec
     app = turn.state.applications[spec.application_id]
+    # From here on it is taken: `explain` must not answer with an earlier rejection of this key.
     turn.partition.rejections.forget(spec.application_id, spec.key)
     if item.node_id:
         _take_report(turn, app, item, announced=True)
@@ -247,6 +250,7 @@ def _belongs_to_another(state: PartitionState, app: Application, item: AskItem) 
 def _take_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
     known = app.asks.get(spec.key)
     if known is not None and end_unreported(turn, app, known):
+        # The new ask first: without anything that waits the application would begin to complete.
         _take_ask(turn, app, spec)
         work_gone(turn, app, work_ended=not spec.placeholder)
         return
@@ -261,6 +265,8 @@ def _take_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
 
 
 def _add_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
+    # The group while the application is New still, as it is chosen once; then the state, so that
+    # the ask is never one of an application that takes no part in planning.
     if app.state in _WAKES:
         link_group(turn, app)
         advance(turn, app, ApplicationEvent.RUN)
@@ -295,6 +301,7 @@ def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> Non
     if spec.max_allocations < taken:
         spec = replace(spec, max_allocations=taken)
     _unpark_what_no_longer_suits(turn, app, known, spec)
+    # Behind the unparking: a repeat that came out of its swap is none of `parked` any more.
     wanted = spec.max_allocations - taken - known.parked
     if spec == known.spec and known.remaining == wanted:
         return
@@ -310,6 +317,8 @@ def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> Non
 
 
 def _put(turn: Turn, known: Ask, spec: AskSpec) -> None:
+    # An earmark has the size of its ask. What is given up is given up in the old size, before the
+    # fact resizes the rest; what no longer fits shows only in the new one.
     drop_outdated(turn, known, spec)
     turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
     drop_outgrown(turn, known)
@@ -347,6 +356,7 @@ def _take_report(turn: Turn, app: Application, item: AskItem, *, announced: bool
         for uuid in app.asks[item.spec.key].uuids:
             allocation = app.allocations[uuid]
             request_release(turn, allocation, TerminationType.TIMEOUT, PLACEHOLDER_EXPIRED)
+    # Last: all that the report charges by force has been charged by now.
     drop_overpromised(turn, turn.state.nodes[item.node_id])
 
 
@@ -357,6 +367,8 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
         advance(turn, app, ApplicationEvent.RUN)
     # It runs, so no run limit holds it back, whatever the planner found.
     record_run_limit(turn, app, GateKind.NONE)
+    # Before the next one is drawn: a resource manager may report the very UUID that the core would
+    # issue next.
     turn.partition.uuids.avoid(item.uuid)
     uuid = item.uuid or turn.partition.uuids.next()
     devices = _devices_of(turn, item)
@@ -374,6 +386,7 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
             devices=devices,
         )
     )
+    # Behind the fact: what is above a maximum is read from what is charged.
     charged_by_force(turn, app)
     if announced:
         turn.announce(
@@ -403,6 +416,7 @@ def _place_by_rm(
 ) -> None:
     """The ask waits here and runs there: the report decides, size included."""
     turn.partition.uuids.avoid(item.uuid)
+    # The size first: an allocation is charged as its ask is at that moment.
     if item.spec.resource != known.spec.resource:
         _put(turn, known, replace(known.spec, resource=item.spec.resource))
     key, uuid = item.spec.key, item.uuid
@@ -423,6 +437,8 @@ def _resize(turn: Turn, app: Application, uuids: Iterable[str], spec: AskSpec) -
         allocation: Allocation = app.allocations[uuid]
         swap = app.swaps.get(uuid)
         if swap is not None and not fits_in(app.asks[swap.key].spec.resource, spec.resource):
+            # Before the placeholder shrinks: no swap ever stands on one that its ask does not fit
+            # into.
             unpark(turn, app, swap, "its placeholder has become smaller")
         if allocation.resource != spec.resource:
             node = turn.state.nodes[allocation.node_id]
@@ -456,6 +472,7 @@ def _take_foreign(turn: Turn, item: AskItem) -> None:
     elif has_negative(spec.resource):
         turn.announce(rejected_ask(spec, "allocation contains negative resources"))
     else:
+        # Off the former node first: one key never counts on two nodes.
         _leave_former_node(turn, item)
         turn.record(
             f.ForeignAllocationPut(
@@ -508,6 +525,7 @@ def _gather(turn: Turn, items: Sequence[AskItem], start: int) -> list[AskSpec]:
     run: dict[str, AskSpec] = {}
     for item in items[start : start + LONGEST]:
         spec = item.spec
+        # The second of one key would replace the first, which is not there before the run is.
         if spec.key in run or not _is_plain(app, item) or not _is_alike(spec, first):
             break
         if item.partition != partition:

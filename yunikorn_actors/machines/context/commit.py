@@ -77,6 +77,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     refusal = check_node(state.nodes.get(proposal.node_id), ask.spec, proposal.devices)
     if refusal is not None:
         return refusal
+    # What is promised counts against the room of queues, but for the promise that this uses up.
     own = own_earmark(state, ask, proposal.node_id) if ask.reserved else None
     refusal = check_quotas(state, app, ask.spec, own)
     return refusal or check_limits(app, ask.spec.resource)
@@ -189,6 +190,8 @@ def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Prop
         # The last one alone is no run: so most plans gather nothing.
         if start < len(proposals) - 1:
             if type(first) is Preempt and first.gang:
+                # All for a gang are committed together, or none: victims for a part of it would go
+                # in vain.
                 gang = _gang_of(proposals, start, first.gang)
                 refusal = preempt_together(turn, gang)
                 yield from () if refusal is None else ((it, refusal) for it in gang)

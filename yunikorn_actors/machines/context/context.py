@@ -152,6 +152,8 @@ class Context(Joining):
     def _take_requests(
         self, first: rm.RMUpdateAllocation, following: Iterator[Message], job: ContextJob
     ) -> Steps:
+        # A pause lets messages of others come in between. What is behind it in the mailbox stays
+        # there, and is handled in its order.
         yield from self._take_allocations(job.work, first)
         while not job.was_paused and (message := next(following, None)) is not None:
             assert isinstance(message, rm.RMUpdateAllocation)

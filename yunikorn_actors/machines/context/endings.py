@@ -63,6 +63,7 @@ def request_release(
     proposal_id: int = NO_PROPOSAL,
 ) -> None:
     """Ask the resource manager to end an allocation; it stays charged until that is confirmed."""
+    # Asked back once: a second request would have a second type, and the answer could be either.
     if not allocation.may_be_released:
         return
     turn.record(

@@ -293,6 +293,7 @@ def complete_swap(
     ask = app.asks[swap.key]
     spec = ask.spec
     uuid = turn.partition.uuids.next()
+    # Read while the placeholder stands: the fact takes them off the node.
     if swap.crosses:
         devices = turn.state.nodes[swap.node_id].incoming[placeholder.uuid].devices
     else:
@@ -300,6 +301,7 @@ def complete_swap(
     # Only now: a swap may still be called off while its ask is parked, and SCHEDULED is final.
     report_state(turn, ask, WaitingState.SCHEDULED)
     if placeholder.spec.timeout_ms > 0:
+        # It would fire for an allocation that is gone.
         cancel_allocation_timer(turn, app, placeholder.uuid)
     turn.record(
         f.SwapCompleted(
@@ -331,6 +333,7 @@ def complete_swap(
     )
     if spec.timeout_ms > 0:
         arm_allocation_timer(turn, app, uuid, spec.timeout_ms)
+    # Behind the fact: only now is known whether a placeholder is left, and something real runs.
     stop_placeholder_timer(turn, app)
     work_started(turn, app)
 

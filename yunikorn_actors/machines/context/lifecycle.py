@@ -84,6 +84,7 @@ def advance(turn: Turn, app: Application, event: ApplicationEvent, message: str 
     delay_ns = _state_timeout(turn, state)
     if delay_ns is not None:
         _arm_timer(turn, app, STATE_TIMER, delay_ns)
+    # Behind the fact, which sets when it started.
     if state in COUNTS_AS_RUNNING:
         _limit_execution(turn, app)
     if state in GANG_IS_OVER:
@@ -331,6 +332,8 @@ def remember(turn: Turn, serial: int) -> None:
     Many short applications, or repeated rejections, must not fill the memory: the oldest are
     forgotten early. Rejections have a bound of their own, so that they push no others out.
     """
+    # Armed before the bounds are looked at: where they leave no room it is this one that is
+    # forgotten, and its timer has to be cancelled behind that.
     _arm_history_expiry(turn, serial)
     finished, rejected = turn.state.finished, turn.state.rejected
     while len(rejected) > turn.settings.rejected_max:
@@ -369,6 +372,7 @@ def clean_if_empty(turn: Turn, queue: Queue) -> None:
     """Remove an empty dynamic or draining queue ten seconds after it became empty."""
     if not queue.is_to_be_cleaned:
         return
+    # Each emptying has a number of its own: a firing for an earlier one does nothing (R-027).
     generation = turn.partition.next_timer()
     turn.partition.cleaning[queue.path] = generation
     turn.want(
@@ -404,6 +408,7 @@ def _timer_name(partition: PartitionContext, app: Application, kind: str) -> str
 
 
 def _arm_timer(turn: Turn, app: Application, kind: str, delay_ns: int) -> None:
+    # A number of its own, so that the firing of a timer that was armed anew meanwhile is stale.
     generation = turn.partition.next_timer()
     due_ns = min(turn.now_ns + delay_ns, INT64_MAX)
     turn.record(

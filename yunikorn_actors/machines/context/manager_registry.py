@@ -141,6 +141,8 @@ class Registry:
 
     def expect(self, message: RMRegistration) -> None:
         """Let nobody bring its group another configuration before it is registered."""
+        # Its former life is removed in slices, and others may register in between: they must not
+        # bring the group a configuration that would refuse this one at the end.
         self._coming[message.rm_id] = message.policy_group
         if message.config is not None:
             self.configured[message.policy_group] = message.config

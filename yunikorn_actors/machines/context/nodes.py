@@ -171,6 +171,8 @@ def set_drained(turn: Turn, node: Node, *, drained: bool) -> str:
 
 
 def remove_node(turn: Turn, node: Node) -> Steps:
+    # The work of a node with thousands of allocations ends in slices: nothing new comes to it in
+    # between.
     if not node.drained:
         _schedule(turn, node, drained=True, ready=node.ready)
     for kept in (yield from drawn_off(node.reservations.values())):
@@ -186,6 +188,8 @@ def remove_node(turn: Turn, node: Node) -> Steps:
         # application.
         work_gone(turn, app, work_ended=not allocation.spec.placeholder)
         yield 1
+    # Its capacity last: what ran there is charged until its end, and a cluster smaller than what is
+    # charged would be over its own maximum.
     _record_size(turn, f.NodeRemoved(node_id=node.id, at_ns=turn.now_ns))
 
 
@@ -210,6 +214,7 @@ def _schedule(
 ) -> None:
     """Change whether it takes work; that it is awaited only its report changes."""
     awaited = node.awaited if awaited is None else awaited
+    # Before the fact: a node that takes no work is never kept for an ask that could run elsewhere.
     if drained or not ready or awaited:
         drop_of_node(turn, node, "the node takes no work", required_too=False)
     turn.record(

@@ -142,10 +142,14 @@ class Partitions:
         work, out = job.work, job.out
         for turn in work.turns.values():
             if turn.state.long_work is not None:
+                # In the last batch of facts: a core that starts again goes on with long work that
+                # has no end.
                 turn.record(f.LongWorkEnded(at_ns=turn.now_ns))
         out.extend(work.effects())
         for turn in work.turns.values():
             loop = turn.partition.loop
+            # Asked once for each partition, when all is recorded: a round for each item would plan
+            # on half of it.
             if loop is not None and turn.partition not in gone:
                 out.extend(loop.next_cycle())
         work.begin_anew()
@@ -383,11 +387,15 @@ class Partitions:
                 partition = self._made(manager, name, epoch)
                 image = message.images[name]
                 partition.restore(image, message.last_numbers.get(name, LastNumbers()))
+                # Nothing is recorded before each planner has its snapshot: its replica begins at
+                # that revision.
                 for address, life in partition.lives().items():
                     snapshot = _snapshot(partition, image)
                     effects.extend([_started(address, life), Send(to=address, message=snapshot)])
                 effects.extend(partition.token())
                 begin(work.turn(partition), self.confirm_warning_ns(partition))
+            # Suspended until it registers again: planners have their snapshot and decide nothing on
+            # it.
             self._pause(work, manager)
             effects.extend(self.finish(work))
             if self._is_unfinished(manager):
@@ -449,6 +457,8 @@ class Partitions:
         """It was missing since the restart: no clean slate, what it reports is compared."""
         manager = self.registry.come_back(message)
         effects: list[Effect] = [CancelTimer(name=f"paused/{manager.rm_id}")]
+        # Planners that match what its new callback can answer are there before anything is decided:
+        # until the fact below the partitions are suspended.
         for name in manager.partitions:
             effects.extend(self._plan_anew(self.by_name[name], manager.capabilities))
         work = self.work(manager.rm_id, now_ns)
@@ -593,6 +603,7 @@ class Partitions:
     def reload(self, job: ContextJob, manager: ResourceManager) -> Steps:
         """Bring one under the configuration of its group, if it is under another."""
         config = self.registry.config_of(manager.policy_group)
+        # Several jobs may be asked for the same reload: the first one has done it.
         if manager.checksum == config.checksum:
             return
         job.work = work = self.work(manager.rm_id, job.now_ns)
@@ -624,6 +635,8 @@ class Partitions:
 
     def follow(self, follower: str) -> list[Effect]:
         """Say how everything stands; what becomes true from here on comes as facts."""
+        # Among those who get facts from here on; what stands is sent in this same handler, so
+        # between the two nothing can become true.
         self.subscribers = (*self.subscribers, follower)
         shown = [self._shown(manager) for manager in self.registry.managers.values()]
         stand = (

@@ -95,6 +95,8 @@ def reserve(turn: Turn, proposal: Reserve) -> Refusal | None:
     app = turn.state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
     required = bool(ask.spec.required_node)
+    # The others go first: no node is ever kept for one that must have it and one that could run
+    # elsewhere.
     if required:
         displace(turn, turn.state.nodes[proposal.node_id])
     report_state(turn, ask, WaitingState.RESERVED, f"reserved on node {proposal.node_id}")
@@ -165,6 +167,8 @@ def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
     useless = check_use(state, app, ask, kept_for(state, ask, proposal.node_id))
     reason = NO_START if useless in _NO_START else NO_HEADROOM
     for left in reversed(range(ask.reserved.count(proposal.node_id))):
+        # The last one resolves the proposal: until then the planner counts all of them as on their
+        # way.
         resolves = 0 if left else proposal.proposal_id
         _drop(turn, ask, proposal.node_id, reason, resolves)
     return None

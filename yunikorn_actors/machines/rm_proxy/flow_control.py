@@ -73,6 +73,8 @@ class Deliveries:
 
     def handled(self, requests: int) -> list[Effect]:
         """So many requests have been handled, and all that they led to has been sent."""
+        # The number goes out behind the answers: a caller that has it finds all that its requests
+        # led to.
         if self._sent == self.taken_count:
             return [self._requests_handled(requests)]
         self._handled.append((self._sent, requests))
@@ -97,6 +99,8 @@ class Deliveries:
 
     def cut(self) -> list[Effect]:
         """Nothing more is delivered, so there is nothing left to wait for."""
+        # Callers wait for room by these numbers: without them those of a manager that is gone would
+        # wait for ever.
         return [self._requests_handled(requests) for _, requests in self._handled]
 
     def _mark(self) -> list[Effect]:
@@ -154,6 +158,8 @@ class Turns:
 
     def handled(self, rm_id: str) -> list[Effect]:
         """Context has handled a part; the next one follows."""
+        # Taken out while its messages go, so that `send` lets them through; it makes a new entry
+        # where another part is full.
         waiting = self._waiting.pop(rm_id)
         effects: list[Effect] = []
         while waiting and rm_id not in self._waiting:

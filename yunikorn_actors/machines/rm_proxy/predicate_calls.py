@@ -67,6 +67,8 @@ class Questions:
             return _refuse((question,), NOBODY)
         line = self._lines.setdefault(question.rm_id, _Line(callback))
         self._last_call += 1
+        # The callback was idle until now. With others before it the time runs from its last answer:
+        # it is asked one after the other.
         if not line.handed and not line.delayed:
             line.deadline_ns = now_ns + self._timeout_ns
         # A callback that is behind gets no more questions: each would only be late as well.
@@ -82,6 +84,7 @@ class Questions:
             self.dropped += 1
             return []
         line = self._lines[rm_id]
+        # Whatever it answered, it is alive: the next question has the whole time.
         line.deadline_ns = now_ns + self._timeout_ns
         question = line.handed.pop(message.call_id, None)
         # The answer to a question that was taken for a no: it counts for nothing but the time.
@@ -116,6 +119,7 @@ class Questions:
         line = self._lines.pop(rm_id, None)
         if line is None:
             return []
+        # Those that were delayed have no entry: they were never handed over.
         for call_id in (*line.handed, *line.late):
             del self.calls[call_id]
         return _refuse((*line.handed.values(), *line.delayed.values()), NOBODY)

@@ -160,6 +160,8 @@ class RmProxy:
         rm_id = message.rm_id
         for callback in [it for it, manager in self.coming.items() if manager == rm_id]:
             del self.coming[callback]
+        # Behind whatever of its requests still waits for its turn: Context gets all in the order in
+        # which the caller made them.
         effects = [*self._cut(rm_id), *self._send(rm_id, message)]
         self._turns.forget(rm_id)
         return effects
@@ -327,6 +329,8 @@ class RmProxy:
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
         deliveries = self.deliveries.get(message.rm_id)
         if deliveries is not None:
+            # Noted before the callback can answer: what it gives back is told from what it ends by
+            # its own wish by this alone.
             deliveries.requested_back.announce(message.released)
         released = tuple(map(release_out, message.released))
         if not message.withdrawn:
