@@ -14,6 +14,10 @@ from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.runtime.scheduler_core import Inside
 
+# What serves by HTTP reads all certificates of the computer when it is imported, in each process
+# anew, which is a fifth of its start. No test has a peer outside of this computer.
+os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "helpers")]
 SLOW_S = 6_000

@@ -8,6 +8,7 @@ from concurrent.futures import wait as wait_for
 from typing import Any
 
 import pytest
+from called import fail, square
 from fronting import PATIENCE_S, QUEUES
 from looping import on_a_loop, until
 
@@ -20,14 +21,6 @@ from yunikorn_actors import (
     WouldBlock,
     current_lease,
 )
-
-
-def square(number: int) -> int:
-    return number * number
-
-
-def fail(text: str) -> None:
-    raise LookupError(text)
 
 
 def held(s: AsyncScheduler) -> int:

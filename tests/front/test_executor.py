@@ -9,6 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from called import (
+    coroutine,
+    end_all,
+    fail,
+    leave,
+    let_go,
+    square,
+    unpicklable,
+    wait_for,
+)
 from fronting import QUEUES
 from probes import wait_until
 
@@ -38,44 +48,6 @@ def s() -> Iterator[Scheduler]:
 def pool(s: Scheduler, request: pytest.FixtureRequest) -> Iterator[Executor]:
     with s.executor(request.param, queue="root.batch", user="ann", name="pool") as made:
         yield made
-
-
-def square(number: int) -> int:
-    return number * number
-
-
-def fail(text: str) -> None:
-    raise LookupError(text)
-
-
-def end_all() -> None:
-    os._exit(3)
-
-
-def unpicklable() -> Any:
-    return threading.Lock()
-
-
-async def coroutine() -> None:
-    """Never called."""
-
-
-def leave() -> None:
-    raise SystemExit(7)
-
-
-def wait_for(path: Path) -> str:
-    path.with_suffix(".new").write_text(str(os.getpid()))
-    path.with_suffix(".new").rename(path.with_suffix(".begun"))
-    while not path.exists():
-        time.sleep(0.005)
-    return path.read_text()
-
-
-def let_go(path: Path, text: str = "") -> None:
-    """Written elsewhere first: one that waits would read it while it is empty."""
-    path.with_suffix(".text").write_text(text)
-    path.with_suffix(".text").rename(path)
 
 
 def begun(path: Path) -> Callable[[], bool]:

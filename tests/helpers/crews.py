@@ -2,28 +2,24 @@
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from multiprocessing import parent_process
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from called import KILLED
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.machines.context import commit
 
-KILLED = "YUNIKORN_ACTORS_TEST_KILLED"
-"""The variable that names the file which the killed worker leaves behind."""
 RUNS_BEFORE = 5
 
 _judged = count()
-_STUCK_S = 600
-"""Longer than any test takes."""
 
 
 def unchecked() -> tuple[Checker, ...]:
@@ -39,28 +35,6 @@ def deadly() -> tuple[Checker, ...]:
             Path(os.environ[KILLED]).touch(exist_ok=False)
             os.kill(os.getpid(), signal.SIGKILL)
     return oracles()
-
-
-def half_told(share: int) -> int:
-    """Have the worker of the share 3 be killed in the middle of its result, if it is the first."""
-    return _told_in_part(share, lambda: os.kill(os.getpid(), signal.SIGKILL))
-
-
-def never_told(share: int) -> int:
-    """Have the worker of the share 3 stop in the middle of its result."""
-    return _told_in_part(share, lambda: time.sleep(_STUCK_S))
-
-
-def _told_in_part(share: int, then: Callable[[], None]) -> int:
-    def tell_half(self: Connection, data: bytes) -> None:
-        os.write(self.fileno(), data[: len(data) // 2])
-        Path(os.environ[KILLED]).touch()
-        then()
-
-    if share == 3 and not Path(os.environ[KILLED]).exists():
-        # Python has written results by this method for long; the file shows that it still does.
-        Connection._send = tell_half  # type: ignore[attr-defined]
-    return share
 
 
 class Threads:
@@ -123,8 +97,3 @@ class _FrailExecutor(Executor):
         else:
             future.set_result(work(share))
         return future
-
-
-def is_deaf(_: object) -> bool:
-    """Whether ctrl-C does not reach this process."""
-    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import ranges
-from crews import KILLED, Frail, Threads, deadly, half_told, is_deaf, never_told, unchecked
+from called import KILLED, half_told, is_deaf, never_told
+from crews import Frail, Threads, deadly, unchecked
 from probes import PATIENCE_S, wait_until
 
 from yunikorn_actors.cli import main
@@ -352,8 +353,8 @@ def test_a_cluster_that_loses_a_worker_says_the_same(
 
 _STARTER = """
 import os, time
-from yunikorn_actors.lab.fan_out import Processes
 if __name__ == "__main__":
+    from yunikorn_actors.lab.fan_out import Processes
     executor = Processes(2).gather()
     for _ in range(4):
         executor.submit(os.getpid).result()

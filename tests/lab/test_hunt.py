@@ -22,7 +22,7 @@ KEYS = {"id", "found", "strategy", "runs", "seconds", "deviations", "stimuli", "
 
 @pytest.fixture(scope="module")
 def hunter() -> Hunter:
-    return Hunter(seed=1, runs=300)
+    return Hunter(seed=1, runs=300, mutants=[BY_ID["M01"], BY_ID["M28"]])
 
 
 def test_the_regressed_race_falls_at_once(hunter: Hunter) -> None:
@@ -80,7 +80,7 @@ def test_most_of_them_are_found() -> None:
 
 
 def test_drawn_worlds_are_another_place_to_look(capsys: pytest.CaptureFixture[str]) -> None:
-    hunter = SwarmHunter(seed=1, worlds=12)
+    hunter = SwarmHunter(seed=1, worlds=12, mutants=[BY_ID["M103"]])
     found = hunter.hunt(BY_ID["M103"])
     assert (SWARM, True) == (found.strategy, found.found)
     assert "node_id is" in found.violation

@@ -6,18 +6,15 @@ waits for it.
 
 import multiprocessing
 import pickle
-import signal
 import threading
-import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
-from contextlib import suppress
 from contextvars import ContextVar
-from multiprocessing.connection import Connection
 from typing import Any, Final, Literal, Protocol, get_args
 
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.front.arguments import shown
+from yunikorn_actors.front.function_process import serve
 from yunikorn_actors.front.lease import Lease
 
 Kind = Literal["threads", "processes"]
@@ -70,7 +67,7 @@ class _Process:
         # Not forked: the threads of the core would be missing there, and its locks held.
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
-        self.process: Final = context.Process(target=_serve, args=(there,), daemon=True)
+        self.process: Final = context.Process(target=serve, args=(there,), daemon=True)
         self.process.start()
         there.close()
 
@@ -135,26 +132,6 @@ class Processes:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.close()
-
-
-def _serve(there: Connection) -> None:
-    """Make calls until the other side has gone."""
-    # Ctrl-C goes to the whole group of processes; the program decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(EOFError, OSError):
-        while True:
-            there.send_bytes(_outcome(there.recv_bytes()))
-
-
-def _outcome(data: bytes) -> bytes:
-    try:
-        return pickle.dumps((True, pickle.loads(data)()))  # noqa: S301 - of the parent
-    except BaseException as error:  # noqa: BLE001 - the edge: it is raised again in the parent
-        error.add_note("".join(traceback.format_exception(error)).rstrip())
-        try:
-            return pickle.dumps((False, error))
-        except Exception:  # noqa: BLE001 - whatever pickling raises
-            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
 class DaskClient(Protocol):

@@ -68,10 +68,12 @@ class Hunts(Protocol):
 
 
 class Hunter:
-    """Looks for one mutant after the other, in the same runs."""
+    """Looks for one of these mutants after the other, in the same runs."""
 
-    def __init__(self, seed: int = 1, runs: int = RUNS_MAX) -> None:
-        self._tries = Tries(PLAYED, seed, runs)
+    def __init__(
+        self, seed: int = 1, runs: int = RUNS_MAX, mutants: Sequence[Mutant] = PLAYED
+    ) -> None:
+        self._tries = Tries(mutants, seed, runs)
 
     def hunt(self, mutant: Mutant) -> Hunted:
         begun, best, findings = time.perf_counter(), Hunted(), 0
@@ -111,10 +113,10 @@ class Hunter:
 
 
 class SwarmHunter:
-    """Looks for one mutant after the other, in the same drawn worlds."""
+    """Looks for one of these mutants after the other, in the same drawn worlds."""
 
-    def __init__(self, seed: int, worlds: int) -> None:
-        self._worlds = Worlds(CORPUS, seed, worlds)
+    def __init__(self, seed: int, worlds: int, mutants: Sequence[Mutant] = CORPUS) -> None:
+        self._worlds = Worlds(mutants, seed, worlds)
 
     def hunt(self, mutant: Mutant) -> Hunted:
         begun, found, runs, plays = time.perf_counter(), Hunted(), 0, 0
@@ -144,7 +146,8 @@ def hunt_all(
 
     With a number of worlds they are looked for in these, and not in the cases.
     """
-    quests = (_Quest(seed, runs, worlds, id_) for id_ in ids)
+    wanted = tuple(ids)
+    quests = (_Quest(seed, runs, worlds, wanted, id_) for id_ in wanted)
     if jobs <= 1:
         yield from map(_hunt, quests)
         return
@@ -156,6 +159,8 @@ class _Quest(NamedTuple):
     seed: int
     runs: int
     worlds: int
+    wanted: tuple[str, ...]
+    """All that are looked for: to watch for others as well takes longer than to find one."""
     id: str
 
     def __str__(self) -> str:
@@ -166,9 +171,12 @@ def _hunt(quest: _Quest) -> Hunted:
     mutant = BY_ID[quest.id]
     if mutant.kind in UNPLAYED and not quest.worlds:
         return Hunted(id=mutant.id)
-    return _hunter(quest.seed, quest.runs, quest.worlds).hunt(mutant)
+    return _hunter(quest.seed, quest.runs, quest.worlds, quest.wanted).hunt(mutant)
 
 
 @lru_cache(maxsize=1)
-def _hunter(seed: int, runs: int, worlds: int) -> Hunts:
-    return SwarmHunter(seed, worlds) if worlds else Hunter(seed, runs)
+def _hunter(seed: int, runs: int, worlds: int, wanted: tuple[str, ...]) -> Hunts:
+    mutants = [BY_ID[it] for it in wanted]
+    if worlds:
+        return SwarmHunter(seed, worlds, mutants)
+    return Hunter(seed, runs, [it for it in mutants if it.kind not in UNPLAYED])
