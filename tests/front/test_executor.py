@@ -190,7 +190,7 @@ def test_an_error_in_the_block_withdraws_what_waits(
     thread.start()
     try:
         wait_until(lambda: len(futures) == 2 and futures[1].cancelled())
-        assert "withdrawn" == s.explain("pool", "call-2").state
+        wait_until(lambda: "withdrawn" == s.explain("pool", "call-2").state)
         assert futures[0].running()
         assert thread.is_alive(), "it waits for what runs"
     finally:
