@@ -90,7 +90,8 @@ def _amount(name: str, key: str, text: str) -> int:
     try:
         return parse_quantity(kind, text)
     except QuantityError as error:
-        raise _fault(name, f"{key}: {error}", f"there are {known}") from None
+        written = f"write digits and perhaps a unit, such as 2 or 4Gi; there are {known}"
+        raise _fault(name, f"{key}: {error}", written) from None
 
 
 def _ask(words: Step, amounts: Step) -> list[Step]:

@@ -71,7 +71,9 @@ class Driver:
         if isinstance(answer, Declined):
             raise NoReply(answer.reason)
         if not isinstance(answer, kind):
-            raise NoReply(f"the core answered {type(answer).__name__} instead of {kind.__name__}")
+            raise NoReply(
+                f"the core answered {type(answer).__name__} instead of {kind.__name__}: call again"
+            )
         return answer
 
     def await_acceptance(self, address: str, question: Callable[[str], Message], call: str) -> None:

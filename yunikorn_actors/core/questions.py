@@ -200,7 +200,9 @@ class Questions:
             self._driver.name("explain"),
         )
         if not isinstance(answer, Explanation | Declined):
-            raise NoReply(f"the core answered {type(answer).__name__} instead of an Explanation")
+            raise NoReply(
+                f"the core answered {type(answer).__name__} instead of an Explanation: call again"
+            )
         return answer
 
     def diagnostics(self) -> dict[str, Any]:

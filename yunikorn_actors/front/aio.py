@@ -276,7 +276,7 @@ class AsyncScheduler:
     def _application(self, application_id: str) -> AsyncApplication:
         app = self._operations.application(application_id)
         if app is None or app.handle is None:
-            raise UnknownName(f"application {application_id!r} has just ended")
+            raise UnknownName(f"application {application_id!r} has just ended: make it again")
         handle: AsyncApplication = app.handle
         return handle
 

@@ -252,7 +252,7 @@ class Scheduler:
     def _application(self, application_id: str) -> Application:
         app = self._operations.application(application_id)
         if app is None or app.handle is None:
-            raise UnknownName(f"application {application_id!r} has just ended")
+            raise UnknownName(f"application {application_id!r} has just ended: make it again")
         handle: Application = app.handle
         return handle
 

@@ -264,7 +264,9 @@ class RemoteCore(UpdateCalls, EventStreams):
         with self._lock:
             conversation = self._conversations.pop(rm_id, None)
         if conversation is None:
-            raise UnknownResourceManager(f"{rm_id!r} is not registered here")
+            raise UnknownResourceManager(
+                f"{rm_id!r} is not registered here: call register_resource_manager first"
+            )
         conversation.end()
 
     def unregister_resource_manager(self, rm_id: str) -> None:

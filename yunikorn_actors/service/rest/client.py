@@ -188,7 +188,7 @@ def _target(path: tuple[str, ...], query: dict[str, str]) -> str:
     """Names become parts of a path whatever stands in them; dots alone would lead elsewhere."""
     for part in path:
         if part in {"", ".", ".."}:
-            raise UnknownName(f"nothing is called {part!r}")
+            raise UnknownName(f"nothing is called {part!r}: give a name")
     target = "/" + "/".join(quote(part, safe="", errors="replace") for part in path)
     return f"{target}?{urlencode(query, errors='replace')}" if query else target
 

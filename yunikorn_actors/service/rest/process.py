@@ -244,7 +244,8 @@ class ProcessPart(Part):
         process.wait()
         self._outbox.close()
         while self._simulating:
-            self._simulating.popitem()[1].set_exception(NoReply("the read side has ended"))
+            ended = NoReply("the read side has ended: call again")
+            self._simulating.popitem()[1].set_exception(ended)
         line.close()
         if self._following:
             self._core.followers.unfollow(self._following)

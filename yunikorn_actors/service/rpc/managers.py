@@ -237,7 +237,8 @@ class Managers:
     def _forget(self, rm_id: str, reason: CoreError | None) -> None:
         manager = self._by_id.pop(rm_id, None)
         if manager is not None:
-            manager.end(UnknownResourceManager(f"{rm_id} is no longer registered"), reason)
+            over = f"{rm_id} is no longer registered: call register_resource_manager again"
+            manager.end(UnknownResourceManager(over), reason)
 
     def leave(self, manager: Manager, stream: Stream) -> None:
         """A stream has ended, however."""
