@@ -409,11 +409,7 @@ def _report_text(report: Report, saved: str, *, explains: bool) -> str:
             f"{'ok  ' if report.ok else 'FAIL'}  {report.case.scenario.name} ({counts})", *rest
         )
     left, outcome = report.case.explained(finding.tape), finding.outcome
-    how = (
-        f"found in run {finding.run} by {len(finding.found.entries)} deviations; "
-        f"{len(left.entries)} are left, with {outcome.stimuli} stimuli and "
-        f"{outcome.messages} messages:"
-    )
+    how = f"found in run {finding.run} {outcome.shrunk(finding.found, left)}:"
     if not finding.run:
         how = f"fails undisturbed, with {outcome.stimuli} stimuli and {outcome.messages} messages:"
     rest += [f"kept in {saved}"] if saved else []

@@ -218,10 +218,7 @@ def _again(finding: Finding, options: argparse.Namespace) -> str:
 
 def _finding_text(finding: Finding, saved: Path | None, again: str) -> str:
     drawn, tape, outcome = finding.drawn, finding.small.tape, finding.outcome
-    how = (
-        f"found by {len(finding.found.tape.entries)} deviations; {len(tape.entries)} are left, "
-        f"with {outcome.stimuli} stimuli and {outcome.messages} messages"
-    )
+    how = f"found {outcome.shrunk(finding.found.tape, tape)}"
     lines = [
         f"FAIL  {drawn.case.scenario.name}",
         finding.violation.text,

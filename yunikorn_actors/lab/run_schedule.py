@@ -77,6 +77,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
         """How many of them came too late, or were wrong otherwise."""
         return sum(isinstance(it.message, ProposalRejected) for it in self.deliveries)
 
+    def shrunk(self, found: Tape, left: Tape) -> str:
+        """Say for people with how many deviations it was found, and how many are left."""
+        stimuli = "1 stimulus" if self.stimuli == 1 else f"{self.stimuli} stimuli"
+        return (
+            f"with {_counted(len(found.entries), 'deviation')}, shrunk to {len(left.entries)} "
+            f"({stimuli}, {_counted(self.messages, 'message')})"
+        )
+
     def order(self) -> bytes:
         """Return a digest of who got which type of message from whom, in which order."""
         told = (f"{it.mailbox} {it.sender} {type(it.message).__name__}" for it in self.deliveries)
@@ -88,6 +96,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
         for delivery in self.deliveries:
             digest.add(delivery)
         return digest.hex()
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def play(case: Case, tape: Tape, checkers: tuple[Checker, ...] = ()) -> Outcome:
