@@ -1,6 +1,7 @@
 """What a program does with a scheduler: nodes, applications, asks, leases and their ends."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import CancelledError, wait
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fronting import PATIENCE_S, QUEUES, events_until, quick_core, raised
 from probes import wait_until
 
 from yunikorn_actors import (
+    Application,
     ApplicationChanged,
     ApplicationEnded,
     ApplicationRejected,
@@ -147,7 +149,7 @@ def test_a_name_as_long_as_a_book_is_not_told_whole() -> None:
             assert len(said) < 300
 
 
-def test_what_makes_no_sense_is_refused_at_the_call() -> None:
+def test_what_contradicts_what_is_there_is_refused_at_the_call() -> None:
     with Scheduler(QUEUES) as s:
         s.add_node("n1", vcore=4)
         app = s.application("a", queue="root.batch", user="ann")
@@ -162,37 +164,48 @@ def test_what_makes_no_sense_is_refused_at_the_call() -> None:
         assert "required_node" in said.partition(":")[2]
         assert "tags" not in said
         assert "without gang=" in raised(lambda: app.ask("x", vcore=1, group="g"), UnknownName)
-        for ask in (
-            lambda: app.ask("x"),
-            lambda: app.ask("", vcore=1),
-            lambda: app.ask("x", vcore=1, resources={"vcore": 1}),
-            lambda: app.ask("x", vcore=1, count=0),
-            lambda: app.ask("x", vcore=1, priority=2**40),
-            lambda: app.ask("x" * 2000, vcore=1),
-            lambda: app.ask("x", vcore=1, fits="n1"),  # type: ignore[call-overload]
-            lambda: s.add_node("n2"),
-            lambda: s.add_node("", vcore=1),
-            lambda: s.application("", user="ann"),
-            lambda: s.application("b", user="ann", timeout="soon"),
-            lambda: s.application("b", user="ann", gang={"g": {"count": 2}}),
-            lambda: s.application("b", user="ann", gang={"g": {"count": 0, "vcore": 1}}),
-            lambda: s.application("b", user="ann", running=[{"key": "x"}]),  # type: ignore[list-item]
-            lambda: s.events("placed", "nonsense"),  # type: ignore[arg-type]
-            lambda: s.application("b", user="ann", running=None),  # type: ignore[arg-type]
-            lambda: s.application("b", user="ann", groups="dev"),
-            lambda: s.application("b", user="ann", gang=[1]),  # type: ignore[arg-type]
-            lambda: s.application("b", user="ann", gang_style="hardish"),  # type: ignore[arg-type]
-            lambda: s.application("b", user="ann", tags=[1]),  # type: ignore[arg-type]
-            lambda: s.add_node("n2", vcore=1, attributes=[1]),  # type: ignore[arg-type]
-            lambda: s.configure(None),  # type: ignore[arg-type]
-            lambda: Scheduler(grace=-1),
-            lambda: Scheduler(core=5),  # type: ignore[arg-type]
-            lambda: Scheduler(rm_id=5),  # type: ignore[arg-type]
-            lambda: Scheduler(callback=si.ResourceManagerCallback),  # type: ignore[arg-type]
-        ):
-            raised(ask, InvalidRequest)
+        raised(lambda: app.ask("later"), InvalidRequest)
         assert waits.cancel()
         assert "n1" == app.ask("later", vcore=1).result(PATIENCE_S).node_id
+
+
+SENSELESS: dict[str, tuple[Callable[[Scheduler, Application], object], str]] = {
+    "no amount": (lambda _, app: app.ask("x"), "ask: say how much it needs"),
+    "empty key": (lambda _, app: app.ask("", vcore=1), "ask: '' is no key"),
+    "amount twice": (lambda _, app: app.ask("x", vcore=1, resources={"vcore": 1}), "ask: vcore is given twice"),
+    "no repeat": (lambda _, app: app.ask("x", vcore=1, count=0), "ask: count: "),
+    "huge priority": (lambda _, app: app.ask("x", vcore=1, priority=2**40), "ask: priority: "),
+    "long key": (lambda _, app: app.ask("x" * 2000, vcore=1), "ask: key: must be at most 1024"),
+    "fits is a text": (lambda _, app: app.ask("x", vcore=1, fits="n1"), "ask: fits: "),  # type: ignore[call-overload]
+    "node of no size": (lambda s, _: s.add_node("n2"), "add_node: say how large it is"),
+    "node without id": (lambda s, _: s.add_node("", vcore=1), "add_node: '' is no id"),
+    "attributes": (lambda s, _: s.add_node("n2", vcore=1, attributes=[1]), "add_node: attributes: "),  # type: ignore[arg-type]
+    "application without id": (lambda s, _: s.application("", user="ann"), "application: '' is no id"),
+    "timeout": (lambda s, _: s.application("b", user="ann", timeout="soon"), "application: timeout: 'soon' is no time"),
+    "size of a member": (lambda s, _: s.application("b", user="ann", gang={"g": {"count": 2}}), "gang: g: say how much"),
+    "gang of none": (lambda s, _: s.application("b", user="ann", gang={"g": {"count": 0, "vcore": 1}}), "gang: g: count: "),
+    "gang": (lambda s, _: s.application("b", user="ann", gang=[1]), "gang: must be a mapping"),  # type: ignore[arg-type]
+    "gang style": (lambda s, _: s.application("b", user="ann", gang_style="hardish"), "gang_style: must be 'Soft' or 'Hard'"),  # type: ignore[arg-type]
+    "running of mappings": (lambda s, _: s.application("b", user="ann", running=[{"key": "x"}]), "running: must hold Running"),  # type: ignore[list-item]
+    "running": (lambda s, _: s.application("b", user="ann", running=None), "application: running: must be a list"),  # type: ignore[arg-type]
+    "groups": (lambda s, _: s.application("b", user="ann", groups="dev"), "application: groups: must be a list"),
+    "tags": (lambda s, _: s.application("b", user="ann", tags=[1]), "application: tags: "),  # type: ignore[arg-type]
+    "kind of event": (lambda s, _: s.events("placed", "nonsense"), "events: 'nonsense' is none of "),  # type: ignore[arg-type]
+    "no queues": (lambda s, _: s.configure(None), "queues: must be a file"),  # type: ignore[arg-type]
+    "grace": (lambda *_: Scheduler(grace=-1), "grace: must be seconds"),
+    "core": (lambda *_: Scheduler(core=5), "core: must be a SchedulerCore"),  # type: ignore[arg-type]
+    "rm_id": (lambda *_: Scheduler(rm_id=5), "rm_id: must be text"),  # type: ignore[arg-type]
+    "callback": (lambda *_: Scheduler(callback=si.ResourceManagerCallback), "callback: must be a ResourceManagerCallback"),  # type: ignore[arg-type]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SENSELESS)
+def test_what_makes_no_sense_is_refused_at_the_call(case: str) -> None:
+    call, text = SENSELESS[case]
+    with Scheduler(QUEUES) as s:
+        app = s.application("a", queue="root.batch", user="ann")
+        said = raised(lambda: call(s, app), InvalidRequest)
+    assert text in said
 
 
 @pytest.mark.parametrize(
