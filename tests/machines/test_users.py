@@ -9,10 +9,10 @@ from yunikorn_actors.core.groups import (
     UNKNOWN_NS,
     UserGroups,
     UserResolutionFailed,
-    is_forced,
     own_group,
 )
 from yunikorn_actors.machines.settings import SECOND
+from yunikorn_actors.values.tag_lookup import is_forced
 
 FORCE = {si.constants.APP_TAG_CREATE_FORCE: "true"}
 
@@ -113,6 +113,11 @@ def test_the_default_resolver_knows_one_group_named_like_the_user() -> None:
 def test_forced(text: str, forced: bool) -> None:
     assert forced is is_forced({si.constants.APP_TAG_CREATE_FORCE: text})
     assert is_forced({}) is False
+
+
+def test_the_name_of_the_tag_ignores_case() -> None:
+    """The entry asked for the exact name and placement did not: one took what the other refused."""
+    assert is_forced({si.constants.APP_TAG_CREATE_FORCE.upper(): "true"})
 
 
 # -- the time that an entry lasts

@@ -96,7 +96,8 @@ def place_of(state: PartitionState, spec: ApplicationSpec, created: Container[st
     Queues that were created for it do not count as there before.
     """
     assert state.config is not None
-    forced = _tag(spec, APP_TAG_CREATE_FORCE) in {"1", "t", "true"}
+    switch = [text for tag, text in spec.tags.items() if tag.lower() == APP_TAG_CREATE_FORCE]
+    forced = bool(switch) and switch[0] in {"1", "t", "T", "true", "True", "TRUE"}
     try:
         for rule in state.config.placement_rules:
             path = _by_rule(state, spec, rule, created)

@@ -20,9 +20,9 @@ from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.placement import is_tagged
 from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.resource import fits_in
+from yunikorn_actors.values.tag_lookup import is_switched_on
 from yunikorn_actors.values.tags import GPU
 
 Refuses = Callable[[str, str], bool]
@@ -37,7 +37,7 @@ def stuck(state: PartitionState, refuses: Refuses, keeps_tag: str) -> Iterator[s
     if state.is_held:
         return
     for app in state.applications.values():
-        if _is_idle(app) and not is_tagged(app.spec, keeps_tag):
+        if _is_idle(app) and not is_switched_on(app.spec.tags, keeps_tag):
             yield f"G29: {app.id} is {app.state.value}, and has nothing that could complete it"
         if app.state in SCHEDULABLE and _may_go_on(app):
             for ask in app.asks.values():

@@ -19,6 +19,7 @@ _QUEUE: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
 _USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*[$]?")
 _GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:_.-]*")
 _RULE: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
+_EXPRESSION: Final = frozenset("^$*+?()[{}|")
 
 
 def is_queue_name(name: str) -> bool:
@@ -31,6 +32,11 @@ def is_user_name(name: str) -> bool:
 
 def is_group_name(name: str) -> bool:
     return _GROUP.fullmatch(name) is not None
+
+
+def looks_like_expression(entry: str) -> bool:
+    """Whether an entry of a filter is an expression for names, by its characters, and no name."""
+    return not _EXPRESSION.isdisjoint(entry)
 
 
 def is_rule_name(name: str) -> bool:

@@ -20,6 +20,7 @@ from yunikorn_actors.config.names import (
     is_queue_name,
     is_rule_name,
     is_user_name,
+    looks_like_expression,
 )
 from yunikorn_actors.config.site import PartitionSite, Site
 from yunikorn_actors.config.written import Word, WrittenFilter, WrittenRule
@@ -30,8 +31,6 @@ TAG: Final = "tag"
 USER: Final = "user"
 KNOWN_RULES: Final = (FIXED, PROVIDED, TAG, USER)
 FILTER_TYPES: Final = ("", "allow", "deny")
-
-_REGEX_CHARACTERS: Final = frozenset("^$*+?()[{}|")
 
 
 class _At(Struct, frozen=True, kw_only=True):
@@ -131,7 +130,7 @@ def _filter_faults(at: _At, written: WrittenFilter) -> Iterator[Fault]:
 
 
 def _is_expression(word: Word) -> bool:
-    if _REGEX_CHARACTERS.isdisjoint(word.text):
+    if not looks_like_expression(word.text):
         return False
     try:
         re.compile(word.text)

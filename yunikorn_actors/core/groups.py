@@ -25,7 +25,6 @@ SWEEP_NS: Final = 60 * SECOND
 
 NOGROUP: Final = "nogroup"
 NOBODY: Final = si.UserGroupInformation(user="nobody", groups=(NOGROUP,))
-_TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 
 
 class UserResolutionFailed(LookupError):  # noqa: N818 - it says what has happened
@@ -35,11 +34,6 @@ class UserResolutionFailed(LookupError):  # noqa: N818 - it says what has happen
 def own_group(user: str) -> tuple[str, ...]:
     """Take every user as the one member of a group of the same name."""
     return (user,)
-
-
-def is_forced(tags: dict[str, str]) -> bool:
-    """Whether an application must be accepted because its work runs already."""
-    return tags.get(si.constants.APP_TAG_CREATE_FORCE, "") in _TRUE
 
 
 class _Entry(NamedTuple):

@@ -12,7 +12,7 @@ from yunikorn_actors import si
 from yunikorn_actors.config import ExtraConfig, SchedulerConfig, warnings_in
 from yunikorn_actors.core.backlog import Backlog
 from yunikorn_actors.core.driver import Driver, check_accepted
-from yunikorn_actors.core.groups import Resolvers, UserResolutionFailed, is_forced
+from yunikorn_actors.core.groups import Resolvers, UserResolutionFailed
 from yunikorn_actors.core.stand_in import overrides
 from yunikorn_actors.errors import Refused, UnknownResourceManager
 from yunikorn_actors.messages.base import RM_PROXY, Message, callback_address
@@ -28,6 +28,7 @@ from yunikorn_actors.messages.rm_events import (
     UnresolvedUser,
 )
 from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.values.tag_lookup import is_forced
 
 
 class Registration(NamedTuple):

@@ -18,18 +18,18 @@ from yunikorn_actors.config.names import (
     is_group_name,
     is_queue_name,
     is_user_name,
+    looks_like_expression,
 )
 from yunikorn_actors.state.applications import ApplicationSpec
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue, QueueState
-from yunikorn_actors.values.tags import APP_TAG_CREATE_FORCE, APP_TAG_QUEUE_FALLBACK
+from yunikorn_actors.values.tag_lookup import is_forced, tag_of
+from yunikorn_actors.values.tags import APP_TAG_QUEUE_FALLBACK
 
 RECOVERY_PATH = f"{ROOT}.{RECOVERY_QUEUE}"
 FALLBACK_PATH = f"{ROOT}.default"
-_REGEX_CHARACTERS = frozenset("^$*+?()[]{}|")
 _NAMED_MAX = 10
 """More permitted names than anyone reads in a message."""
-_TRUE = frozenset({"1", "t", "true"})
 _FALSE = frozenset({"0", "f", "false"})
 
 
@@ -55,33 +55,15 @@ class Placed(NamedTuple):
     """No placement rule matched, so `root.default` takes it."""
 
 
-def tag_of(spec: ApplicationSpec, name: str) -> str:
-    """Look a tag up; the names of tags ignore case."""
-    if not spec.tags:
-        return ""
-    wanted = name.lower()
-    return next((value for tag, value in spec.tags.items() if tag.lower() == wanted), "")
-
-
-def is_tagged(spec: ApplicationSpec, name: str) -> bool:
-    """Whether a tag says yes."""
-    return tag_of(spec, name).lower() in _TRUE
-
-
-def is_forced(spec: ApplicationSpec) -> bool:
-    """Its work runs already, so it must be taken."""
-    return is_tagged(spec, APP_TAG_CREATE_FORCE)
-
-
 def place(state: PartitionState, spec: ApplicationSpec) -> Placed:
     assert state.config is not None
     for rule in state.config.placement_rules:
         path = _path_of(state, spec, rule)
         if path and _will_do(state, spec, path):
             return Placed(path)
-    if is_forced(spec):
+    if is_forced(spec.tags):
         return Placed(RECOVERY_PATH)
-    is_refused = tag_of(spec, APP_TAG_QUEUE_FALLBACK).lower() in _FALSE
+    is_refused = tag_of(spec.tags, APP_TAG_QUEUE_FALLBACK).lower() in _FALSE
     if not is_refused and FALLBACK_PATH in state.queues and _will_do(state, spec, FALLBACK_PATH):
         return Placed(FALLBACK_PATH, by_last_resort=True)
     why = "; ".join(dict.fromkeys(_obstacles(state, spec, fallback=not is_refused)))
@@ -98,7 +80,7 @@ def _open_to(state: PartitionState, spec: ApplicationSpec) -> tuple[str, ...]:
 
 def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
     if path == RECOVERY_PATH:
-        return is_forced(spec)
+        return is_forced(spec.tags)
     queue = state.queues.get(path)
     if queue is None:
         return nearest(state, path).allows_submit(spec.user, spec.groups)
@@ -227,7 +209,7 @@ def _user(spec: ApplicationSpec, _: RuleConfig) -> str:
 
 
 def _tag(spec: ApplicationSpec, rule: RuleConfig) -> str:
-    return tag_of(spec, rule.value)
+    return tag_of(spec.tags, rule.value)
 
 
 def _fixed(_: ApplicationSpec, rule: RuleConfig) -> str:
@@ -258,7 +240,7 @@ def _matches(
     wanted: tuple[str, ...], names: tuple[str, ...], is_name: Callable[[str], bool]
 ) -> bool:
     """A single entry may be an expression, which is searched for anywhere in the name."""
-    if len(wanted) == 1 and not _REGEX_CHARACTERS.isdisjoint(wanted[0]):
+    if len(wanted) == 1 and looks_like_expression(wanted[0]):
         expression = re.compile(wanted[0])
         return any(expression.search(name) for name in names)
     return any(name in wanted and is_name(name) for name in names)

@@ -49,7 +49,7 @@ from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.state.facts import AllocationReleased, AskRemoved, Fact
 from yunikorn_actors.state.limits import is_limited
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.placement import is_tagged
+from yunikorn_actors.values.tag_lookup import is_switched_on
 from yunikorn_actors.values.tags import APP_TAG_COMPLETING_DISABLE
 
 
@@ -137,7 +137,11 @@ def _idle(state: PartitionState, facts: Iterable[Fact]) -> Iterator[str]:
             ended.pop(fact.application_id, None)
     for id_ in ended:
         app = state.applications.get(id_)
-        if app is None or app.state not in IDLES or is_tagged(app.spec, APP_TAG_COMPLETING_DISABLE):
+        if (
+            app is None
+            or app.state not in IDLES
+            or is_switched_on(app.spec.tags, APP_TAG_COMPLETING_DISABLE)
+        ):
             continue
         if not (any(app.pending.values()) or any(app.allocated.values()) or app.swaps):
             yield f"G21: {app.id} is {app.state.value}, and its last work has ended"

@@ -20,10 +20,10 @@ from yunikorn_actors.state.placement import (
     PlacementFailed,
     nearest,
     place,
-    tag_of,
 )
 from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
 from yunikorn_actors.values.resource import INT64_MAX, Resource, strictly_greater_than_zero
+from yunikorn_actors.values.tag_lookup import tag_of
 from yunikorn_actors.values.tags import (
     APP_TAG_NAMESPACE_RESOURCE_GUARANTEED,
     APP_TAG_NAMESPACE_RESOURCE_MAX_APPS,
@@ -121,7 +121,7 @@ def _apply_tags(turn: Turn, spec: ApplicationSpec, queue: Queue) -> None:
     guaranteed = _tagged(spec, APP_TAG_NAMESPACE_RESOURCE_GUARANTEED)
     if quota is not None or guaranteed is not None:
         new = msgspec.structs.replace(new, max=quota, guaranteed=guaranteed)
-    text = tag_of(spec, APP_TAG_NAMESPACE_RESOURCE_MAX_APPS)
+    text = tag_of(spec.tags, APP_TAG_NAMESPACE_RESOURCE_MAX_APPS)
     if text.isascii() and text.isdecimal() and len(text) < 20 and int(text):  # noqa: PLR2004 - uint64
         new = msgspec.structs.replace(new, max_applications=int(text))
     if new != queue.spec:
@@ -132,7 +132,7 @@ def _apply_tags(turn: Turn, spec: ApplicationSpec, queue: Queue) -> None:
 
 def _tagged(spec: ApplicationSpec, tag: str) -> Resource | None:
     """Read `{"resources": {"memory": {"value": 123}}}`; what is no such thing is ignored."""
-    text = tag_of(spec, tag)
+    text = tag_of(spec.tags, tag)
     if not text or len(text) > _TAG_MAX:
         return None
     try:

@@ -33,10 +33,10 @@ from yunikorn_actors.state.applications import (
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.limits import group_of, is_limited
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.placement import is_tagged, tag_of
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.durations import MILLISECOND
 from yunikorn_actors.values.resource import INT64_MAX, equals
+from yunikorn_actors.values.tag_lookup import is_switched_on, tag_of
 from yunikorn_actors.values.tags import (
     APP_TAG_COMPLETING_DISABLE,
     APP_TAG_STATE_AWARE_DISABLE,
@@ -180,7 +180,7 @@ def work_gone(turn: Turn, app: Application, *, work_ended: bool = False) -> None
     """
     if app.state in _ENDS_WHEN_IDLE:
         idles = _has_no_work(app) and (work_ended or not app.allocations)
-        if idles and not is_tagged(app.spec, APP_TAG_COMPLETING_DISABLE):
+        if idles and not is_switched_on(app.spec.tags, APP_TAG_COMPLETING_DISABLE):
             advance(turn, app, ApplicationEvent.COMPLETE)
     elif app.state is ApplicationState.FAILING:
         if not app.allocations:
@@ -392,7 +392,7 @@ def clean_if_empty(turn: Turn, queue: Queue) -> None:
 def _is_stateaware(app: Application) -> bool:
     if app.queue.properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE:
         return False
-    return not tag_of(app.spec, APP_TAG_STATE_AWARE_DISABLE)
+    return not tag_of(app.spec.tags, APP_TAG_STATE_AWARE_DISABLE)
 
 
 def _state_timeout(turn: Turn, state: ApplicationState) -> int | None:

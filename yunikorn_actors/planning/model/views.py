@@ -31,9 +31,9 @@ from yunikorn_actors.state.applications import (
 )
 from yunikorn_actors.state.eligibility import starts_before
 from yunikorn_actors.state.gates import GateKind, has_room, room_left
-from yunikorn_actors.state.placement import tag_of
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import Resource, add, shared
+from yunikorn_actors.values.tag_lookup import tag_of
 from yunikorn_actors.values.tags import APP_TAG_NODE_SORT_POLICY
 
 Owner = tuple[str, str] | None
@@ -252,7 +252,7 @@ class AppView:
         self.blocked_entry: AppEntry | None = None
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None
-        self.node_order = NODE_ORDERS.get(tag_of(app.spec, APP_TAG_NODE_SORT_POLICY))
+        self.node_order = NODE_ORDERS.get(tag_of(app.spec.tags, APP_TAG_NODE_SORT_POLICY))
         """The order of nodes that it chose for itself, if any."""
         self.starting = 0
         """Decisions in flight, reservations too, for an application that does not run yet."""

@@ -18,6 +18,7 @@ from yunikorn_actors.config.model import (
     QueueConfig,
     RuleConfig,
 )
+from yunikorn_actors.config.names import looks_like_expression
 from yunikorn_actors.config.placement_rules import TAG
 from yunikorn_actors.config.properties import READERS
 from yunikorn_actors.messages.base import callback_address, is_callback, manager_of
@@ -29,7 +30,6 @@ _PARTS: Final = re.compile(r"(\.|_dot_)")
 _LISTED: Final = re.compile(r"[^\s,]+")
 _PARTITION: Final = re.compile(r"\[(.*)\](.*)", re.DOTALL)
 _SCHEDULER: Final = re.compile(r"(scheduler:)(.*)(#[0-9.]+)", re.DOTALL)
-_REGEX_CHARACTERS: Final = frozenset("^$*+?()[]{}|")
 _NOBODY: Final = "(?!)"
 """An expression that matches nothing."""
 
@@ -101,7 +101,7 @@ class Cover:
 
     def chosen(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Cover a filter; a single entry may be an expression, and then it names whom it meets."""
-        if len(names) != 1 or _REGEX_CHARACTERS.isdisjoint(names[0]):
+        if len(names) != 1 or not looks_like_expression(names[0]):
             return tuple(map(self.person, names))
         if not self._is_settled:
             return names
