@@ -29,10 +29,10 @@ from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.stages.denials import Denied
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Proposal
+from yunikorn_actors.values.durations import NEVER_NS
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
 """Resolve these decisions now, or send them to be resolved; also tell what the planner found."""

@@ -21,7 +21,6 @@ from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
 from yunikorn_actors.planning.model.views import AppView, QueueView, key_of
 from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.folds import Folds, is_part_of_gang, runtime_of
-from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.policies.profile import profile_of
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state import facts as f
@@ -31,7 +30,7 @@ from yunikorn_actors.state.gangs import awaits_admission, waits_for_gang
 from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.values.durations import NEVER_NS, SECOND
 from yunikorn_actors.values.resource import Resource, charge
 
 PLANNED_MAX: Final = 300

@@ -4,7 +4,6 @@
 """
 
 from yunikorn_actors.policies.inputs import (
-    NEVER_NS,
     Arrived,
     Candidate,
     Ended,
@@ -18,6 +17,7 @@ from yunikorn_actors.policies.inputs import (
 from yunikorn_actors.policies.places import Pool
 from yunikorn_actors.policies.profile import Profile
 from yunikorn_actors.policies.registry import InvalidPolicy, Policies, Policy
+from yunikorn_actors.values.durations import NEVER_NS
 
 __all__ = [
     "Arrived",

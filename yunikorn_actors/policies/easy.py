@@ -1,8 +1,9 @@
 from msgspec.structs import replace
 
 from yunikorn_actors.policies.fcfs import Fcfs
-from yunikorn_actors.policies.inputs import NEVER_NS, Hold, Job
+from yunikorn_actors.policies.inputs import Hold, Job
 from yunikorn_actors.policies.places import Pool
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import add
 
 

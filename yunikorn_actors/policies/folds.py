@@ -9,7 +9,6 @@ from msgspec import Struct, convert
 from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.policies.guard import shown, tried
 from yunikorn_actors.policies.inputs import (
-    NEVER_NS,
     Arrived,
     Candidate,
     Change,
@@ -28,6 +27,7 @@ from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gangs import awaits_admission
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.recorded_form import as_recorded
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import TAG_RUNTIME

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, Final, Protocol, TypeVar
 
-from yunikorn_actors.policies.inputs import NEVER_NS, Hold
+from yunikorn_actors.policies.inputs import Hold
 from yunikorn_actors.values.devices import Devices
+from yunikorn_actors.values.durations import NEVER_NS
 
 _T = TypeVar("_T")
 

@@ -3,14 +3,10 @@
 A job is what starts as one: an ask, or a gang that is admitted as a whole.
 """
 
-from typing import Final
-
 from msgspec import Struct
 
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import Resource
-
-NEVER_NS: Final = 2**63 - 1
-"""The end of what has declared no run time."""
 
 
 def declared_ns(text: str) -> int | None:

@@ -4,7 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import islice
 
-from yunikorn_actors.policies.inputs import NEVER_NS, Job
+from yunikorn_actors.policies.inputs import Job
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import Resource
 
 Wanted = tuple[tuple[str, int], ...]

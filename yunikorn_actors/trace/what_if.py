@@ -39,7 +39,6 @@ from yunikorn_actors.messages.base import (
 from yunikorn_actors.messages.predicates import PredicatesAnswered
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import CallPredicates
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
@@ -47,6 +46,7 @@ from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.origins.message_parts import facts_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import check_is_whole
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.ids import partition_name
 from yunikorn_actors.what_if.answer import Answer, Course, differences_of
 from yunikorn_actors.what_if.changes import Change

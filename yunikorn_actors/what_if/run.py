@@ -21,7 +21,6 @@ from yunikorn_actors.machines.settings import HOUR, SECOND
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.planning.why.reasons import WaitingQuestion, Why
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.state.allocations import Allocation, AskSpec
@@ -29,6 +28,7 @@ from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.what_if.answer import AskName, Course, Ended, NotTaken, Placed, Wait, Waiting
 from yunikorn_actors.what_if.changes import Change, carry_out

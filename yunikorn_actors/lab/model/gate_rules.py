@@ -8,16 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from yunikorn_actors.policies.inputs import (
-    NEVER_NS,
-    Arrived,
-    Change,
-    Ended,
-    Job,
-    Left,
-    Sized,
-    Started,
-)
+from yunikorn_actors.policies.inputs import Arrived, Change, Ended, Job, Left, Sized, Started
+from yunikorn_actors.values.durations import NEVER_NS
 
 Kind = str | tuple[str, str]
 Amounts = Mapping[Any, int]

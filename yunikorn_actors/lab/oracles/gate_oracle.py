@@ -42,7 +42,6 @@ from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.policies.conservative import Conservative
 from yunikorn_actors.policies.folds import Folds, is_part_of_gang, runtime_of
-from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationState
@@ -63,6 +62,7 @@ from yunikorn_actors.state.gangs import awaits_admission
 from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
 
 PLAIN: Final = Policies({"conservative": PlainConservative})

@@ -11,12 +11,12 @@ from typing import Protocol, cast
 from msgspec import Struct
 
 from yunikorn_actors.policies.folds import is_part_of_gang
-from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.devices import Parts
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import Resource
 
 

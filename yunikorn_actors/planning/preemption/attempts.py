@@ -13,11 +13,11 @@ from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, earmarks_of
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS
 from yunikorn_actors.planning.preemption.victim_rules import bounds_of
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.planning.why.reasons import Preempting, Why, seconds
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.values.durations import NEVER_NS
 
 
 def next_placeholder(app: AppView) -> AskView | None:

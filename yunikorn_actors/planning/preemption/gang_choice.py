@@ -33,11 +33,11 @@ from yunikorn_actors.planning.preemption.single_choice import (
     served_in_order,
 )
 from yunikorn_actors.policies.folds import runtime_of
-from yunikorn_actors.policies.inputs import NEVER_NS
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import GPU
 

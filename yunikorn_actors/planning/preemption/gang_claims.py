@@ -40,8 +40,8 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
 from yunikorn_actors.planning.preemption.searches import Searches
 from yunikorn_actors.planning.preemption.victim_search import Solution, is_barred
 from yunikorn_actors.planning.preemption.victim_units import Units
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.state.gangs import is_all_there
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import Resource, charge
 
 SIZES_MAX = 3

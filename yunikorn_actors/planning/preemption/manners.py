@@ -7,11 +7,11 @@ met there. Both end by themselves, so each refusal says when to look again.
 
 from collections.abc import Sequence
 
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import NEVER_NS
 
 
 def cooled_ns(leaf: Queue, allocation: Allocation) -> int:

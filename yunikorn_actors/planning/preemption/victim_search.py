@@ -33,12 +33,12 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
 )
 from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX
 from yunikorn_actors.planning.preemption.victim_units import Units
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import Resource, charge
 
 RETRACTIONS_MAX = 100

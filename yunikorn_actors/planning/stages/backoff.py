@@ -13,10 +13,10 @@ from typing import ClassVar
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.stages.stage import NEVER_NS
 from yunikorn_actors.state.allocations import AskOrder
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.proposals import Proposal
+from yunikorn_actors.values.durations import NEVER_NS
 
 
 class Backoff:

@@ -19,11 +19,12 @@ from yunikorn_actors.planning.model.tree import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 from yunikorn_actors.planning.model.waiting_jobs import Subject, WaitingJob, WaitingJobs
 from yunikorn_actors.planning.stages.gangs import Admitter
-from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk
+from yunikorn_actors.planning.stages.stage import Desk
 from yunikorn_actors.policies.folds import job_of_ask, job_of_gang, runtime_of
 from yunikorn_actors.policies.inputs import Hold, Job, Running
 from yunikorn_actors.policies.profile import Profile, profile_of
 from yunikorn_actors.state.proposals import Proposal
+from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import INT64_MAX, Resource, add, charge, fits_in
 
 

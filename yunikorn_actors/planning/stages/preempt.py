@@ -32,10 +32,11 @@ from yunikorn_actors.planning.preemption.required_node import victims_on
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS, Agenda, may_preempt
 from yunikorn_actors.planning.preemption.searches import Searches
 from yunikorn_actors.planning.preemption.victim_search import is_barred
-from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
+from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
+from yunikorn_actors.values.durations import NEVER_NS
 
 GANGS_MAX = 8
 """So many gangs claim room in one plan: each looks at all that may go anew."""

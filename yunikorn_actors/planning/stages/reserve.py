@@ -24,7 +24,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.model.waiting_asks import place_of, rank_of, waiting_below
-from yunikorn_actors.planning.stages.stage import NEVER_NS, Desk, Resolving
+from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.policies.folds import is_gated
 from yunikorn_actors.state.allocations import Ask, Reservation
 from yunikorn_actors.state.device_fit import could_hold
@@ -37,6 +37,7 @@ from yunikorn_actors.state.reserved_nodes import (
     reservations_max,
     used_up,
 )
+from yunikorn_actors.values.durations import NEVER_NS
 
 
 class Keeping(Struct):

@@ -7,9 +7,6 @@ from yunikorn_actors.planning.unschedulable import Findings
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.values.ids import first_proposal_id
 
-NEVER_NS = 2**63 - 1
-
-
 ResolvingOne = (
     f.AllocationCommitted
     | f.AskParked
