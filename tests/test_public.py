@@ -13,7 +13,7 @@ from core_parts import OF_OURS
 from probes import PATIENCE_S
 
 import yunikorn_actors
-from yunikorn_actors import AsyncSchedulerCore, SchedulerCore, si, what_if
+from yunikorn_actors import AsyncSchedulerCore, SchedulerCore, errors, si, what_if
 
 FRONTS = (yunikorn_actors, si, what_if)
 PUBLIC = {
@@ -41,6 +41,18 @@ def test_what_is_listed_is_what_type_checkers_see_and_what_is_imported() -> None
     assert imported | {("yunikorn_actors", "si")} == seen
     assert sorted(yunikorn_actors.__all__) == sorted(name for _, name in seen)
     assert {*yunikorn_actors.__all__} <= {*dir(yunikorn_actors)}
+
+
+def test_the_module_of_errors_lists_all_of_them() -> None:
+    defined = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type)
+        and issubclass(kind, (Exception, Warning))
+        and kind.__module__ == errors.__name__
+        and not name.startswith("_")
+    }
+    assert defined <= set(errors.__all__)
 
 
 def test_what_is_not_there_is_not_found() -> None:

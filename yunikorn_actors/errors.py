@@ -153,6 +153,7 @@ __all__ = [
     "InvalidRequest",
     "InvalidSetting",
     "InvalidTopology",
+    "JournalError",
     "LeaseLost",
     "NoReply",
     "NodeRejected",

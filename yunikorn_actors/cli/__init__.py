@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from typing import Final
 
 from yunikorn_actors import __version__
+from yunikorn_actors.cli.exit_status import FAILED, INTERRUPTED
 from yunikorn_actors.recording.printable import printable
 
 COMMANDS = {
@@ -40,8 +41,6 @@ COMMANDS = {
 }
 """A command is imported only when it is used, so that none waits for the imports of others."""
 
-INTERRUPTED = 130
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         _write_no_more()
         print(f"cannot go on: {error.strerror or error}", file=sys.stderr)
-        return 2
+        return FAILED
     finally:
         warnings.formatwarning = shown
 
@@ -117,7 +116,7 @@ def _status(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         remedy = "; check the path, and whether you may use it" * isinstance(error, _OF_PATHS)
         text = f"{command}: {error.filename}: {error.strerror}{remedy}"
         print(printable(text), file=sys.stderr)
-        return 2
+        return FAILED
     return status
 
 

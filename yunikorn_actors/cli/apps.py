@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from yunikorn_actors.cli.excluded import unused
+from yunikorn_actors.cli.exit_status import FAILED
 from yunikorn_actors.cli.queues import queues_called
 from yunikorn_actors.cli.rows import (
     Application,
@@ -17,7 +18,6 @@ from yunikorn_actors.cli.rows import (
     units_of,
 )
 from yunikorn_actors.cli.service_calls import (
-    MISUNDERSTOOD,
     Columns,
     Found,
     Place,
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         of_all = "one application is shown whatever it is: leave it out, or the application"
         if (mistake := unused(options, ("state", "queue"), of_all)) is not None:
             complain(mistake)
-            return MISUNDERSTOOD
+            return FAILED
     return asking(options, _ask)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yunikorn_actors.cli import executor_options, mutant_option
+from yunikorn_actors.cli.exit_status import NO
 from yunikorn_actors.lab.baseline import (
     PACKAGED,
     RUNS,
@@ -55,7 +56,7 @@ def _compare(options: argparse.Namespace) -> int:
     with doer(options) as do:
         found = compared(before, options.runs or len(before.worlds), do)
     print(json.dumps(as_json(found)) if options.json else as_text(found))
-    return 1 if found.changes else 0
+    return NO if found.changes else 0
 
 
 def _write(options: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from yunikorn_actors.cli import config_diff
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
+from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain
@@ -90,14 +91,14 @@ def _check(options: argparse.Namespace) -> int:
         text = read_text(options.file)
     except Unreadable as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return 2
+        return FAILED
     names = options.policies.names_for(text)
     checked = _judge(name, text, names, strict=options.strict)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(checked), indent=2).decode())
     else:
         _print(checked, names)
-    return 1 if checked.faults or checked.warnings else 0
+    return NO if checked.faults or checked.warnings else 0
 
 
 # --- a service ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from yunikorn_actors import si
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
 from yunikorn_actors.cli.excluded import OF_SERVICE, read_twice, unused
+from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain, tell
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from yunikorn_actors.service.rest.client import Client
     from yunikorn_actors.what_if.answer import Answer
 
-DIFFERENT: Final = 1
-MISUNDERSTOOD: Final = 2
 NAMED_MAX: Final = 3
 """Of the queues that inherit one change so many are named; `--json` names all."""
 
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if (mistake := _mistake(options)) is not None:
         complain(mistake)
-        return MISUNDERSTOOD
+        return FAILED
     try:
         texts = _text_of(options.old), _text_of(options.new)
         # Without policies a name may stand for one of a service.
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         answer = None if options.dump is None else _on_dump(options, *texts)
     except (Mistake, DumpError, InvalidRequest) as mistake:
         complain(str(mistake))
-        return MISUNDERSTOOD
+        return FAILED
     changes = tuple(config_changes(old, new))
     if options.server is not None:
         from yunikorn_actors.cli.service_calls import asking  # noqa: PLC0415 - as below
@@ -101,7 +100,7 @@ def _tell(
 
         lines += differing_lines(answer)
     tell((*changes, *differences) if options.json else None, map(printable, lines))
-    return DIFFERENT if changes or differences else 0
+    return NO if changes or differences else 0
 
 
 def _on_dump(options: argparse.Namespace, old: str, new: str) -> "Answer":
@@ -137,7 +136,7 @@ def _on_service(
     except Refused as error:
         # What is refused has no answer, not even that something fares otherwise.
         complain(str(error))
-        return MISUNDERSTOOD
+        return FAILED
     return _tell(options, changes, msgspec.convert(found["answer"], Answer))
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, Final
 
+from yunikorn_actors.cli.exit_status import INTERRUPTED
 from yunikorn_actors.cli.rows import Event, Events, read
-from yunikorn_actors.cli.service_calls import API, INTERRUPTED, asking, unknown
+from yunikorn_actors.cli.service_calls import API, asking, unknown
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.cli.times import moment

@@ -13,8 +13,6 @@ from yunikorn_actors.lab.workers.dask_pool import DaskCrew
 
 _T = TypeVar("_T")
 
-INTERRUPTED: Final = 130
-"""The status after ctrl-C."""
 PROGRESS_S: Final = 0.1
 """The time between two lines of progress."""
 

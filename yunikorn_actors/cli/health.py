@@ -8,6 +8,7 @@ import msgspec
 
 from yunikorn_actors.checks.health_checks import Health, health_of
 from yunikorn_actors.cli.dump_files import DumpError, answer_from
+from yunikorn_actors.cli.exit_status import FAILED
 
 OF_A_SERVICE = (
     "the books that are judged are not in it: take /ws/v1/scheduler/healthcheck of that service, "
@@ -26,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
         health = answer_from(options.dump, health_of, OF_A_SERVICE)
     except DumpError as error:
         print(error, file=sys.stderr)
-        return 2
+        return FAILED
     if options.json:
         print(json.dumps(msgspec.to_builtins(health), indent=2))
     else:

@@ -20,7 +20,7 @@ from yunikorn_actors.cli import (
     mutants,
     swarm,
 )
-from yunikorn_actors.cli.executor_options import INTERRUPTED
+from yunikorn_actors.cli.exit_status import FAILED, INTERRUPTED, NO
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.config import parse_duration
 from yunikorn_actors.drivers.simulator.simulator import Checker
@@ -43,8 +43,6 @@ from yunikorn_actors.lab.workers.collector import seldom_collecting
 from yunikorn_actors.machines.settings import SECOND, InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.document import ScenarioError
-
-MISUNDERSTOOD: Final = 2
 
 
 class _UsageError(Exception):
@@ -200,7 +198,7 @@ def run(options: argparse.Namespace) -> int:
         raise  # the reader has ended, which is no mistake of anybody
     except (_UsageError, InvalidTopology, ScenarioError, CoreError) as error:
         _complain(error, options)
-        return MISUNDERSTOOD
+        return FAILED
 
 
 def _complain(error: Exception, options: argparse.Namespace) -> None:
@@ -221,7 +219,7 @@ def _play_files(options: argparse.Namespace, play_file: Callable[[Case], int]) -
             status = max(status, 1)
         except ScenarioError as error:
             _print_misunderstood(path, error, options)
-            status = MISUNDERSTOOD
+            status = FAILED
         if status == INTERRUPTED:
             break
     return status
@@ -447,7 +445,7 @@ def _run_case_on_threads(case: Case, wanted: Options, options: argparse.Namespac
         _print_thread_report(search.report(None), options)
         return INTERRUPTED
     _print_thread_report(report, options)
-    return 1 if report.finding else 0
+    return NO if report.finding else 0
 
 
 def _print_thread_report(report: ThreadReport, options: argparse.Namespace) -> None:
@@ -507,7 +505,7 @@ def _replay(options: argparse.Namespace) -> int:
             status = max(status, _replay_tape(name, options))
         except (ScenarioError, TapeError) as error:
             _print_misunderstood(source_of(name), error, options)
-            status = MISUNDERSTOOD
+            status = FAILED
     return status
 
 

@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import Any
 
-from yunikorn_actors.cli.executor_options import INTERRUPTED
+from yunikorn_actors.cli.exit_status import INTERRUPTED
 from yunikorn_actors.lab.oracles.judges import judges_of
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.shrinking.budget import Effort

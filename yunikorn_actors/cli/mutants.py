@@ -4,18 +4,17 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import asdict
 
+from yunikorn_actors.cli.exit_status import FAILED
 from yunikorn_actors.cli.mutant_option import known
 from yunikorn_actors.cli.terminal import complain
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind
 from yunikorn_actors.lab.mutants.mutant_search import RUNS_MAX, SWARM, Hunted, hunt_all
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED
-
-MISUNDERSTOOD: Final = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) -> None:
@@ -40,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) 
 def run(options: argparse.Namespace) -> int:
     if options.swarm and options.runs is not None:
         complain("--runs: with --swarm N there are N runs: leave one of them out")
-        return MISUNDERSTOOD
+        return FAILED
     begun = time.perf_counter()
     results: list[Hunted] = []
     ids = options.ids or tuple(BY_ID)

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from yunikorn_actors.cli.exit_status import FAILED
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.drivers import DriverName
 from yunikorn_actors.scenario.runner import Failure, Outcome, RunOptions, run_file
 
-UNREADABLE: Final = 2
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _RANGE: Final = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 _LONGEST_SHOWN: Final = 400
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         return _run_files(_files(options), options)
     except (_UsageError, InvalidTopology) as error:
         print(f"yunikorn-actors scenario run: {error}", file=sys.stderr)
-        return UNREADABLE
+        return FAILED
 
 
 def _run_files(files: list[Path], options: argparse.Namespace) -> int:
@@ -120,7 +120,7 @@ def _files(options: argparse.Namespace) -> list[Path]:
 
 def _status(outcome: Outcome) -> int:
     if outcome.error is not None:
-        return UNREADABLE
+        return FAILED
     return 0 if outcome.ok else 1
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from yunikorn_actors.cli.excluded import unused
+from yunikorn_actors.cli.exit_status import FAILED
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.signals import ENDING, WANTING, Signals
 from yunikorn_actors.errors import ConfigError, CoreStopped, JournalError
@@ -146,12 +147,12 @@ def run(options: argparse.Namespace) -> int:
     if not addresses:
         either = " or ".join(f"--{name}" for name in KINDS)
         print(f"nothing is to be served: give {either} an address", file=sys.stderr)
-        return 2
+        return FAILED
     if "rest" not in addresses:
         of_rest = "it is of REST, which is off: leave it out, or give --rest an address"
         if (mistake := unused(options, ("name", "no_cors"), of_rest)) is not None:
             print(mistake, file=sys.stderr)
-            return 2
+            return FAILED
     # Lines of gRPC's own, in a form of its own: what they say is raised, or of no use here.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     style = LogStyle(options.log_level, options.log_format)
@@ -166,10 +167,10 @@ def run(options: argparse.Namespace) -> int:
             return _serve(serving, addresses, signals, options)
         except CANNOT_START as error:
             _complain(options, str(error))
-            return 2
+            return FAILED
         except OSError as error:
             _complain(options, f"cannot go on: {error.strerror or error}")
-            return 2
+            return FAILED
 
 
 def _complain(options: argparse.Namespace, text: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.rows import Partition, read
 from yunikorn_actors.cli.service_options import DEFAULT
 from yunikorn_actors.cli.terminal import complain, is_terminal, tell, width
@@ -20,9 +21,6 @@ from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.text.text_table import fits, table
 
-NO: Final = 1
-MISUNDERSTOOD: Final = 2
-INTERRUPTED: Final = 130
 API: Final = ("ws", "v1")
 OWN: Final = (*API, "x")
 _NO_NAME: Final = re.compile(r"[^\w.+@-]", re.ASCII)
@@ -46,13 +44,13 @@ def asking(options: argparse.Namespace, ask: Ask) -> int:
         return NO
     except (ConnectionLost, Unsafe) as error:
         complain(str(error))
-        return MISUNDERSTOOD
+        return FAILED
     except (msgspec.ValidationError, RecursionError) as error:
         complain(
             f"{options.server}: answers otherwise than this version understands ({error}): use the "
             "command of the version that serves there"
         )
-        return MISUNDERSTOOD
+        return FAILED
 
 
 def client_of(options: argparse.Namespace) -> Client:

@@ -3,8 +3,9 @@
 import argparse
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
+from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.rows import Loaded, read
-from yunikorn_actors.cli.service_calls import API, MISUNDERSTOOD, NO, OWN, asking
+from yunikorn_actors.cli.service_calls import API, OWN, asking
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.errors import Refused
 from yunikorn_actors.recording.printable import printable
@@ -34,7 +35,7 @@ def _load(options: argparse.Namespace, client: Client) -> int:
         loaded = read(client.post(*OWN, "config", body=text.encode()), Loaded)
     except Unreadable as error:
         complain(f"{name}: {error}")
-        return MISUNDERSTOOD
+        return FAILED
     except Refused as error:
         for line in str(error).splitlines():
             complain(f"{name}: {line}")

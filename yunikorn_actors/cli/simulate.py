@@ -11,8 +11,9 @@ from typing import Final
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
 from yunikorn_actors.cli.excluded import OF_SERVICE, read_twice, unused
+from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.policies import add_policies
-from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, OWN, asking
+from yunikorn_actors.cli.service_calls import OWN, asking
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
 from yunikorn_actors.cli.terminal import complain, tell_sentences
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if (mistake := _mistake(options)) is not None:
         complain(mistake)
-        return MISUNDERSTOOD
+        return FAILED
     if options.dump is None and options.trace is None and options.journal is None:
         return asking(options, _at_service)
     try:
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         if state is None:
             its_end = "" if options.at is None else "; without --at its end is taken"
             complain(f"{options.trace}: {reach_of(options.trace)}{its_end}")
-            return MISUNDERSTOOD
+            return FAILED
         if options.least:
             end_s = time.monotonic() + SEARCH_S
             found = least_changes(
@@ -99,13 +100,13 @@ def run(options: argparse.Namespace) -> int:
         answer = simulate(state, *changes, until=options.until, policies=policies)
     except DifferentError as error:
         complain(f"{options.trace}: {error.as_warning()}")
-        return MISUNDERSTOOD
+        return FAILED
     except (DumpError, InvalidRequest, JournalError, TraceError, Unreadable, ValueError) as error:
         complain(str(error))
-        return MISUNDERSTOOD
+        return FAILED
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}")
-        return MISUNDERSTOOD
+        return FAILED
     return _tell(options, answer)
 
 
@@ -157,13 +158,13 @@ def _at_service(options: argparse.Namespace, client: Client) -> int:
         }
     except (Unreadable, InvalidRequest) as error:
         complain(str(error))
-        return MISUNDERSTOOD
+        return FAILED
     try:
         found = client.post(*OWN, "simulate", body=json.dumps(changes).encode())
     except Refused as error:
         # As where it is read here: a question that is refused has no answer, not even no.
         complain(str(error))
-        return MISUNDERSTOOD
+        return FAILED
     tell_sentences([found["answer"]] if options.json else None, found["lines"])
     return 0 if found["fits"] else NO
 

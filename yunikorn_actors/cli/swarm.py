@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from yunikorn_actors.cli import baseline_command, executor_options, mutant_option
+from yunikorn_actors.cli.exit_status import INTERRUPTED
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.baseline import Compared, compared, read_baseline
@@ -110,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         before = _compared(options, budget)
     except KeyboardInterrupt:
-        return executor_options.INTERRUPTED
+        return INTERRUPTED
     if before is not None:
         budget = _left(budget, before)
         if not options.json:
@@ -131,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
             report = swarm.run()
             status = 0 if report.ok and not (before and before.changes) else 1
         except KeyboardInterrupt:
-            report, status = swarm.report(), executor_options.INTERRUPTED
+            report, status = swarm.report(), INTERRUPTED
     if options.json:
         parts = {} if before is None else {"baseline": baseline_command.as_json(before)}
         print(json.dumps(_as_json(report, kept) | parts | {"ok": not status}), flush=True)

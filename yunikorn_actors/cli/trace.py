@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.excluded import read_twice
+from yunikorn_actors.cli.exit_status import FAILED, INTERRUPTED, NO
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.terminal import Progress, complain, json_of, tell, tell_sentences, width
 from yunikorn_actors.cli.trace_export import (
@@ -58,10 +59,6 @@ from yunikorn_actors.trace.text.tables import (
 from yunikorn_actors.trace.text.wait_lines import wait_lines, wait_problems, wait_rows
 from yunikorn_actors.trace.what_if import what_if, what_if_lines
 
-NO: Final = 1
-"""The exit status where the answer is no."""
-MISUNDERSTOOD: Final = 2
-INTERRUPTED: Final = 130
 TAIL_S: Final = 0.2
 """How long to wait for more of a run that goes on."""
 _PLACE: Final = (
@@ -98,19 +95,19 @@ def _run(options: argparse.Namespace) -> int:
     mistake = read_twice(**files, **{"--config": getattr(options, "config", None)})
     if mistake is not None:
         complain(mistake)
-        return MISUNDERSTOOD
+        return FAILED
     try:
         status: int = options.part(options)
     except (TraceError, MissingPolicy) as error:
         print(printable(str(error)), file=sys.stderr)
-        return MISUNDERSTOOD
+        return FAILED
     except RecursionError:
         print(
             f"{options.file}: a payload is nested deeper than a recorder writes; the file is "
             "damaged, record the run again",
             file=sys.stderr,
         )
-        return MISUNDERSTOOD
+        return FAILED
     return status
 
 
@@ -337,7 +334,7 @@ def _export(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
     exported = export(options, wanted)
     if exported is None:
-        return MISUNDERSTOOD
+        return FAILED
     return 0 if exported else _look_for(options.file, wanted)
 
 
@@ -359,7 +356,7 @@ def _add_queried(parser: argparse.ArgumentParser) -> None:
 
 
 def _query(options: argparse.Namespace) -> int:
-    return 0 if ask(options, _wanted(options)) else MISUNDERSTOOD
+    return 0 if ask(options, _wanted(options)) else FAILED
 
 
 def _add_replayed(parser: argparse.ArgumentParser) -> None:
@@ -427,7 +424,7 @@ def _stats(options: argparse.Namespace) -> int:
 def _chain(options: argparse.Namespace) -> int:
     if options.causes and options.about:
         complain("--about: --causes follows messages, whatever they are about: leave one out")
-        return MISUNDERSTOOD
+        return FAILED
     try:
         with readable_twice(options.file) as path:
             links = _links(options, path)
@@ -493,7 +490,7 @@ def _why(options: argparse.Namespace) -> int:
         if len(names) > 1:
             text = f"{options.file}: say which, as several have it: {', '.join(names)}"
             print(printable(text), file=sys.stderr)
-            return MISUNDERSTOOD
+            return FAILED
     tell(wait_rows(answer) if options.json else None, wait_lines(answer, clock=options.clock))
     problems = [*wait_problems(answer, options.keys)]
     for problem in problems:
@@ -562,10 +559,10 @@ def _what_if(options: argparse.Namespace) -> int:
             found = what_if(trace, config)
     except ConfigError as error:
         complain("\n".join(line_of(name_of(options.config), it) for it in error.faults))
-        return MISUNDERSTOOD
+        return FAILED
     except Unreadable as error:
         complain(f"{name_of(options.config)}: {error}")
-        return MISUNDERSTOOD
+        return FAILED
     tell_sentences([found] if options.json else None, what_if_lines(found))
     return NO if found.answer.differences else 0
 

@@ -3,8 +3,9 @@
 import argparse
 
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
+from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.rows import Verdict, read
-from yunikorn_actors.cli.service_calls import API, MISUNDERSTOOD, NO, asking
+from yunikorn_actors.cli.service_calls import API, asking
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.service.rest.client import Client
@@ -25,7 +26,7 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
         text = read_text(options.file)
     except Unreadable as error:
         complain(f"{name}: {error}")
-        return MISUNDERSTOOD
+        return FAILED
     verdict = read(client.post(*API, "validate-conf", body=text.encode()), Verdict)
     if options.json:
         tell((verdict,), ())

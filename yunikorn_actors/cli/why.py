@@ -11,7 +11,8 @@ import msgspec
 
 from yunikorn_actors.cli.dump_files import DumpError, answer_from
 from yunikorn_actors.cli.excluded import OF_SERVICE, unused
-from yunikorn_actors.cli.service_calls import MISUNDERSTOOD, NO, asking, unknown
+from yunikorn_actors.cli.exit_status import FAILED, NO
+from yunikorn_actors.cli.service_calls import asking, unknown
 from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import complain, tell_sentences
 from yunikorn_actors.cli.why_waiting import (
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     no_service = "with --dump no service is asked: leave it out"
     if (mistake := unused(options, OF_SERVICE, no_service)) is not None:
         complain(mistake)
-        return MISUNDERSTOOD
+        return FAILED
     return _run(options)
 
 
@@ -76,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     except DumpError as error:
         complain(str(error))
-        return MISUNDERSTOOD
+        return FAILED
     except UnknownName as error:
         complain(f"{options.dump}: {error}")
         return NO

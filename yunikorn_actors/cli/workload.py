@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from yunikorn_actors.cli.excluded import read_twice
+from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.policies import add_place_of_policies, add_policies
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.fan_out import TooMany, WorkerLost
@@ -39,7 +40,6 @@ from yunikorn_actors.workload.replay_summary import (
 from yunikorn_actors.workload.table import Table, write_csv
 from yunikorn_actors.workload.yunikorn import read_yunikorn
 
-UNREADABLE: Final = 2
 POLICY: Final = "policy:"
 """Before the name of a policy that stands where a configuration may stand."""
 FIGURES: Final = ("mean", "median", "p95", "p99", "max")
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
             return _ACTIONS[options.action](options)
     except (WorkloadError, ConfigError, TraceError, NoExecutor, TooMany, WorkerLost) as error:
         print(printable(f"yunikorn-actors workload {options.action}: {error}"), file=sys.stderr)
-        return UNREADABLE
+        return FAILED
 
 
 def _kept(options: argparse.Namespace, name: str) -> str:
@@ -195,7 +195,7 @@ def _nothing_ran(summaries: dict[str, dict[str, Any]]) -> int:
     reasons = {name: why for name, it in summaries.items() if (why := why_nothing_ran(it))}
     for name, why in reasons.items():
         _say(f"{name}: {why}")
-    return 1 if reasons else 0
+    return NO if reasons else 0
 
 
 def _say(text: str) -> None:
