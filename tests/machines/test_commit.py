@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from written import APP, LEAF, Written, older_waits, start_another
 
 from yunikorn_actors.config import LimitConfig
-from yunikorn_actors.machines.context.commit import check
+from yunikorn_actors.machines.context.commit import check_allocate
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationState
@@ -143,9 +143,9 @@ CASES: list[tuple[str, Refusal, Callable[[Written], object]]] = [
 def test_one_reason_to_refuse(
     expected: Refusal, change: Callable[[Written], object], written: Written, proposal: Allocate
 ) -> None:
-    assert check(written.state, proposal) is None
+    assert check_allocate(written.state, proposal) is None
     change(written)
-    assert expected is check(written.state, proposal)
+    assert expected is check_allocate(written.state, proposal)
 
 
 @pytest.mark.parametrize(("expected", "change"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
@@ -165,7 +165,7 @@ def test_a_full_root_is_a_limit_of_its_own(written: Written, proposal: Allocate)
     written.node("n2", vcore=1)
     written.add("other")
     written.recover("r", "n2", "other", vcore=9)
-    assert Refusal.QUEUE_LIMIT is check(written.state, proposal)
+    assert Refusal.QUEUE_LIMIT is check_allocate(written.state, proposal)
 
 
 def test_the_maximum_of_each_queue_above_holds() -> None:
@@ -177,25 +177,25 @@ def test_the_maximum_of_each_queue_above_holds() -> None:
     written.ask("a", vcore=3)
     sequence = written.application().asks["a"].sequence
     proposal = Allocate(proposal_id=1, application_id=APP, key="a", sequence=sequence, node_id="n1")
-    assert Refusal.QUEUE_LIMIT is check(written.state, proposal)
+    assert Refusal.QUEUE_LIMIT is check_allocate(written.state, proposal)
 
 
 def test_a_limit_of_another_type_does_not_count(written: Written, proposal: Allocate) -> None:
     written.reconfigure(LEAF, max={"memory": 0})
-    assert check(written.state, proposal) is None
+    assert check_allocate(written.state, proposal) is None
 
 
 @pytest.mark.parametrize("vcore", [0, 3, 10])
 def test_what_fits_exactly_fits(written: Written, proposal: Allocate, vcore: int) -> None:
     written.reconfigure(LEAF, max={"vcore": vcore})
     written.replace("a", vcore=vcore, memory=0)
-    assert check(written.state, proposal) is None
+    assert check_allocate(written.state, proposal) is None
 
 
 def test_the_check_changes_nothing(written: Written, proposal: Allocate) -> None:
     before = written.state.revision
     for node_id in ("n1", "gone"):
-        check(written.state, replace(proposal, node_id=node_id))
+        check_allocate(written.state, replace(proposal, node_id=node_id))
     assert before == written.state.revision
 
 
@@ -208,14 +208,14 @@ def test_who_runs_needs_no_place_of_the_user(
     written.reconfigure(LEAF, limits=(LimitConfig(max_applications=1, **fields),))
     written.link(APP, "ops")
     _used(written, 1)
-    assert check(written.state, proposal) is None
+    assert check_allocate(written.state, proposal) is None
 
 
 def test_a_type_that_is_not_wanted_does_not_count(written: Written, proposal: Allocate) -> None:
     """The node owes some of it, which the ask names and does not want."""
     written.replace("a", vcore=3, memory=0)
     written.foreign("f", "n1", memory=5)
-    assert check(written.state, proposal) is None
+    assert check_allocate(written.state, proposal) is None
 
 
 def test_who_is_starting_by_a_swap_bars_others_alone(written: Written, proposal: Allocate) -> None:
@@ -225,12 +225,12 @@ def test_who_is_starting_by_a_swap_bars_others_alone(written: Written, proposal:
     written.ask("member", vcore=1, task_group="g")
     written.park("member", "ph", "n1")
     assert written.application().is_starting
-    assert check(written.state, proposal) is None
+    assert check_allocate(written.state, proposal) is None
     written.add("second")
     written.ask("b", "second", vcore=1)
     sequence = written.application("second").asks["b"].sequence
     other = replace(proposal, application_id="second", key="b", sequence=sequence)
-    assert Refusal.STATEAWARE_BUSY is check(written.state, other)
+    assert Refusal.STATEAWARE_BUSY is check_allocate(written.state, other)
 
 
 def test_only_who_may_start_bars_others(written: Written, proposal: Allocate) -> None:
@@ -241,15 +241,15 @@ def test_only_who_may_start_bars_others(written: Written, proposal: Allocate) ->
     written.ask("more", "runs", vcore=1, created_ns=1)
     written.ask("ph", "gang", vcore=1, created_ns=1, placeholder=True, task_group="g")
     assert awaits_admission(written.application("gang"))
-    assert check(written.state, proposal) is None
+    assert check_allocate(written.state, proposal) is None
     written.admit("gang")
-    assert Refusal.STATEAWARE_BUSY is check(written.state, proposal)
+    assert Refusal.STATEAWARE_BUSY is check_allocate(written.state, proposal)
 
 
 def _check(written: Written, key: str, app: str = APP) -> Refusal | None:
     sequence = written.application(app).asks[key].sequence
     made = Allocate(proposal_id=1, application_id=app, key=key, sequence=sequence, node_id="n1")
-    return check(written.state, made)
+    return check_allocate(written.state, made)
 
 
 def test_an_ask_that_can_run_here_alone_goes_before_reservations(written: Written) -> None:

@@ -10,7 +10,7 @@ from committing import Driver
 from written import APP, LEAF, Written, older_waits, start_another
 
 from yunikorn_actors.config import LimitConfig
-from yunikorn_actors.machines.context.commit import check
+from yunikorn_actors.machines.context.commit import check_allocate
 from yunikorn_actors.machines.context.reservations import check_reserve
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.state import facts as f
@@ -196,11 +196,11 @@ def test_an_allocation_does_not_get_the_place_of_a_reservation(written: Written)
     made = Allocate(
         proposal_id=1, application_id=APP, key="small", sequence=ask.sequence, node_id="n3"
     )
-    assert check(written.state, made) is None
+    assert check_allocate(written.state, made) is None
     _keep_for_another(written)
-    assert Refusal.APP_LIMIT is check(written.state, made)
+    assert Refusal.APP_LIMIT is check_allocate(written.state, made)
     written.drop("o", "n2", "other")
-    assert check(written.state, made) is None
+    assert check_allocate(written.state, made) is None
 
 
 def test_who_has_the_place_may_use_it(written: Written) -> None:
@@ -211,9 +211,9 @@ def test_who_has_the_place_may_use_it(written: Written) -> None:
     assert checked(written, proposal(written, "b", "n2")) is None
     ask = written.application().asks["b"]
     made = Allocate(proposal_id=1, application_id=APP, key="b", sequence=ask.sequence, node_id="n3")
-    assert check(written.state, made) is None
+    assert check_allocate(written.state, made) is None
     written.reconfigure(LEAF, max_applications=1)
-    assert Refusal.APP_LIMIT is check(written.state, made)
+    assert Refusal.APP_LIMIT is check_allocate(written.state, made)
 
 
 def test_only_an_ask_of_age_has_a_node_kept(written: Written) -> None:

@@ -10,7 +10,7 @@ from random import Random
 from written import LEAF, Written
 
 from yunikorn_actors.config import LimitConfig
-from yunikorn_actors.machines.context.commit import check
+from yunikorn_actors.machines.context.commit import check_allocate
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
@@ -112,7 +112,7 @@ def _check(planner: Planner, ask: AskView, node: NodeView) -> Refusal | None:
         sequence=ask.ask.sequence,
         node_id=node.id,
     )
-    return check(planner.state, proposal)
+    return check_allocate(planner.state, proposal)
 
 
 def _would_place(planner: Planner, ask: AskView, node: NodeView) -> bool:

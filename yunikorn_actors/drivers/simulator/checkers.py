@@ -34,7 +34,7 @@ from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.refusal_checks import AgreementChecker, RefusalChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.context.commit import check
+from yunikorn_actors.machines.context.commit import check_allocate
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import (
@@ -282,7 +282,7 @@ def _could_run_on(planner: Planner, ask: AskView, node_id: str) -> bool:
         sequence=ask.ask.sequence,
         node_id=node_id,
     )
-    return check(planner.state, proposal) is None
+    return check_allocate(planner.state, proposal) is None
 
 
 def states_in(message: CoreRestored) -> dict[tuple[str, int], PartitionState]:

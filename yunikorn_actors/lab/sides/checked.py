@@ -12,7 +12,7 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.broken_requests import ODD_PATHS
 from yunikorn_actors.lab.swarm.reloads import NO_LEAVES
 from yunikorn_actors.lab.swarm.scripts import GROUPS, USERS
-from yunikorn_actors.machines.context.commit import check
+from yunikorn_actors.machines.context.commit import check_allocate
 from yunikorn_actors.machines.context.gangs import check_admission, check_cancel, check_replace
 from yunikorn_actors.machines.context.preemption import check_preempt, check_together
 from yunikorn_actors.machines.context.reservations import check_reserve, check_unreserve
@@ -175,7 +175,7 @@ def verdicts(
         return check_reserve(state, proposal, at_ns, settings.reservation_delay_ns)
 
     checks: tuple[tuple[Callable[[], Any], Callable[[Any, int], Refusal | None]], ...] = (
-        (proposer.allocate, lambda it, _: check(state, it)),
+        (proposer.allocate, lambda it, _: check_allocate(state, it)),
         (proposer.reserve, reserves),
         (proposer.unreserve, lambda it, at_ns: check_unreserve(state, it, at_ns)),
         (proposer.admit, lambda it, _: check_admission(state, it)),

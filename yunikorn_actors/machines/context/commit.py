@@ -1,9 +1,9 @@
 """Proposals: check everything again, then write it down.
 
-The scheduler decided on a view that may be old, so `check` trusts nothing in a proposal: the ask
-may have been cancelled (R-036), the application may have ended, the node may have left, been
-drained or filled (R-061, H-11, H-33). It is a pure function of the state; a proposal that loses the
-race is refused with the reason.
+The scheduler decided on a view that may be old, so `check_allocate` trusts nothing in a proposal:
+the ask may have been cancelled (R-036), the application may have ended, the node may have left,
+been drained or filled (R-061, H-11, H-33). It is a pure function of the state; a proposal that
+loses the race is refused with the reason.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +63,7 @@ from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.ids import NO_PROPOSAL
 
 
-def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
+def check_allocate(state: PartitionState, proposal: Allocate) -> Refusal | None:
     """Say why the proposal cannot be committed, or None when it can."""
     if state.suspended:
         return Refusal.RM_PAUSED
@@ -90,7 +90,7 @@ def commit(turn: Turn, proposal: Proposal) -> Refusal | None:
 
 def _allocate(turn: Turn, proposal: Allocate) -> Refusal | None:
     state = turn.state
-    refusal = check(state, proposal)
+    refusal = check_allocate(state, proposal)
     if refusal is None:
         app = state.applications[proposal.application_id]
         placement = Placement(

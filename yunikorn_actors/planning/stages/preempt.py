@@ -50,7 +50,7 @@ class Preemptor:
     """Asks that require a node, quotas, guarantees: three searches that share one scene.
 
     They stay together, because each has to count what the ones before it decided in the same plan.
-    When to search is for the agenda, and how for `search`, `quota` and `required`.
+    When to search is for the agenda, and how for `victim_search`, `quota` and `required_node`.
     """
 
     def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
