@@ -789,6 +789,29 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
         yield {"name": name, "in": "query", "required": needed, "schema": schema}
 
 
+HELPERS = HOME.parent / "tests" / "helpers" / "README.md"
+_MODULES = re.compile(r"^\| (module|command) \| what it is \|\n(?:\|.*\n)*", re.MULTILINE)
+
+
+def helpers() -> str:
+    """Write a row for each helper of the tests, and for each command that stands beside them."""
+    folder = HELPERS.parent
+    commands = (it for it in folder.parent.glob("*.py") if not it.match("*test*"))
+    modules = {"module": folder.glob("*.py"), "command": commands}
+    return _MODULES.sub(
+        lambda found: _module_table(found[1], modules[found[1]]), HELPERS.read_text("utf-8")
+    )
+
+
+def _module_table(kind: str, paths: Iterable[Path]) -> str:
+    rows = ((f"`{path.stem}`", _first_line(path).removesuffix(".")) for path in sorted(paths))
+    return table((kind, "what it is"), rows)
+
+
+def _first_line(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
+
+
 PAGES = {
     "reference/routes.md": routes,
     "reference/openapi.json": openapi,
@@ -808,7 +831,7 @@ PAGES = {
 
 
 def rendered() -> dict[Path, str]:
-    return {HOME / name: page() for name, page in PAGES.items()}
+    return {HELPERS: helpers(), **{HOME / name: page() for name, page in PAGES.items()}}
 
 
 if __name__ == "__main__":
