@@ -180,7 +180,7 @@ class _Node:
 
 
 class _Touched:
-    """Of what something was requested or notified since it was compared."""
+    """Things that were requested or notified since the last comparison."""
 
     __slots__ = ("applications", "asks", "nodes", "uuids")
 

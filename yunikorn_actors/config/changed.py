@@ -22,7 +22,7 @@ from yunikorn_actors.values.resource import Resource
 
 
 def new_faults(before: SchedulerConfig, after: SchedulerConfig, names: PolicyNames) -> list[Fault]:
-    """Return what is wrong with the queues of one, or can hardly be meant, and not with the other.
+    """Return the faults and warnings of the queues that `after` has and `before` has not.
 
     What is in force may be wrong: another core let it in, or it was made of a dump.
     """

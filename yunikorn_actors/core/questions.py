@@ -240,7 +240,7 @@ class Questions:
         return replace(found, records=shown_records(found.records))
 
     def counts(self) -> CountsFound:
-        """Return the numbers that no fact tells."""
+        """Return the counters that facts do not carry."""
         return self._driver.answer(
             CountsFound, CONTEXT, lambda reply_to: CountsRequested(reply_to=reply_to), "counts"
         )

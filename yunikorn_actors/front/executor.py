@@ -220,7 +220,7 @@ class LeasedCalls(Generic[L]):
         future.end(result, raised=raised)
 
     def _seen(self, lease: L) -> Lease:
-        """Return a lease for the function, which is on a thread, whatever the program is on."""
+        """Return a lease that a function on a thread can use, also if the program is on a loop."""
         if isinstance(lease, Lease):
             return lease
         return Lease(lease.running, lease.release, self._operations.session.check_may_wait)

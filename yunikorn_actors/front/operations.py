@@ -265,7 +265,7 @@ class Operations(Generic[L]):
     # -- a core that goes away and comes back
 
     def configured(self, config: str) -> None:
-        """Bring this one from now on, wherever the core begins anew."""
+        """Use this configuration for every later start of the core."""
         self.registration = structs.replace(self.registration, config=config)
 
     def went_away(self, reason: Exception) -> None:

@@ -20,7 +20,7 @@ class StateDump(Message, frozen=True, kw_only=True):
 
 
 class CountsRequested(Message, frozen=True, kw_only=True):
-    """Ask Context for the few numbers that no fact tells."""
+    """Ask Context for the counters that facts do not carry."""
 
     reply_to: str
 

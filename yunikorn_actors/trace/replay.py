@@ -539,7 +539,7 @@ def _is_same(sent: _Sent, delivery: Delivery) -> bool:
 
 
 def _fall_in(queue: deque[_Sent], delivery: Delivery) -> None:
-    """Leave out what was sent instead, so that what comes next meets its like."""
+    """Drop what was sent in place of this delivery: the next one is compared with its own."""
     while queue and queue[0].cause.step < delivery.cause.step:
         queue.popleft()
     of_step = [sent for sent in queue if sent.cause == delivery.cause]

@@ -77,7 +77,7 @@ _SHARED: dict[type, type] = {
     rm.AnnouncedRun: rm.AnnouncedAllocation,
     rm.AskedBack: rm.AnnouncedRelease,
 }
-"""What stands among others, in its place."""
+"""Kinds that are sent in order among answers of another kind."""
 _RANKS: dict[type, int] = {
     kind: rank
     for rank, kind in enumerate(
@@ -113,9 +113,9 @@ class Answers:
         self._batches: list[_Batch] = []
         """Of the requests before it."""
         self._last_rank = 0
-        """Of what the last batch tells last."""
+        """The rank of the last answer in the last batch."""
         self._answered: dict[str, int] = {}
-        """The same about each application, as far as that has been asked for."""
+        """By application: the rank of its last answer in the last batch; filled on demand."""
         self._uncounted: list[_Batch] = []
         """Answers in the last batch that are not in there yet."""
 

@@ -515,7 +515,7 @@ class _OtherOrder:
         """Nodes of which no more than what is free has changed since."""
 
     def caught_up(self, ours: NodeIndex) -> NodeRuns:
-        """Move what is behind; a node that left stands before one that came under its name."""
+        """Move the nodes that are behind; one that left comes before its later namesake."""
         twins, behind, runs = self._twins, self.behind, self._runs
         for view in self.moved:
             twin = twins.get(view)

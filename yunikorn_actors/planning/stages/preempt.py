@@ -59,7 +59,7 @@ class Preemptor:
         self._marks = model.wakes.preempting
         self.in_flight: dict[int, Flight] = {}
         self._claiming: dict[AskView, int] = {}
-        """For how many repeats of each ask victims are about to go."""
+        """Repeats of each ask whose victims are about to go."""
         self.agenda = Agenda(self._marks, delay_ns)
         self._due_ns = NEVER_NS
         """When an ask has waited long enough, or a quota is to be enforced."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 LOCAL: Final = "local"
-"""Stands for such a cluster where an address is wanted."""
+"""Given instead of an address: the cluster of this computer alone."""
 ENVIRONMENT: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
