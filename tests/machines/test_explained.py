@@ -19,7 +19,7 @@ from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.why import explain
+from yunikorn_actors.planning.why import inquiry
 from yunikorn_actors.planning.why import waiting_counts as waiting
 from yunikorn_actors.planning.why.reasons import Why
 from yunikorn_actors.planning.why.survey import Survey, survey
@@ -385,7 +385,7 @@ def test_a_list_of_all_is_made_in_parts_of_one_look_at_all_nodes_each(
         return survey(ask, nodes)
 
     monkeypatch.setattr(planning_loop, "explanation", looked)
-    monkeypatch.setattr(explain, "survey", look)
+    monkeypatch.setattr(inquiry, "survey", look)
     monkeypatch.setattr(waiting, "SURVEYED_MAX", 3, raising=False)
     (parts,) = it.core.state_dump()["waiting"].values()
     assert before == parts

@@ -17,7 +17,7 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.expected import Expectations, Expected
-from yunikorn_actors.planning.why.explain import Line
+from yunikorn_actors.planning.why.inquiry import Line
 from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.scenario.document import parse_scenario

@@ -31,7 +31,8 @@ SMALL: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {
     "planning.stages.preempt": {"GANGS_MAX": _FEW, "WOULD_GO_MAX": (1, 2)},
     "planning.stages.reporting": {"LOOKED_AT_MAX": _FEW},
     "planning.expected": {"PLANNED_MAX": _FEW},
-    "planning.why.explain": {"NAMES_MAX": (1, 2), "HOLDERS_MAX": (1, 2)},
+    "planning.why.inquiry": {"NAMES_MAX": (1, 2)},
+    "planning.why.explain": {"HOLDERS_MAX": (1, 2)},
     "planning.why.reasons": {"EXPLAINED_MAX": _FEW, "LOOKS_MAX": (1, 10, 50)},
     "planning.why.survey": {"NAMED_MAX": (1, 2)},
     "planning.why.waiting_counts": {

@@ -14,7 +14,8 @@ from typing import Final
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.why.explain import BRIEF, Inquiry, first_obstacle, why_of
+from yunikorn_actors.planning.why.explain import first_obstacle, why_of
+from yunikorn_actors.planning.why.inquiry import BRIEF, Inquiry
 from yunikorn_actors.planning.why.reasons import (
     Obstacle,
     WaitingAnswer,
