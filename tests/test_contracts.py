@@ -19,6 +19,7 @@ PACKAGE = "yunikorn_actors"
 
 LAYERS = "Dependencies point inwards"
 MACHINES = "Machines never import each other; the topology wires them"
+PLANNING = "Inside planning: model, victims, decisions, planner, why"
 PURE = "The core reads no clock, no dice, no file and starts no thread"
 
 PLANTED = {
@@ -63,6 +64,16 @@ PLANTED = {
         "values/ids.py",
         "from yunikorn_actors.si import enums",
         LAYERS,
+    ),
+    "a decision in the model": (
+        "planning/model/views.py",
+        "from yunikorn_actors.planning.stages import stage",
+        PLANNING,
+    ),
+    "a decision in the search for victims": (
+        "planning/preemption/searches.py",
+        "from yunikorn_actors.planning.stages import stage",
+        PLANNING,
     ),
     "one machine in another": (
         "machines/scheduler.py",

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from yunikorn_actors.machines.settings import Settings
     from yunikorn_actors.messages.queries import EventsFound
     from yunikorn_actors.planning.expected import Expected
-    from yunikorn_actors.planning.why.reasons import (
+    from yunikorn_actors.planning.reasons import (
         Cause,
         Gang,
         NearMiss,
@@ -286,7 +286,7 @@ _HOMES = {
     "machines.settings": ("Settings",),
     "messages.queries": ("EventsFound",),
     "planning.expected": ("Expected",),
-    "planning.why.reasons": (
+    "planning.reasons": (
         "Cause",
         "Gang",
         "NearMiss",

@@ -7,7 +7,7 @@ from probes import Lab, add_nodes, register
 from support import APP, CONFIG, RM, Recorder, ask
 
 from yunikorn_actors import InvalidRequest, UnknownAsk, si
-from yunikorn_actors.planning.why.reasons import Cause
+from yunikorn_actors.planning.reasons import Cause
 
 
 class Choosy(Recorder):

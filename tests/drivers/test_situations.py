@@ -7,7 +7,7 @@ import pytest
 from pages import REPOSITORY
 from probes import Lab
 
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.reasons import Why
 
 SCRIPT = runpy.run_path(str(REPOSITORY / "docs/situations.py"))
 SITUATIONS = {situation.what: situation.arrange for situation in SCRIPT["SITUATIONS"]}

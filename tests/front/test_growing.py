@@ -22,7 +22,7 @@ from yunikorn_actors import (
     WouldBlock,
 )
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.planning.why.waiting_sums import MARKS_MAX, WaitingSums
+from yunikorn_actors.planning.waiting_sums import MARKS_MAX, WaitingSums
 
 QUEUES = """
 partitions:

@@ -12,7 +12,7 @@ from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposalRejected
-from yunikorn_actors.planning.requeue import Wakes
+from yunikorn_actors.planning.model.requeue import Wakes
 from yunikorn_actors.state.facts import PreemptionDecided
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"

@@ -6,8 +6,8 @@ from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.mutants.mutant import Mutant, Target
 from yunikorn_actors.lab.oracles.waiting_oracle import Waiting
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.planning.preemption import against
-from yunikorn_actors.planning.why import explain, reasons, waiting_counts, waiting_sums
+from yunikorn_actors.planning import reasons, waiting_sums
+from yunikorn_actors.planning.why import explain, victim_objections, waiting_counts
 
 CASE = """\
 name: work waits for many things
@@ -49,11 +49,11 @@ MUTANTS = {
         waiting_counts._Count._count, "self._causes[obstacle.cause.value] += 1", "pass"
     ),
     "and it costs": _mutant(
-        against.cost,
+        victim_objections.cost,
         "allocations=sum(len(victim.allocations) for victim in units)",
         "allocations=1 + len(units)",
     ),
-    "stays": _mutant(against.against, "allocation.uuid not in named", "True"),
+    "stays": _mutant(victim_objections.against, "allocation.uuid not in named", "True"),
     "are at": _mutant(explain._of_waiting, "line.place_of(ask)", "1"),
     "the report of": _mutant(reasons._lines, ": {obstacle.text}", ""),
 }

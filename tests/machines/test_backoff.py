@@ -7,7 +7,7 @@ from support import APP, Lab
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.planning.why.reasons import Cause
+from yunikorn_actors.planning.reasons import Cause
 
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
 CONFIG = """

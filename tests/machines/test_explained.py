@@ -19,9 +19,9 @@ from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.reasons import Why
 from yunikorn_actors.planning.why import inquiry
 from yunikorn_actors.planning.why import waiting_counts as waiting
-from yunikorn_actors.planning.why.reasons import Why
 from yunikorn_actors.planning.why.survey import Survey, survey
 
 SCRIPT = runpy.run_path(str(REPOSITORY / "docs/situations.py"))

@@ -13,7 +13,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery, is_callback
 from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import ConfigurationRequested, RMHeldBack
-from yunikorn_actors.planning.why.reasons import Cause
+from yunikorn_actors.planning.reasons import Cause
 
 MOST = 8
 HELD = "its resource manager does not take its messages: nothing new is decided for it"

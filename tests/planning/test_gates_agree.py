@@ -14,10 +14,10 @@ from yunikorn_actors.machines.context.commit import check_allocate
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.reasons import Cause
 from yunikorn_actors.planning.stages.allocate import gate_of
 from yunikorn_actors.planning.stages.reserve import gate_of_reserved
 from yunikorn_actors.planning.why.explain import explain
-from yunikorn_actors.planning.why.reasons import Cause
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.proposals import Allocate, Refusal
 from yunikorn_actors.values.resource import fits_in

@@ -5,8 +5,8 @@ from confirming import confirming_lab, policy
 from support import Lab
 
 from yunikorn_actors import si
+from yunikorn_actors.planning.reasons import Preempting, PreemptionCost, Why
 from yunikorn_actors.planning.why.explain import explain
-from yunikorn_actors.planning.why.reasons import Preempting, PreemptionCost, Why
 from yunikorn_actors.values.tags import TAG_REQUIRED_NODE, TAG_RUNTIME
 
 CONFIG = (

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yunikorn_actors.planning.model.requeue import Wakes
 from yunikorn_actors.planning.model.shape import shape_key
 from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.state.allocations import AskSpec
 
 AMOUNTS = ({"vcore": 1}, {"vcore": 1}, {"vcore": 2}, {"memory": 1, "vcore": 1})

@@ -7,8 +7,8 @@ from written import APP, LEAF, Written
 
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.reasons import Cause, NearMiss, NodeCheck, Obstacle, Why
 from yunikorn_actors.planning.why.explain import explain, explain_all
-from yunikorn_actors.planning.why.reasons import Cause, NearMiss, NodeCheck, Obstacle, Why
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationState
 

@@ -14,7 +14,7 @@ from support import Lab
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES
-from yunikorn_actors.planning.why.reasons import Preempting, Why
+from yunikorn_actors.planning.reasons import Preempting, Why
 
 _PROPERTIES = (
     "preemption.budget: 3/1h", "preemption.budget: 50%/1h", "preemption.cooldown: 45s",

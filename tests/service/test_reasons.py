@@ -18,7 +18,7 @@ from served import Response, Served, serving
 
 from yunikorn_actors import UnknownAsk, si
 from yunikorn_actors.machines.settings import SECOND
-from yunikorn_actors.planning.why.reasons import IN_WORDS, Cause, Why
+from yunikorn_actors.planning.reasons import IN_WORDS, Cause, Why
 from yunikorn_actors.service import core_queries as questions
 from yunikorn_actors.service.rest import live_page as live
 

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from playing import Player
 
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning import waiting_sums
+from yunikorn_actors.planning.reasons import LOOKS_MAX, Cause, Obstacle, WaitingQuestion, Why
 from yunikorn_actors.planning.why import waiting_counts as waiting
-from yunikorn_actors.planning.why import waiting_sums
 from yunikorn_actors.planning.why.explain import explain_all
-from yunikorn_actors.planning.why.reasons import LOOKS_MAX, Cause, Obstacle, WaitingQuestion, Why
 from yunikorn_actors.planning.why.waiting_counts import count_waiting
 
 USUAL = 12

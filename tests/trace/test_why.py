@@ -31,8 +31,8 @@ from recordings import (
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning.reasons import Cause, Why
 from yunikorn_actors.planning.why.explain import explain
-from yunikorn_actors.planning.why.reasons import Cause, Why
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.trace.causes import PREEMPTED, Answer, Period, Waits, named, why, why_of
 from yunikorn_actors.trace.read import TraceReader

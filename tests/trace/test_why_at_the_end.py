@@ -24,8 +24,8 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.reasons import Cause, Why
 from yunikorn_actors.planning.why.explain import explain
-from yunikorn_actors.planning.why.reasons import Cause, Why
 from yunikorn_actors.scenario.document import Scenario, parse_scenario, read_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 from yunikorn_actors.trace.causes import why_of

@@ -23,7 +23,7 @@ from yunikorn_actors.cli.why_waiting import (
     why_there,
 )
 from yunikorn_actors.errors import UnknownName
-from yunikorn_actors.planning.why.reasons import Why, what_became
+from yunikorn_actors.planning.reasons import Why, what_became
 from yunikorn_actors.recording.printable import printable
 
 SHOWN_MAX = 200

@@ -10,7 +10,7 @@ from yunikorn_actors.cli.rows import Application, read
 from yunikorn_actors.cli.service_calls import OWN, Found, Place, places
 from yunikorn_actors.cli.terminal import tell, tell_sentences
 from yunikorn_actors.errors import UnknownName
-from yunikorn_actors.planning.why.reasons import Why, what_became
+from yunikorn_actors.planning.reasons import Why, what_became
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.close_names import did_you_mean
 

@@ -27,7 +27,7 @@ from yunikorn_actors.messages.rm_events import (
     NodesRequested,
 )
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.si.form import check_names
 

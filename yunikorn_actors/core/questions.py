@@ -30,7 +30,7 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import (
+from yunikorn_actors.planning.reasons import (
     EXPLAINED_MAX,
     LOOKS_MAX,
     WaitingAnswer,

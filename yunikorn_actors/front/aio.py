@@ -46,7 +46,7 @@ from yunikorn_actors.front.subscriptions import Connection, Kind
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingSum
+from yunikorn_actors.planning.reasons import WaitingSum
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
 from yunikorn_actors.runtime.async_callback import (

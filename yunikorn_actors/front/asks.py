@@ -32,7 +32,7 @@ from yunikorn_actors.front.records import ApplicationRecord, Asked, AskRecord, A
 from yunikorn_actors.front.session import Session
 from yunikorn_actors.front.spreading import Whereabouts
 from yunikorn_actors.front.subscriptions import LeaseOver, NotPlaced, Placed, WantedBack
-from yunikorn_actors.planning.why.reasons import Cause, Why
+from yunikorn_actors.planning.reasons import Cause, Why
 from yunikorn_actors.values.devices import devices_in
 from yunikorn_actors.values.tags import GPU_DEVICES
 

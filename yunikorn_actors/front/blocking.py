@@ -30,7 +30,7 @@ from yunikorn_actors.front.session import undone
 from yunikorn_actors.front.subscriptions import Connection, Event, Events, Kind
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
-from yunikorn_actors.planning.why.reasons import WaitingSum
+from yunikorn_actors.planning.reasons import WaitingSum
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.core_arguments import read_timeout

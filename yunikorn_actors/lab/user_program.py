@@ -22,7 +22,7 @@ from yunikorn_actors.lab.tapes.tape_names import RETURN, numbered, request_label
 from yunikorn_actors.lab.watchdog import Stuck, Watchdog
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.planning.why.reasons import Why
+from yunikorn_actors.planning.reasons import Why
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.document import Scenario
 from yunikorn_actors.scenario.expected_values import Difference

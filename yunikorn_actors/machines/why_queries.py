@@ -2,10 +2,10 @@
 
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preemption.attempts import with_victims
+from yunikorn_actors.planning.reasons import EXPLAINED_MAX
 from yunikorn_actors.planning.why.explain import Found, explain, explain_all
 from yunikorn_actors.planning.why.inquiry import FULL, IN_BASE_UNITS
-from yunikorn_actors.planning.why.reasons import EXPLAINED_MAX
+from yunikorn_actors.planning.why.preempting import with_victims
 from yunikorn_actors.planning.why.waiting_counts import count_waiting
 
 

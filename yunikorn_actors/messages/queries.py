@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import field
 
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingQuestion, Why
+from yunikorn_actors.planning.reasons import WaitingAnswer, WaitingQuestion, Why
 from yunikorn_actors.si import EventRecord
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from yunikorn_actors.planning.apply_fact import CHANGES, RESOLVING, adopt, resolve
 from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.requeue import Wakes
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.refusals import Refusals
-from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.planning.stages.allocate import Placer
 from yunikorn_actors.planning.stages.backoff import Backoff
 from yunikorn_actors.planning.stages.denials import Denials, Denied
@@ -22,7 +22,7 @@ from yunikorn_actors.planning.stages.reporting import Explainer
 from yunikorn_actors.planning.stages.reserve import Reserver
 from yunikorn_actors.planning.stages.stage import Desk
 from yunikorn_actors.planning.unschedulable import Findings
-from yunikorn_actors.planning.why.waiting_sums import WaitingSums
+from yunikorn_actors.planning.waiting_sums import WaitingSums
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.facts import Fact, MachineReplaced
 from yunikorn_actors.state.partition import PartitionState

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Holder, Lane
-from yunikorn_actors.planning.why.reasons import no_room
+from yunikorn_actors.planning.reasons import no_room
 from yunikorn_actors.state.allocations import Ask, WaitingState
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gates import GateKind

@@ -19,7 +19,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.async_callback import AnyCallback

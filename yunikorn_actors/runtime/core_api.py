@@ -8,7 +8,7 @@ from yunikorn_actors.core.entry import Update
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import EventStream, Feed
 
 

@@ -36,7 +36,7 @@ from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import RMApplicationUpdate, RMContainerSchedulingState
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.config_source import read_config

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from yunikorn_actors.errors import ConfigError, Refused, UnknownAsk
-from yunikorn_actors.planning.why.reasons import WaitingQuestion
+from yunikorn_actors.planning.reasons import WaitingQuestion
 from yunikorn_actors.recording.secret_values import masked_dump
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.service.listener import Questions, Site, Standing

@@ -26,7 +26,7 @@ from yunikorn_actors.errors import (
 )
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.core_arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError

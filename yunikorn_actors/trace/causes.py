@@ -21,10 +21,10 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import Cause as Place
 from yunikorn_actors.messages.rm_events import AskItem
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.planning.preemption.attempts import account_of_victim
+from yunikorn_actors.planning.reasons import Cause, Obstacle, at_what_cost
 from yunikorn_actors.planning.why.explain import explain
 from yunikorn_actors.planning.why.inquiry import BRIEF
-from yunikorn_actors.planning.why.reasons import Cause, Obstacle, at_what_cost
+from yunikorn_actors.planning.why.preempting import account_of_victim
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from yunikorn_actors.planning.why.reasons import Cause, Obstacle
+from yunikorn_actors.planning.reasons import Cause, Obstacle
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState

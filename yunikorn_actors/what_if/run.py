@@ -21,7 +21,7 @@ from yunikorn_actors.machines.settings import HOUR, SECOND
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
-from yunikorn_actors.planning.why.reasons import WaitingQuestion, Why
+from yunikorn_actors.planning.reasons import WaitingQuestion, Why
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application

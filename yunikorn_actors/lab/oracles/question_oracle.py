@@ -20,7 +20,7 @@ from yunikorn_actors.messages import queries as q
 from yunikorn_actors.messages.base import Delivery, Message, is_reply
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.why.reasons import Cause, Obstacle, Why
+from yunikorn_actors.planning.reasons import Cause, Obstacle, Why
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import SCHEDULABLE, Application
 from yunikorn_actors.state.partition import PartitionState

@@ -25,7 +25,7 @@ from yunikorn_actors.machines.why_queries import explanation
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.why.reasons import (
+from yunikorn_actors.planning.reasons import (
     Cause,
     Preempting,
     WaitingAnswer,

@@ -9,7 +9,7 @@ from yunikorn_actors.config.diff import config_changes
 from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.lab.harness import LabSimulator, World
-from yunikorn_actors.planning.why.reasons import Cause, WaitingQuestion
+from yunikorn_actors.planning.reasons import Cause, WaitingQuestion
 from yunikorn_actors.scenario.step_structs import Config, Register
 from yunikorn_actors.si import EventRecord, ResourceManagerCallback
 from yunikorn_actors.state.partition import PartitionState

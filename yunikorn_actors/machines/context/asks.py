@@ -58,7 +58,7 @@ from yunikorn_actors.messages.rm_events import (
     RejectedAsk,
 )
 from yunikorn_actors.messages.scheduling import Observation
-from yunikorn_actors.planning.why.reasons import what_became
+from yunikorn_actors.planning.reasons import what_became
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
 from yunikorn_actors.state.applications import (

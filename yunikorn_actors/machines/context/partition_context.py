@@ -23,7 +23,7 @@ from yunikorn_actors.messages.restart import LastNumbers
 from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.messages.scheduling import ReportPolicyFailed, TokenPassed, TokenRevoked
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.why.reasons import Cause, Obstacle, Why
+from yunikorn_actors.planning.reasons import Cause, Obstacle, Why
 from yunikorn_actors.policies.folds import Folds, policy_name
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.partition import PartitionState

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from yunikorn_actors.planning.model.requeue import Wakes
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
-from yunikorn_actors.planning.requeue import Wakes
 
 
 class Ground(NamedTuple):

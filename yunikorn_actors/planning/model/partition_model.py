@@ -17,11 +17,11 @@ from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.policy_views import seen_node
+from yunikorn_actors.planning.model.requeue import Wakes
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
-from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.device_fit import devices_on, parts_for

@@ -1,9 +1,9 @@
 """The shapes of the asks that wait: the lanes of each, and which of them no node has room for."""
 
 from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.requeue import Wakes
 from yunikorn_actors.planning.model.shape import Shape, ShapeKey, shape_key
 from yunikorn_actors.planning.model.views import AskView, Lane
-from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.values.resource import Resource
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from yunikorn_actors.planning.model.blocked import Blocked
 from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.requeue import Wakes
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, Pile
@@ -23,7 +24,6 @@ from yunikorn_actors.planning.model.views import (
     QueueView,
     key_of,
 )
-from yunikorn_actors.planning.requeue import Wakes
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import Resource
 

@@ -6,9 +6,9 @@ makes it due, and not before its pause is over. A leaf is *blocked* as well if s
 given up stood in the way: when that happens its asks need not wait for the pause.
 """
 
+from yunikorn_actors.planning.model.requeue import PreemptingMarks
 from yunikorn_actors.planning.model.views import Lane, QueueView
 from yunikorn_actors.planning.preemption.victim_rules import delay_of
-from yunikorn_actors.planning.requeue import PreemptingMarks
 from yunikorn_actors.values.durations import NEVER_NS
 
 PAUSE_NS = 15_000_000_000

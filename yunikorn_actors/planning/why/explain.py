@@ -15,7 +15,15 @@ from msgspec.structs import replace
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, QueueView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preemption.attempts import account_of, asks_on_behalf_of
+from yunikorn_actors.planning.reasons import (
+    Cause,
+    Gang,
+    Obstacle,
+    Preempting,
+    Why,
+    decisive,
+    seconds,
+)
 from yunikorn_actors.planning.stages.gangs import name_of
 from yunikorn_actors.planning.why.inquiry import (
     FULL,
@@ -27,16 +35,8 @@ from yunikorn_actors.planning.why.inquiry import (
     some_of,
 )
 from yunikorn_actors.planning.why.node_obstacles import node_obstacles, reserved_node_obstacles
+from yunikorn_actors.planning.why.preempting import account_of, asks_on_behalf_of
 from yunikorn_actors.planning.why.quota_obstacles import limit_obstacles, quota_obstacles
-from yunikorn_actors.planning.why.reasons import (
-    Cause,
-    Gang,
-    Obstacle,
-    Preempting,
-    Why,
-    decisive,
-    seconds,
-)
 from yunikorn_actors.policies.folds import policy_name, runtime_in_words
 from yunikorn_actors.state.allocations import Allocation, Ask
 from yunikorn_actors.state.applications import Application, ApplicationState

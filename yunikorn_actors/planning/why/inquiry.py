@@ -7,9 +7,9 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Owner, QueueView, key_of
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preemption.attempts import next_placeholder
+from yunikorn_actors.planning.reasons import LOOKS_MAX, Obstacle
 from yunikorn_actors.planning.stages.gangs import Commitments
-from yunikorn_actors.planning.why.reasons import LOOKS_MAX, Obstacle
+from yunikorn_actors.planning.why.preempting import next_placeholder
 from yunikorn_actors.planning.why.survey import Survey, survey
 from yunikorn_actors.values.devices import WHOLE, number_of
 from yunikorn_actors.values.quantity import compared, readable

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.reasons import Cause, NearMiss, NodeCheck, Obstacle, seconds
 from yunikorn_actors.planning.why.inquiry import (
     Case,
     Words,
@@ -12,7 +13,6 @@ from yunikorn_actors.planning.why.inquiry import (
     named,
     no_device,
 )
-from yunikorn_actors.planning.why.reasons import Cause, NearMiss, NodeCheck, Obstacle, seconds
 from yunikorn_actors.planning.why.survey import Survey, survey
 from yunikorn_actors.state.gates import shortfall
 from yunikorn_actors.state.preemption import room_for

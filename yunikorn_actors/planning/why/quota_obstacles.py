@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from yunikorn_actors.planning.model.views import QueueView
+from yunikorn_actors.planning.reasons import CLUSTER, Cause, Obstacle, no_room
 from yunikorn_actors.planning.why.inquiry import Case, amounts_of, some_of
-from yunikorn_actors.planning.why.reasons import CLUSTER, Cause, Obstacle, no_room
 from yunikorn_actors.state.gates import has_room, shortfall
 from yunikorn_actors.state.reserved_nodes import own_earmark
 from yunikorn_actors.values.resource import Resource, add, sub

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.why.reasons import NearMiss, NodeCheck
+from yunikorn_actors.planning.reasons import NearMiss, NodeCheck
 from yunikorn_actors.state.device_fit import parts_for
 from yunikorn_actors.state.eligibility import check_open, is_kept_from
 from yunikorn_actors.state.gates import shortfall

@@ -14,15 +14,15 @@ from typing import Final
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.why.explain import first_obstacle, why_of
-from yunikorn_actors.planning.why.inquiry import BRIEF, Inquiry
-from yunikorn_actors.planning.why.reasons import (
+from yunikorn_actors.planning.reasons import (
     Obstacle,
     WaitingAnswer,
     WaitingAsk,
     WaitingQuestion,
     Why,
 )
+from yunikorn_actors.planning.why.explain import first_obstacle, why_of
+from yunikorn_actors.planning.why.inquiry import BRIEF, Inquiry
 from yunikorn_actors.state.allocations import Ask
 
 APPLICATIONS_MAX: Final = 500

@@ -23,7 +23,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.service.cluster.channel import Channel, Entry
 from yunikorn_actors.service.cluster.split import Request

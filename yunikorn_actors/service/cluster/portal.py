@@ -30,7 +30,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.expected import Expected
-from yunikorn_actors.planning.why.reasons import WaitingSum, Why
+from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.event_streams import Feed
 from yunikorn_actors.service.cluster.cluster_follower import Following
 from yunikorn_actors.service.cluster.manager_channel import Far, ManagerChannel, reach

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.planning.why.reasons import WaitingAnswer, WaitingAsk
+from yunikorn_actors.planning.reasons import WaitingAnswer, WaitingAsk
 from yunikorn_actors.service.read.incremental_answers import Pauses, Steps, T, gathered
 from yunikorn_actors.service.read.load_history import POINTS_MAX
 from yunikorn_actors.service.read.read_model import ReadSide

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from yunikorn_actors.planning.why.reasons import CLUSTER, no_room
+from yunikorn_actors.planning.reasons import CLUSTER, no_room
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import WaitingState
 from yunikorn_actors.state.applications import FINISHED, Application

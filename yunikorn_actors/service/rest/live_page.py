@@ -17,7 +17,7 @@ import msgspec
 
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
 from yunikorn_actors.messages.base import role_of
-from yunikorn_actors.planning.why.reasons import IN_WORDS
+from yunikorn_actors.planning.reasons import IN_WORDS
 from yunikorn_actors.service.listener import Questions
 from yunikorn_actors.service.read.incremental_answers import Steps, T
 from yunikorn_actors.service.read.overview import overview

@@ -12,7 +12,7 @@ import msgspec
 
 from yunikorn_actors.core.expected_starts import EVERY_NS
 from yunikorn_actors.pages.html_page import Document
-from yunikorn_actors.planning.why.reasons import WaitingAnswer
+from yunikorn_actors.planning.reasons import WaitingAnswer
 from yunikorn_actors.service.read import overview
 from yunikorn_actors.service.read.incremental_answers import Steps
 from yunikorn_actors.service.read.load_history import HOURS_MAX

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preemption.against import against, cost, goes
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, earmarks_of
 from yunikorn_actors.planning.preemption.schedule import PAUSE_NS
 from yunikorn_actors.planning.preemption.victim_rules import bounds_of
-from yunikorn_actors.planning.why.reasons import Preempting, Why, seconds
+from yunikorn_actors.planning.reasons import Preempting, Why, seconds
+from yunikorn_actors.planning.why.victim_objections import against, cost, goes
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule

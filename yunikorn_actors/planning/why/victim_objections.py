@@ -9,7 +9,7 @@ from yunikorn_actors.planning.preemption.gang_choice import run_time_ns
 from yunikorn_actors.planning.preemption.manners import Manners
 from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim, victims_of
 from yunikorn_actors.planning.preemption.victim_units import Part, Units
-from yunikorn_actors.planning.why.reasons import PreemptionCost, PreemptionVictim
+from yunikorn_actors.planning.reasons import PreemptionCost, PreemptionVictim
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState

@@ -28,14 +28,14 @@ from yunikorn_actors.planning.model.views import (
     Owner,
     QueueView,
 )
-from yunikorn_actors.planning.stages.allocate import gate_of
-from yunikorn_actors.planning.stages.backoff import Backoff
-from yunikorn_actors.planning.why.reasons import (
+from yunikorn_actors.planning.reasons import (
     Cause,
     WaitingAnswer,
     WaitingQuestion,
     WaitingSum,
 )
+from yunikorn_actors.planning.stages.allocate import gate_of
+from yunikorn_actors.planning.stages.backoff import Backoff
 
 KINDS_MAX: Final = 2_000
 """So many kinds of asks are counted anew in one part of an answer."""
