@@ -17,7 +17,7 @@ from yunikorn_actors.lab.sides.computed import calls, computed
 from yunikorn_actors.lab.sides.configurations import read
 from yunikorn_actors.lab.sides.restarted import Damage
 from yunikorn_actors.lab.swarm.small_constants import SMALL, _places, made_small
-from yunikorn_actors.machines.context import nodes
+from yunikorn_actors.machines.rm_proxy import rm_proxy
 from yunikorn_actors.planning.model import nodes as node_order
 from yunikorn_actors.state.proposals import Refusal
 from yunikorn_actors.values import resource
@@ -85,7 +85,7 @@ def test_bounds_are_small_for_a_while_wherever_their_names_were_imported_to() ->
         from yunikorn_actors.machines import slices  # noqa: PLC0415
 
         with made_small(Draw(1, number)):
-            assert slices.LOOKED_AT_IN_ONE == nodes.LOOKED_AT_IN_ONE
+            assert slices.LOOKED_AT_IN_ONE == rm_proxy.LOOKED_AT_IN_ONE
 
 
 def test_a_module_with_a_former_name_gets_its_bounds_back(monkeypatch: pytest.MonkeyPatch) -> None:

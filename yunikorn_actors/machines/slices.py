@@ -27,6 +27,11 @@ LOOKED_AT_IN_ONE: Final = 20
 """So many things that are only looked at are as much work as one item."""
 
 
+def ends_piece(number: int) -> bool:
+    """Whether a job yields at the thing of this number, counted from 0, that it only looks at."""
+    return number % LOOKED_AT_IN_ONE == 0
+
+
 FRESH: Final = -1
 """A piece that begins something else, for which others have waited no longer yet."""
 

@@ -14,7 +14,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 from yunikorn_actors.machines.context.recovery_reports import is_application_back
 from yunikorn_actors.machines.context.unit_of_work import ApplicationVerdict, Turn
 from yunikorn_actors.machines.machine import Log
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
+from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.scheduling import RunLimitObservation
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import Application, ApplicationSpec
@@ -84,7 +84,7 @@ def remove_application(turn: Turn, application_id: str) -> Steps:
         if ask.is_open:
             remove_ask(turn, app, ask, TerminationType.STOPPED_BY_RM)
             yield 1
-        elif number % LOOKED_AT_IN_ONE == 0:
+        elif ends_piece(number):
             yield 1
     for allocation in (yield from drawn_off(app.allocations.values())):
         remove_allocation(turn, app, allocation, TerminationType.STOPPED_BY_RM)

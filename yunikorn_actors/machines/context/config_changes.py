@@ -18,7 +18,7 @@ from yunikorn_actors.machines.context.lifecycle import clean_if_empty, relink_gr
 from yunikorn_actors.machines.context.quota_preemption import queue_reconfigured
 from yunikorn_actors.machines.context.reservations import drop_barred
 from yunikorn_actors.machines.context.unit_of_work import Turn
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
+from yunikorn_actors.machines.slices import Steps, ends_piece
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
 
@@ -36,7 +36,7 @@ def configure(turn: Turn, config: PartitionConfig) -> Steps:
         if queue.spec.managed and queue.path not in described:
             _drain(turn, queue)
             yield 1
-        elif number % LOOKED_AT_IN_ONE == 0:
+        elif ends_piece(number):
             yield 1
     yield from relink_groups(turn)
     yield from drop_barred(turn)

@@ -18,7 +18,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 )
 from yunikorn_actors.machines.context.reservations import drop_barred_of
 from yunikorn_actors.machines.context.unit_of_work import Turn
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
+from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
@@ -254,7 +254,7 @@ def give_back_placeholders(turn: Turn, app: Application, message: str) -> Steps:
         if allocation.spec.placeholder:
             request_release(turn, allocation, TerminationType.TIMEOUT, message)
             yield 1
-        elif number % LOOKED_AT_IN_ONE == 0:
+        elif ends_piece(number):
             yield 1
 
 

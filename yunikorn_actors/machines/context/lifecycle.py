@@ -11,7 +11,7 @@ from yunikorn_actors.config import ApplicationSortPolicy
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
+from yunikorn_actors.machines.slices import Steps, ends_piece
 from yunikorn_actors.messages.rm_events import ApplicationUpdate
 from yunikorn_actors.messages.scheduling import (
     ApplicationTimerDue,
@@ -143,7 +143,7 @@ def relink_groups(turn: Turn) -> Steps:
     An application that has not been charged yet chooses by the limits as they are now (R-118).
     """
     for number, app in enumerate(tuple(turn.state.applications.values())):
-        if number % LOOKED_AT_IN_ONE == 0:
+        if ends_piece(number):
             yield 1
         group = app.group
         if app.state is ApplicationState.ACCEPTED and app.serial not in app.usages[0].running:

@@ -22,7 +22,7 @@ from yunikorn_actors.machines.context.reservations import (
 )
 from yunikorn_actors.machines.context.unit_of_work import NodeVerdict, Turn, Work
 from yunikorn_actors.machines.machine import Log
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
+from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.rm_events import NodeItem
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state import facts as f
@@ -199,7 +199,7 @@ def _call_off_swaps(turn: Turn, node: Node) -> Steps:
     arriving = [(item.application_id, uuid) for uuid, item in node.incoming.items()]
     staying = [(item.spec.application_id, uuid) for uuid, item in node.allocations.items()]
     for number, (application_id, uuid) in enumerate((*arriving, *staying)):
-        if number % LOOKED_AT_IN_ONE == 0:
+        if ends_piece(number):
             yield 1
         app = turn.state.applications[application_id]
         swap = app.swaps.get(uuid)

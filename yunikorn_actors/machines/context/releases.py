@@ -13,7 +13,7 @@ from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import work_gone
 from yunikorn_actors.machines.context.unit_of_work import GivenBackUnasked, Turn
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
+from yunikorn_actors.machines.slices import Steps, ends_piece
 from yunikorn_actors.messages.rm_events import AskReleaseItem, GivenBack, Released
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation
@@ -34,7 +34,7 @@ def release_asks(turn: Turn, item: AskReleaseItem) -> Steps:
             if key in app.asks:
                 _release_ask(turn, app, key, allocated_too=bool(item.key))
                 yield 1
-        if number % LOOKED_AT_IN_ONE == 0:
+        if ends_piece(number):
             yield 1
 
 
@@ -81,7 +81,7 @@ def _release_several(turn: Turn, item: Released) -> Steps:
         if gone or ask is not None:
             work_ended = any(not allocation.spec.placeholder for allocation in gone)
             work_gone(turn, app, work_ended=work_ended)
-        if gone or number % LOOKED_AT_IN_ONE == 0:
+        if gone or ends_piece(number):
             yield 1
 
 

@@ -24,7 +24,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_gone,
 )
 from yunikorn_actors.machines.context.unit_of_work import Turn
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
+from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 from yunikorn_actors.state.applications import Application, ApplicationEvent, ApplicationState
 from yunikorn_actors.state.termination import TerminationType
@@ -77,7 +77,7 @@ def _expire_gang(turn: Turn, app: Application) -> Steps:
             why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
             withdraw_ask(turn, app, ask, _T.TIMEOUT, why)
             yield 1
-        elif number % LOOKED_AT_IN_ONE == 0:
+        elif ends_piece(number):
             yield 1
     yield from give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
     if app.state is ApplicationState.ACCEPTED:
@@ -96,7 +96,7 @@ def _expire_application(turn: Turn, app: Application) -> Steps:
         if ask.is_open:
             withdraw_ask(turn, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
             yield 1
-        elif number % LOOKED_AT_IN_ONE == 0:
+        elif ends_piece(number):
             yield 1
     # Nothing waits any more, so nothing is placed while the rest is on its way out.
     for allocation in (yield from drawn_off(app.allocations.values())):
