@@ -18,13 +18,13 @@ from yunikorn_actors.cli.rows import (
     units_of,
 )
 from yunikorn_actors.cli.service_calls import (
+    AskedPartition,
     Columns,
     Found,
-    Place,
+    asked_partitions,
     asking,
     called,
     found_in,
-    places,
     tell_found,
     unknown,
 )
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(options: argparse.Namespace, client: Client) -> int:
-    chosen = places(client, options.partition)
+    chosen = asked_partitions(client, options.partition)
     state = options.state or "active"
     if options.application:
         found = applications_called(client, options.application, chosen)
@@ -88,14 +88,16 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
     return 0
 
 
-def _listed(client: Client, place: Place, state: str) -> list[Found[Application]]:
+def _listed(client: Client, place: AskedPartition, state: str) -> list[Found[Application]]:
     whole = state in {"active", *ENDED}
     path = place.path("applications", state if whole else "active")
     query = {} if whole else {"status": state}
     return found_in(place, client.get(*path, **query), Application)
 
 
-def applications_called(client: Client, name: str, chosen: list[Place]) -> list[Found[Application]]:
+def applications_called(
+    client: Client, name: str, chosen: list[AskedPartition]
+) -> list[Found[Application]]:
     """Return those that live, else those that ended; raise UnknownName with names like it."""
     found = called(client, chosen, Application, "application", name)
     if found:

@@ -3,7 +3,7 @@
 import argparse
 
 from yunikorn_actors.cli.nodes import nodes_called
-from yunikorn_actors.cli.service_calls import asking, only_one, places
+from yunikorn_actors.cli.service_calls import asked_partitions, asking, only_one
 from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import Refused
@@ -28,7 +28,7 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
 
 def change(options: argparse.Namespace, client: Client, verb: str) -> int:
     """Find the node first: a name that is not there is answered with those like it."""
-    chosen = places(client, options.partition)
+    chosen = asked_partitions(client, options.partition)
     it = only_one("node", options.node, nodes_called(client, options.node, chosen))
     try:
         client.post(*it.place.own_path("node", it.row.id, verb))

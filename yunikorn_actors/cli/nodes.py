@@ -7,13 +7,13 @@ from typing import Final
 
 from yunikorn_actors.cli.rows import Node, Units, units_of
 from yunikorn_actors.cli.service_calls import (
+    AskedPartition,
     Columns,
     Found,
-    Place,
+    asked_partitions,
     asking,
     called,
     found_in,
-    places,
     tell_found,
     unknown,
 )
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(options: argparse.Namespace, client: Client) -> int:
-    chosen = places(client, options.partition)
+    chosen = asked_partitions(client, options.partition)
     if not options.node:
         found = [it for place in chosen for it in all_nodes(client, place)]
         columns = _columns([it.row for it in found])
@@ -68,11 +68,11 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
     return 0
 
 
-def all_nodes(client: Client, place: Place) -> list[Found[Node]]:
+def all_nodes(client: Client, place: AskedPartition) -> list[Found[Node]]:
     return found_in(place, client.get(*place.path("nodes")), Node)
 
 
-def nodes_called(client: Client, name: str, chosen: list[Place]) -> list[Found[Node]]:
+def nodes_called(client: Client, name: str, chosen: list[AskedPartition]) -> list[Found[Node]]:
     """Return the node, or those of several partitions; raise UnknownName with names like it."""
     found = called(client, chosen, Node, "node", name)
     if not found:

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from yunikorn_actors.cli.rows import Amounts, Queue, Units, read, units_of
 from yunikorn_actors.cli.service_calls import (
+    AskedPartition,
     Columns,
     Found,
-    Place,
+    asked_partitions,
     asking,
     found_in,
-    places,
     tell_found,
     unknown,
 )
@@ -38,14 +38,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(options: argparse.Namespace, client: Client) -> int:
-    found = queues_called(client, options.queue, places(client, options.partition))
+    found = queues_called(client, options.queue, asked_partitions(client, options.partition))
     units = units_of(book for it in found for book in _books(it.row))
     columns = Columns(HEAD, partial(_cells, units), LEFT, SPARE)
     tell_found(options, found, columns, "there are no queues")
     return 0
 
 
-def queues_called(client: Client, name: str, chosen: list[Place]) -> list[Found[Queue]]:
+def queues_called(client: Client, name: str, chosen: list[AskedPartition]) -> list[Found[Queue]]:
     """Return a queue with those below it, or all; raise UnknownName with names like it."""
     found = [
         it

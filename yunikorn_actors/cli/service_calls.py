@@ -80,7 +80,7 @@ class NothingThere(Exception):  # noqa: N818 - it says what is the matter
     """No resource manager is registered, so a service has nothing to show."""
 
 
-class Place(NamedTuple):
+class AskedPartition(NamedTuple):
     """A partition as it is asked for."""
 
     name: str
@@ -93,7 +93,7 @@ class Place(NamedTuple):
         return (*OWN, "partition", self.name, *parts)
 
 
-def places(client: Client, wanted: str = "") -> list[Place]:
+def asked_partitions(client: Client, wanted: str = "") -> list[AskedPartition]:
     """Return all partitions, or those of a name."""
     found = read(client.get(*API, "partitions"), list[Partition])
     if not found:
@@ -101,7 +101,7 @@ def places(client: Client, wanted: str = "") -> list[Place]:
     shorts = Counter(it.name for it in found)
     names = {f"[{it.cluster_id}]{it.name}": it.name for it in found}
     chosen = [
-        Place(full if shorts[name] > 1 else name)
+        AskedPartition(full if shorts[name] > 1 else name)
         for full, name in names.items()
         if wanted in {"", name, full}
     ]
@@ -120,16 +120,18 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownName:
 class Found(NamedTuple, Generic[Row]):
     """Something of a partition: as it came, and what is read of it."""
 
-    place: Place
+    place: AskedPartition
     value: dict[str, Any]
     row: Row
 
 
-def found_in(place: Place, values: object, kind: type[Row]) -> list[Found[Row]]:
+def found_in(place: AskedPartition, values: object, kind: type[Row]) -> list[Found[Row]]:
     return [Found(place, it, read(it, kind)) for it in read(values, list[dict[str, Any]])]
 
 
-def called(client: Client, chosen: list[Place], kind: type[Row], *path: str) -> list[Found[Row]]:
+def called(
+    client: Client, chosen: list[AskedPartition], kind: type[Row], *path: str
+) -> list[Found[Row]]:
     """Ask each partition for something by its name."""
     found: list[Found[Row]] = []
     for place in chosen:
@@ -168,7 +170,7 @@ def tell_found(
     if options.json:
         tell((it.value | {"partition": it.place.name} for it in found), ())
         return
-    by_place: dict[Place, list[Row]] = {}
+    by_place: dict[AskedPartition, list[Row]] = {}
     for it in found:
         by_place.setdefault(it.place, []).append(it.row)
     if not found:
@@ -181,7 +183,7 @@ def tell_found(
             tell(None, (*([""] if number else []), heading, *_table(columns, {place: rows})))
 
 
-def _table(columns: Columns[Row], by_place: dict[Place, list[Row]]) -> Iterator[str]:
+def _table(columns: Columns[Row], by_place: dict[AskedPartition, list[Row]]) -> Iterator[str]:
     head, left = columns.head, columns.left
     lines = [
         (p.name, line) for p, rows in by_place.items() for it in rows for line in columns.cells(it)

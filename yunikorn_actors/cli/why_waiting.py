@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from yunikorn_actors.cli.apps import applications_called
 from yunikorn_actors.cli.rows import Application, read
-from yunikorn_actors.cli.service_calls import OWN, Found, Place, places
+from yunikorn_actors.cli.service_calls import OWN, AskedPartition, Found, asked_partitions
 from yunikorn_actors.cli.terminal import tell, tell_sentences
 from yunikorn_actors.errors import UnknownName
 from yunikorn_actors.planning.reasons import Why, what_became
@@ -25,7 +25,7 @@ class Waiting(Struct):
 
 
 def why_there(options: argparse.Namespace, client: Client) -> int:
-    chosen = places(client, options.partition)
+    chosen = asked_partitions(client, options.partition)
     if options.key:
         return _why_one(options, client, chosen)
     if options.application:
@@ -33,14 +33,14 @@ def why_there(options: argparse.Namespace, client: Client) -> int:
     return tell_waiting(options, {place.name: _waiting(client, place) for place in chosen})
 
 
-def _waiting(client: Client, place: Place) -> Waiting:
+def _waiting(client: Client, place: AskedPartition) -> Waiting:
     return read(client.get(*place.own_path("waiting")), Waiting)
 
 
 # -- one ask
 
 
-def _why_one(options: argparse.Namespace, client: Client, chosen: list[Place]) -> int:
+def _why_one(options: argparse.Namespace, client: Client, chosen: list[AskedPartition]) -> int:
     app, key = options.application, options.key
     named = {"partition": chosen[0].name} if options.partition and len(chosen) == 1 else {}
     try:
@@ -59,7 +59,9 @@ def _why_one(options: argparse.Namespace, client: Client, chosen: list[Place]) -
 # -- those of an application
 
 
-def _why_application(options: argparse.Namespace, client: Client, chosen: list[Place]) -> int:
+def _why_application(
+    options: argparse.Namespace, client: Client, chosen: list[AskedPartition]
+) -> int:
     asks: list[Why] = []
     lines: list[str] = []
     for it in applications_called(client, options.application, chosen):

@@ -24,7 +24,7 @@ from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.node_rules import rule_of
 from yunikorn_actors.front.records import ApplicationRecord, AskRecord, Promise, Unanswered
 from yunikorn_actors.front.session import Session
-from yunikorn_actors.front.spreading import Place
+from yunikorn_actors.front.spreading import CandidateNode
 from yunikorn_actors.front.subscriptions import NodeChanged
 from yunikorn_actors.values.devices import written
 from yunikorn_actors.values.quantity import compared
@@ -210,13 +210,13 @@ class Nodes(Generic[L]):
             )
         return self._by_id[node_id]
 
-    def place(self, node_id: str) -> Place | None:
+    def place(self, node_id: str) -> CandidateNode | None:
         node = self._by_id.get(node_id)
-        return None if node is None else Place(node_id, node.info.attributes)
+        return None if node is None else CandidateNode(node_id, node.info.attributes)
 
-    def open_places(self) -> Iterable[Place]:
+    def open_places(self) -> Iterable[CandidateNode]:
         return [
-            Place(name, it.info.attributes)
+            CandidateNode(name, it.info.attributes)
             for name, it in self._by_id.items()
             if it.is_known and not it.is_drained
         ]

@@ -23,7 +23,7 @@ _Room = tuple[str, str, str]
 """Where placeholders stand in for each other: application, group, node."""
 
 
-class Place(NamedTuple):
+class CandidateNode(NamedTuple):
     """A node, as rules see it."""
 
     node_id: str
@@ -42,9 +42,9 @@ class Places(Protocol):
     changes: int
     """How often they have changed."""
 
-    def place(self, node_id: str) -> Place | None: ...
+    def place(self, node_id: str) -> CandidateNode | None: ...
 
-    def open_places(self) -> Iterable[Place]:
+    def open_places(self) -> Iterable[CandidateNode]:
         """Those that take work."""
         ...
 
@@ -128,7 +128,7 @@ class Whereabouts(Generic[L]):
 
     # -- rules
 
-    def _why_not(self, record: AskRecord[L], rule: Rule, place: Place) -> str:
+    def _why_not(self, record: AskRecord[L], rule: Rule, place: CandidateNode) -> str:
         for attribute, values in rule.where:
             value = place.value(attribute)
             if value not in values:
@@ -142,7 +142,7 @@ class Whereabouts(Generic[L]):
                 return f"{attribute} {value} has one of {name!r}, which are to be apart"
         return self._why_uneven(record, rule, place) if rule.spread else ""
 
-    def _why_uneven(self, record: AskRecord[L], rule: Rule, place: Place) -> str:
+    def _why_uneven(self, record: AskRecord[L], rule: Rule, place: CandidateNode) -> str:
         value = place.value(rule.spread)
         if value is None:
             return f"its {rule.spread} is not known"

@@ -20,8 +20,8 @@ from yunikorn_actors.journal.headers import (
     EARLY,
     ENTRIES,
     SNAPSHOT,
+    EndOfFile,
     Header,
-    Place,
     bytes_of,
     first_header,
 )
@@ -40,7 +40,7 @@ class Link(NamedTuple):
 
     number: int
     path: Path
-    end: Place | None
+    end: EndOfFile | None
     """None in the last one, which may end with a record that was not written whole."""
 
 
@@ -123,7 +123,7 @@ class _Files:
     def row(self, before: int | None) -> Row:
         number = self._last() if before is None else before
         links: list[Link] = []
-        end: Place | None = None
+        end: EndOfFile | None = None
         while number is not None:
             header = self._header(number, end)
             if number != before:
@@ -149,7 +149,7 @@ class _Files:
             self._say_what_is_missing(links[0].number if links else self._first)
         return Row(self._first, links[::-1], self._id)
 
-    def _header(self, number: int, end: Place | None) -> Header:
+    def _header(self, number: int, end: EndOfFile | None) -> Header:
         if number not in self._paths:
             raise self._refused(number, "is missing", 0)
         path = self._paths[number]
@@ -161,19 +161,19 @@ class _Files:
             raise self._refused(number, f"is damaged at byte 0{wanted}", 0)
         return header
 
-    def _compare_with_snapshot(self, number: int, after: Place | None) -> None:
+    def _compare_with_snapshot(self, number: int, after: EndOfFile | None) -> None:
         snapshot = self._folder.file(SNAPSHOT, number)
         header = self._headers.get(snapshot)
         if header is None or not header.is_chained or header.after == after:
             return
         raise self._refused(number, f"does not go on where {snapshot} ends (byte 0)", 0)
 
-    def _is_where_the_snapshot_ends(self, after: Place) -> bool:
+    def _is_where_the_snapshot_ends(self, after: EndOfFile) -> bool:
         """Whether the file with the number of the snapshot was lost before this one was begun."""
         snapshot = self._headers.get(self._folder.file(SNAPSHOT, self._first))
         if snapshot is not None and snapshot.after is not None:
             return snapshot.after == after
-        return after == Place(number=self._first, bytes=0)
+        return after == EndOfFile(number=self._first, bytes=0)
 
     def _last(self) -> int | None:
         for number in sorted(self._paths, reverse=True):

@@ -36,7 +36,7 @@ PART: Final = "part"
 _HEADER_BYTES_MAX: Final = 2**16
 
 
-class Place(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EndOfFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of what counts of a file with entries."""
 
     number: int
@@ -52,7 +52,7 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
     journal: str
     format: int
     package: dict[str, str]
-    after: Place | None = None
+    after: EndOfFile | None = None
     """Where entries go on, or what a snapshot holds; None in the first file."""
     state: str = ""
     """Of a snapshot: the digest of the state that it makes."""
@@ -83,7 +83,7 @@ def header_of(
     kind: str,
     number: int,
     journal_id: str,
-    after: Place | None,
+    after: EndOfFile | None,
     state: str = "",
     policies: dict[str, str] | None = None,
 ) -> bytes:

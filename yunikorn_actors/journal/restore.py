@@ -21,8 +21,8 @@ from yunikorn_actors.journal.headers import (
     EARLY,
     ENTRIES,
     SNAPSHOT,
+    EndOfFile,
     Header,
-    Place,
     bytes_of,
     decoded,
     first_header,
@@ -47,7 +47,7 @@ class Reading(NamedTuple):
     """What a row makes."""
 
     truth: Truth
-    place: Place | None
+    place: EndOfFile | None
     """Where the next file goes on; None if there was nothing."""
 
 
@@ -59,7 +59,7 @@ def read(folder: Folder, row: Row) -> Reading:
 
 def _read(folder: Folder, row: Row) -> Reading:
     truth = Truth()
-    place: Place | None = None
+    place: EndOfFile | None = None
     if row.snapshot:
         truth = _restored(folder, row.snapshot)
         place = _end_of(folder.file(SNAPSHOT, row.snapshot), row.snapshot)
@@ -83,11 +83,11 @@ def without_collections() -> Iterator[None]:
 # -- a snapshot
 
 
-def _end_of(file: Path, number: int) -> Place:
+def _end_of(file: Path, number: int) -> EndOfFile:
     """Find the place behind which the next file goes on if none is left but the snapshot."""
     header = first_header(file)
     if header is None or header.after is None:
-        return Place(number=number, bytes=0)
+        return EndOfFile(number=number, bytes=0)
     return header.after
 
 
@@ -169,7 +169,7 @@ class _Replay:
         self._truth = truth
         self._data = bytes_of(link.path)
 
-    def place(self) -> Place:
+    def place(self) -> EndOfFile:
         """Do all of it again; return where the next file goes on."""
         frames = self._frames()
         last = next(frames)
@@ -189,7 +189,7 @@ class _Replay:
         self._compare_end(last)
         if self._link.end is None:
             self._say_how_it_ends(header, last, is_ended=is_ended)
-        return Place(number=self._link.number, bytes=last.end, check=last.check)
+        return EndOfFile(number=self._link.number, bytes=last.end, check=last.check)
 
     def _frames(self) -> Iterator[Frame]:
         end = None if self._link.end is None else self._link.end.bytes

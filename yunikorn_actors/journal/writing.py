@@ -27,7 +27,7 @@ from yunikorn_actors.journal.headers import (
     COUNTED,
     EARLY,
     ENTRIES,
-    Place,
+    EndOfFile,
     first_header,
     header_of,
 )
@@ -127,7 +127,7 @@ class Journal:
         # The snapshot that was read is good. The new one was not read back yet.
         folder.drop_before(row.snapshot)
 
-    def _header(self, number: int, after: Place | None) -> bytes:
+    def _header(self, number: int, after: EndOfFile | None) -> bytes:
         return header_of(ENTRIES, number, self._id, after, policies=self._policies.digests)
 
     def _compare_policies(self, row: Row, truth: Truth) -> None:
@@ -261,7 +261,7 @@ class Journal:
         # Context waiting.
         with self._writing:
             former, end, check = self._file, self._end, self._check
-            place = Place(number=self._current, bytes=end, check=check)
+            place = EndOfFile(number=self._current, bytes=end, check=check)
             self._file, self._end = created, 0
             try:
                 self._write(self._header(number, place))

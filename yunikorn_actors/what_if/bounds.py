@@ -23,7 +23,7 @@ _ALL_OTHER: Final = "all other groups (*)"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Submission:
     """Where an application is, and for whom."""
 
     partition: str
@@ -71,7 +71,7 @@ def _written(kind: str, amount: int) -> str:
     return str(amount) if kind == APPS else quantity(kind, amount)
 
 
-def bounds_at(config: SchedulerConfig, place: Place) -> Iterator[Bound]:
+def bounds_at(config: SchedulerConfig, place: Submission) -> Iterator[Bound]:
     """Yield the maxima that count at a place, from the root on; the capacity is none of them."""
     levels = list(_levels(config, place))
     tables = [LimitTable(level.limits) for _, level in levels]
@@ -118,7 +118,7 @@ def _whose(limit: LimitConfig, name: str) -> str:
     return f" of {' and '.join(names[:_NAMED_MAX] + more)}"
 
 
-def _levels(config: SchedulerConfig, place: Place) -> Iterator[tuple[str, QueueConfig]]:
+def _levels(config: SchedulerConfig, place: Submission) -> Iterator[tuple[str, QueueConfig]]:
     """Yield the configured queues on a path, from the root on."""
     partition = short_partition_name(place.partition)
     roots = [it.root for it in config.partitions if it.name == partition]

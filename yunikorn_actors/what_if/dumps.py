@@ -86,7 +86,7 @@ def state_from_dump(
     `where` says where it comes from, such as a file.
     """
     built = Topology(topology, settings=settings or Settings(), instance="simulated")
-    place = Place()
+    place = DumpPath()
     try:
         # What could not be written again could not be decided by: such as a number of 80 digits.
         msgspec.msgpack.encode(dump)
@@ -108,7 +108,7 @@ def state_from_dump(
     raise InvalidRequest(f"{where}: {part}{what}; {DUMP_REMEDY}")
 
 
-class Place:
+class DumpPath:
     """What of a dump is being read, for the words of an error."""
 
     def __init__(self) -> None:
@@ -222,7 +222,7 @@ def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - of a dump
 
 
 class _Ours:
-    def __init__(self, dump: Mapping[str, Any], place: Place) -> None:
+    def __init__(self, dump: Mapping[str, Any], place: DumpPath) -> None:
         self._place = place
         self._partitions: dict[str, dict[str, Any]] = dict(dump["partitions"])
         self.managers = list(
@@ -511,7 +511,7 @@ _NAMED_MAX: Final = 3
 class _YuniKorns:
     """The parts have the shapes of the routes; that of the service here is one of these."""
 
-    def __init__(self, dump: Mapping[str, Any], place: Place) -> None:
+    def __init__(self, dump: Mapping[str, Any], place: DumpPath) -> None:
         """`dump` is without nulls: Go's encoder writes one for a list without elements."""
         self._place = place
         # Older versions write the names at the top as Go has them.

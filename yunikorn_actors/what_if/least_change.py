@@ -27,7 +27,7 @@ from yunikorn_actors.values.quantity import amounts
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import NODE_PARTITION
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
-from yunikorn_actors.what_if.bounds import APPS, Bound, Place, bounds_at
+from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
@@ -473,7 +473,7 @@ class _Search:
         )
         yield from (it for it in dict.fromkeys(found) if it.kind in kinds or it.kind == APPS)
 
-    def _places(self) -> Iterator[Place]:
+    def _places(self) -> Iterator[Submission]:
         apps = {app for app, _ in self._asks}
         for request in self._changes:
             for new in request.new if isinstance(request, si.ApplicationRequest) else ():
@@ -481,12 +481,12 @@ class _Search:
                     ugi = new.ugi or si.UserGroupInformation()
                     queue = self._queues.get(new.application_id, new.queue_name)
                     partition = partition_name(request.rm_id, new.partition_name)
-                    yield Place(partition, queue, ugi.user, ugi.groups)
+                    yield Submission(partition, queue, ugi.user, ugi.groups)
         for name, image in self._state.images.items():
             for app in image["applications"]:
                 spec = app["spec"]
                 if spec["application_id"] in apps:
-                    yield Place(name, app["queue"], spec.get("user", ""), (), app["group"])
+                    yield Submission(name, app["queue"], spec.get("user", ""), (), app["group"])
 
     def _undrained(self) -> Iterator[Option]:
         acts = [

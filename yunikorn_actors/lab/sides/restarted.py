@@ -18,7 +18,7 @@ from yunikorn_actors.errors import JournalError
 from yunikorn_actors.journal.file_sequence import row_of
 from yunikorn_actors.journal.folder import Folder, write_all
 from yunikorn_actors.journal.frames import check_of, framed
-from yunikorn_actors.journal.headers import EARLY, ENTRIES, Place, header_of
+from yunikorn_actors.journal.headers import EARLY, ENTRIES, EndOfFile, header_of
 from yunikorn_actors.journal.journaled_context import Entries
 from yunikorn_actors.journal.restore import Reading, read
 from yunikorn_actors.journal.restored_state import Entry, Truth, stored_entry
@@ -178,8 +178,8 @@ class _File:
         self.last: Entry | None = None
 
     @property
-    def place(self) -> Place:
-        return Place(number=self.number, bytes=self.ends[-1], check=self.checks[-1])
+    def place(self) -> EndOfFile:
+        return EndOfFile(number=self.number, bytes=self.ends[-1], check=self.checks[-1])
 
 
 class _Files:
@@ -216,7 +216,7 @@ class _Files:
         os.close(self._descriptor)
         return self._cut() if self._is_cut else 0
 
-    def _begin(self, place: Place | None) -> None:
+    def _begin(self, place: EndOfFile | None) -> None:
         if self._files:
             os.close(self._descriptor)
         file = _File(len(self._files) + 1)

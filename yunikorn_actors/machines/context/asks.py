@@ -502,17 +502,17 @@ ADDED_IN_ONE = 4
 """So many asks of a run are as much work as one item."""
 
 
-def take_from(turn: Turn, items: Sequence[AskItem], place: int) -> int:
+def take_from(turn: Turn, items: Sequence[AskItem], start: int) -> int:
     """Take the ask or report there, of this partition, or a run that begins with it.
 
     Return how many were taken.
     """
     # The first is taken by itself: most requests have no other.
-    run = _gather(turn, items, place) if place else []
+    run = _gather(turn, items, start) if start else []
     if len(run) > 1:
         _add(turn, run)
         return len(run)
-    take_item(turn, items[place])
+    take_item(turn, items[start])
     return 1
 
 
