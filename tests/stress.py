@@ -560,7 +560,7 @@ class Run:
                 if snapshot(scheduler.replica) != snapshot(partition.state):
                     yield f"{address}: the replica is not the truth"
                 yield from self._planner(address, scheduler.planner)
-            if partition.state.behind:
+            if partition.state.is_backpressured:
                 yield f"{name}: at rest, and held back"
 
     @staticmethod

@@ -34,7 +34,7 @@ IDLES = frozenset({ApplicationState.ACCEPTED, ApplicationState.STARTING, Applica
 
 def stuck(state: PartitionState, refuses: Refuses, keeps_tag: str) -> Iterator[str]:
     """Yield what should have gone on by itself, in a partition at rest."""
-    if state.is_held:
+    if state.decides_nothing:
         return
     for app in state.applications.values():
         if _is_idle(app) and not is_switched_on(app.spec.tags, keeps_tag):

@@ -163,7 +163,7 @@ class Planner:
             or ((deciders.gated or self.gatekeeper.passes) and self.gatekeeper.has_work)
             or ((deciders.news or deciders.raised) and deciders.has_news)
         )
-        return bool(has_marks) and not self.state.is_held
+        return bool(has_marks) and not self.state.decides_nothing
 
     @property
     def due_ns(self) -> int:
@@ -181,7 +181,7 @@ class Planner:
         proposals: list[Proposal] = []
         self._planned_ns = now_ns
         # Nothing is decided for a partition that is suspended or half changed.
-        if not self.state.is_held and limit > 0:
+        if not self.state.decides_nothing and limit > 0:
             deciders = self.model.deciders
             for leaf in deciders.timed:
                 if leaf.follow_time(now_ns):

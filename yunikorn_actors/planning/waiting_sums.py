@@ -138,11 +138,11 @@ class WaitingSums:
             self._order = [list(alike) for _, alike in groupby(ranked, key=_place_and_size)]
         some = self._order[question.place : question.place + SUMS_MAX]
         place = question.place + len(some)
-        is_paused = self._model.state.suspended or self._model.state.long_work is not None
+        decides_nothing = self._model.state.decides_nothing
         sums: list[WaitingSum] = []
         for groups in some:
             first, is_one = groups[0], len(groups) == 1
-            cause = Cause.RM_PAUSED if is_paused else self._cause(first) if is_one else None
+            cause = Cause.RM_PAUSED if decides_nothing else self._cause(first) if is_one else None
             if is_one and cause is not None:
                 sums.append(first.all_for(cause))
             else:

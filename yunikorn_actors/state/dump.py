@@ -36,7 +36,7 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
         "name": state.name,
         "revision": state.revision,
         "held": state.suspended,
-        "behind": state.behind,
+        "behind": state.is_backpressured,
         **({} if state.long_work is None else {"long_work": state.long_work.text}),
         "config": _config(state.config),
         "capacity": _amounts(state.capacity),

@@ -87,14 +87,15 @@ class PartitionState:
         self.reservation_count = 0
         self.refused_node_actions = 0
         self.suspended = False
-        self.behind = False
-        """Its resource manager is away: nothing is decided."""
+        """Nothing is decided: its resource manager is lost or backpressured."""
+        self.is_backpressured = False
+        """The second of these."""
 
         self.long_work: LongWork | None = None
         """What is being done in slices, while that is under way."""
 
     @property
-    def is_held(self) -> bool:
+    def decides_nothing(self) -> bool:
         """Whether nothing may be decided for it now."""
         return self.suspended or self.long_work is not None
 

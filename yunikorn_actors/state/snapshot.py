@@ -123,7 +123,7 @@ def _image_of(state: PartitionState) -> Image:
     image: Image = {
         "revision": state.revision,
         "held": state.suspended,
-        "behind": state.behind,
+        "behind": state.is_backpressured,
         "refused_node_actions": state.refused_node_actions,
         "config": state.config,
         "queues": [
@@ -220,7 +220,7 @@ def restore(state: PartitionState, image: Image) -> None:
     state.quotas = dict(image["quotas"])
     state.admitted = {state.applications[id_].serial: id_ for id_ in image["admitted"]}
     state.unconfirmed = dict(image["unconfirmed"])
-    state.suspended, state.behind = image["held"], image["behind"]
+    state.suspended, state.is_backpressured = image["held"], image["behind"]
     state.long_work = convert(image.get("long_work"), LongWork | None)
     state.refused_node_actions = image["refused_node_actions"]
     state.revision = image["revision"]

@@ -240,7 +240,7 @@ def _resting_too_long(planner: Planner, simulator: Simulator) -> list[str]:
     the rest.
     """
     first_ns, now_ns = simulator.timers.first_due_ns(), simulator.now_ns
-    if planner.state.is_held or (first_ns is not None and first_ns <= now_ns):
+    if planner.state.decides_nothing or (first_ns is not None and first_ns <= now_ns):
         return []
     resting = planner.backoff.resting.items()
     return [f"{app.app.id} rests longer than it should" for app, it in resting if it < now_ns]

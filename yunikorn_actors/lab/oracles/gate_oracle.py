@@ -168,7 +168,7 @@ class Gates(Oracle):
         life, state = (partition.name, partition.epoch), partition.state
         planner = planner_at_work(simulator, partition)
         moment = state.revision, simulator.now_ns
-        if planner is None or state.is_held or self._rested.get(life) == moment:
+        if planner is None or state.decides_nothing or self._rested.get(life) == moment:
             return
         if is_still_to_come(simulator, partition):
             return

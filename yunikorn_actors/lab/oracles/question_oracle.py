@@ -183,7 +183,7 @@ def _holds(
 ) -> bool:
     match obstacle.cause:
         case Cause.RM_PAUSED:
-            return state.is_held
+            return state.decides_nothing
         case Cause.APP_STATE:
             return app.state not in SCHEDULABLE
         case Cause.PARKED:

@@ -150,7 +150,7 @@ def is_still_to_come(simulator: Simulator, partition: PartitionContext) -> bool:
 
 
 def _has_something_to_do(state: PartitionState) -> bool:
-    if state.is_held or "root" not in state.queues:
+    if state.decides_nothing or "root" not in state.queues:
         return False
     return any(state.root.pending.values()) or bool(state.quotas)
 

@@ -383,7 +383,7 @@ class Proxied(Oracle):
         self, manager: ResourceManager, states: list[PartitionState]
     ) -> Iterator[str]:
         it = self._registered.get(manager.rm_id)
-        if manager.is_paused is (it is not None):
+        if manager.is_lost is (it is not None):
             yield f"G28: {manager.rm_id} is {'' if it else 'not '}registered, and counts otherwise"
         is_held = it is None or it.is_held
         for state in states:

@@ -94,7 +94,7 @@ def _fail(when: str, faults: Iterable[str]) -> None:
 class Rest(Oracle):
     def at_rest(self, world: World) -> None:
         for partition in world.context.partitions.values():
-            if partition.state.is_held:
+            if partition.state.decides_nothing:
                 # Its resource manager is lost, and hears and confirms nothing.
                 continue
             _fail("at rest", _unfinished(world, partition))

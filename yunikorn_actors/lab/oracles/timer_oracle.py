@@ -184,7 +184,7 @@ class Timers(Oracle):
     def _at_rest(self, simulator: Simulator, context: Context) -> Iterator[str]:
         armed: dict[str, int] | None = None
         for rm_id, manager in context.registry.managers.items():
-            if manager.is_paused and f"paused/{rm_id}" not in simulator.armed(CONTEXT):
+            if manager.is_lost and f"paused/{rm_id}" not in simulator.armed(CONTEXT):
                 yield f"G21: {rm_id} is away, and no timer is armed for its end"
         for name, partition in context.partitions.items():
             state = partition.state

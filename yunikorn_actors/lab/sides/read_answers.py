@@ -76,7 +76,9 @@ def _partition(book: Book, truth: PartitionState) -> Iterator[str]:
         "totalNodes": len(truth.nodes),
         "totalContainers": sum(len(it.allocations) for it in running),
         "applications": {**states, "total": states.total()},
-        "state": ("Behind" if truth.behind else "Paused") if truth.suspended else "Active",
+        "state": ("Behind" if truth.is_backpressured else "Paused")
+        if truth.suspended
+        else "Active",
     }
     yield from compare("the partition", answer, expected)
     sizes = answer.get("capacity", {})

@@ -267,17 +267,17 @@ class Context(Joining):
     def _on_rm_lost(self, message: rm.RMLost, now_ns: int) -> list[Effect]:
         """State and timers go on; nothing is decided until it registers again."""
         manager = self._partitions.registry.managers.get(message.rm_id)
-        if manager is None or manager.is_paused:
+        if manager is None or manager.is_lost:
             return []
-        return self._partitions.pause(manager, now_ns)
+        return self._partitions.lose(manager, now_ns)
 
     def _on_rm_held_back(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
         """No pause: its requests are taken and no timer runs. A former life is not meant."""
         manager = self._partitions.registry.managers.get(message.rm_id)
-        if manager is None or manager.callback != message.callback or manager.is_paused:
+        if manager is None or manager.callback != message.callback or manager.is_lost:
             return []
         manager.is_backpressured = message.held
-        return self._partitions.hold(manager, now_ns)
+        return self._partitions.follow_backpressure(manager, now_ns)
 
     def _on_requests_marked(self, message: rm.RequestsMarked, _: int) -> list[Effect]:
         handled = rm.RequestsHandled(
@@ -314,7 +314,7 @@ class Context(Joining):
     def _on_rm_config_update(self, message: rm.RMConfigUpdate, now_ns: int) -> Handled:
         manager = self._partitions.registry.managers.get(message.rm_id)
         reason = None
-        if manager is None or manager.is_paused:
+        if manager is None or manager.is_lost:
             reason = f"resource manager {message.rm_id!r} is not registered: register it first"
         elif message.policy_group not in {"", manager.policy_group}:
             reason = (

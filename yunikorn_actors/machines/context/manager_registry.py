@@ -26,8 +26,8 @@ class ResourceManager:
         "generation",
         "is_backpressured",
         "is_leaving",
+        "is_lost",
         "is_missing",
-        "is_paused",
         "partitions",
         "policy_group",
         "rm_id",
@@ -47,7 +47,7 @@ class ResourceManager:
         self.checksum = ""
         """Of the configuration that is in force."""
         self.partitions: list[str] = []
-        self.is_paused = False
+        self.is_lost = False
         """It was lost, and a timer runs."""
         self.is_backpressured = False
         """Its callback is too far behind with its calls; this ends by itself."""
@@ -58,18 +58,18 @@ class ResourceManager:
 
     @property
     def is_suspended(self) -> bool:
-        return self.is_paused or self.is_backpressured
+        return self.is_lost or self.is_backpressured
 
     def suspension(self, at_ns: int) -> SchedulingHeld:
         """Whether anything is decided for it, and if not, why."""
-        behind = self.is_backpressured and not self.is_paused
+        behind = self.is_backpressured and not self.is_lost
         return SchedulingHeld(held=self.is_suspended, behind=behind, at_ns=at_ns)
 
     @property
     def _state(self) -> str:
         if self.is_leaving:
             return "Leaving"
-        return "Paused" if self.is_paused else "Running"
+        return "Paused" if self.is_lost else "Running"
 
     def known(self, epochs: dict[str, int]) -> KnownManager:
         """Give what another core needs to know of it."""
@@ -209,7 +209,7 @@ class Registry:
         for known in registered.managers:
             manager = self.add(known.registration)
             manager.checksum, manager.partitions = known.checksum, list(known.epochs)
-            manager.is_paused = manager.is_missing = True
+            manager.is_lost = manager.is_missing = True
 
     def bring_all(self, config: SchedulerConfig) -> None:
         """Bring every group under it that has none of its own."""

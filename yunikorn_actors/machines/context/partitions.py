@@ -348,7 +348,7 @@ class Partitions:
         manager = self.registry.leave(rm_id)
         if manager is None:
             return
-        if manager.is_paused:
+        if manager.is_lost:
             job.out.append(CancelTimer(name=f"paused/{rm_id}"))
         for name in tuple(manager.partitions):
             partition = self.by_name[name]
@@ -396,7 +396,7 @@ class Partitions:
                 begin(work.turn(partition), self.confirm_warning_ns(partition))
             # Suspended until it registers again: planners have their snapshot and decide nothing on
             # it.
-            self._pause(work, manager)
+            self._lose(work, manager)
             effects.extend(self.finish(work))
             if self._is_unfinished(manager):
                 effects.extend(self.start(manager.rm_id, now_ns, partial(self._resume, manager)))
@@ -430,15 +430,15 @@ class Partitions:
         yield from self.conclude(job)
         yield from self.reload(job, manager)
 
-    def pause(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
+    def lose(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
         """Its state and timers go on; nothing is decided until it registers again."""
         work = self.work(manager.rm_id, now_ns)
-        self._pause(work, manager)
+        self._lose(work, manager)
         return self.finish(work)
 
-    def _pause(self, work: Work, manager: ResourceManager) -> None:
+    def _lose(self, work: Work, manager: ResourceManager) -> None:
         # No new work is decided before it is back, because nobody would bind it.
-        manager.is_paused = True
+        manager.is_lost = True
         self._record_suspension(work, manager)
         due = RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
         due_ns = work.now_ns + self._absence_ns(manager)
@@ -447,7 +447,7 @@ class Partitions:
     def _absence_ns(self, manager: ResourceManager) -> int:
         return manager.extra.paused_timeout_ns or self.settings.paused_timeout_ns
 
-    def hold(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
+    def follow_backpressure(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
         """Decide nothing while its callback is behind, or go on."""
         work = self.work(manager.rm_id, now_ns)
         self._record_suspension(work, manager)

@@ -207,7 +207,7 @@ def _leaving(allocation: Allocation) -> str:
 
 def _pause(case: Case) -> Iterator[Obstacle]:
     state = case.planner.state
-    if state.suspended and state.behind:
+    if state.suspended and state.is_backpressured:
         yield Obstacle(
             cause=Cause.RM_PAUSED,
             text="its resource manager does not take its messages",

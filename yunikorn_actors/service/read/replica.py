@@ -56,7 +56,7 @@ class Book:
         """The word for it: YuniKorn has one partition state that takes work, and so has this."""
         if not self.state.suspended:
             return "Active"
-        return "Behind" if self.state.behind else "Paused"
+        return "Behind" if self.state.is_backpressured else "Paused"
 
     @property
     def running(self) -> int:

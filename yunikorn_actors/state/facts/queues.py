@@ -49,7 +49,7 @@ class SchedulingHeld(Base, frozen=True, kw_only=True):
     at_ns: int
 
     def change(self, state: PartitionState) -> None:
-        state.suspended, state.behind = self.held, self.behind
+        state.suspended, state.is_backpressured = self.held, self.behind
 
     def in_words(self) -> str:
         if not self.held:
