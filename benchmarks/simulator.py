@@ -25,10 +25,11 @@ from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.choosers import Chooser, Fifo, Seeded
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.oracles.run_oracles import oracles
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.scenario.resource_manager import SimulatedResourceManager
+from yunikorn_actors.values.durations import SECOND
 
 RM_ID: Final = "rm-benchmark"
 MEMBERS: Final = 4

@@ -31,7 +31,7 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.mutants.corpus import CORPUS, INEXPRESSIBLE
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind, function_of
 from yunikorn_actors.machines import context, events, planning_loop, rm_proxy, scheduler
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.service.read.applications import STATUSES
 from yunikorn_actors.service.rest.exchange import Route
@@ -39,6 +39,7 @@ from yunikorn_actors.service.rest.http_server import all_routes
 from yunikorn_actors.state import applications as a
 from yunikorn_actors.state.proposals import Refusal
 from yunikorn_actors.state.queues import QueueState
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.core_state import state_of
 from yunikorn_actors.what_if.least_change import least_changes
 from yunikorn_actors.what_if.text import fit_lines

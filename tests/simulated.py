@@ -34,7 +34,6 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.base import CONTEXT, manager_of
 from yunikorn_actors.messages.scheduling import RunCycle
@@ -45,6 +44,7 @@ from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.steps import request_of
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import LivingImage, restore
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.tags import TAG_RUNTIME
 from yunikorn_actors.what_if import Answer, Change, Course
 from yunikorn_actors.what_if.change_checks import checked, in_order

@@ -34,7 +34,6 @@ from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import Stage
@@ -46,6 +45,7 @@ from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.service.rest.in_process import RestPart
 from yunikorn_actors.service.rpc.grpc_server import RpcPart
 from yunikorn_actors.service.service import Serving
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.tags import TAG_RUNTIME
 
 DOORS: Final = ("grpc", "rest")

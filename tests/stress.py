@@ -45,13 +45,13 @@ from yunikorn_actors.drivers.live.clock import StandingClock
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.machines.settings import MINUTE, SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.scenario.recorded_core import Recorded, RecordedCore
 from yunikorn_actors.state.dump import snapshot
+from yunikorn_actors.values.durations import MINUTE, SECOND
 
 PATIENCE_S = 60.0
 """Longer than this nothing takes, however busy the machine is."""

@@ -9,9 +9,10 @@ import pytest
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, manager_of
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import state_of
 from yunikorn_actors.what_if.least_change import Option, Wanted, least_changes

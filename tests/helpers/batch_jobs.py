@@ -8,9 +8,10 @@ from tests.helpers.support import default_checkers
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Checker, Simulator
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.policies.registry import Policies, Policy
+from yunikorn_actors.values.durations import SECOND
 
 POOL = 8
 CONFIG = """

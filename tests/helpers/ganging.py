@@ -13,11 +13,11 @@ from support import APP, Lab
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 from yunikorn_actors.state.applications import Application
+from yunikorn_actors.values.durations import SECOND
 
 GROUP = "team"
 TIMEOUT_S = 60

@@ -25,11 +25,12 @@ from yunikorn_actors.errors import ConfigError, CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.machines.settings import HOUR, SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import HOUR, SECOND
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.values.resource import pruned, sub
 

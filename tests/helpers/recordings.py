@@ -16,11 +16,12 @@ from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.drivers.live.clock import RealClock
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Cause, Delivery, Message
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
+from yunikorn_actors.values.durations import SECOND
 
 RM = "rm-1"
 CONFIG = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"

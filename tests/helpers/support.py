@@ -18,7 +18,7 @@ from yunikorn_actors.errors import InvalidRequest, UnknownResourceManager
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, Envelope
 from yunikorn_actors.messages.scheduling import (
@@ -31,6 +31,7 @@ from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import SECOND
 
 RM = "rm-1"
 APP = "app-1"

@@ -25,8 +25,8 @@ from yunikorn_actors.lab.tapes.tape import Tape, parse_tape
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Message
+from yunikorn_actors.values.durations import SECOND
 
 FOLDER = Path(__file__).parent / "tapes"
 FAILS = re.compile(r"# mutant (M\d+) fails as (.*)")

@@ -12,11 +12,12 @@ from written import APP, LEAF, Written, older_waits, start_another
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.machines.context.commit import check_allocate
 from yunikorn_actors.machines.context.reservations import check_reserve
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.proposals import Allocate, Refusal, Reserve, Unreserve
 from yunikorn_actors.state.reserved_nodes import WAIT_NS
+from yunikorn_actors.values.durations import SECOND
 
 DELAY_NS = 2 * SECOND
 STATEAWARE = {"application.sort.policy": "stateaware"}

@@ -12,10 +12,11 @@ from support import APP, CONFIG, RM, Lab, Recorder
 from yunikorn_actors import si
 from yunikorn_actors.machines.events import publisher
 from yunikorn_actors.machines.events.publisher import EventPublisher, Ring, builders_of
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.queues import QueueSpec
+from yunikorn_actors.values.durations import SECOND
 
 CAPACITY = 20
 

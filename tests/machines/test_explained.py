@@ -15,7 +15,7 @@ from yunikorn_actors.core import questions
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines import planning_loop
 from yunikorn_actors.machines import why_queries as explaining
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
@@ -23,6 +23,7 @@ from yunikorn_actors.planning.reasons import Why
 from yunikorn_actors.planning.why import inquiry
 from yunikorn_actors.planning.why import waiting_counts as waiting
 from yunikorn_actors.planning.why.survey import Survey, survey
+from yunikorn_actors.values.durations import SECOND
 
 SCRIPT = runpy.run_path(str(REPOSITORY / "docs/situations.py"))
 RM = SCRIPT["RM"]

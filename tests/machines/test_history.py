@@ -7,8 +7,9 @@ from eventful import TO_CONFIRM, Obliging
 from support import APP, PARTITION, Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.values.durations import SECOND
 
 _T = si.TerminationType
 NOTHING: dict[str, Any] = {"used": {}, "placeholder": {}, "preempted": {}}

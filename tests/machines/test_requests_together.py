@@ -20,10 +20,11 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.unit_of_work import Answer, Answers
 from yunikorn_actors.machines.machine import Joining
 from yunikorn_actors.machines.rm_proxy import RmProxy
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.values.durations import SECOND
 
 APPS = ("app-1", "app-2", "gang")
 QUOTAS = """

@@ -11,7 +11,7 @@ from yunikorn_actors.core.groups import (
     UserResolutionFailed,
     own_group,
 )
-from yunikorn_actors.machines.settings import SECOND
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.tag_lookup import is_forced
 
 FORCE = {si.constants.APP_TAG_CREATE_FORCE: "true"}

@@ -19,10 +19,10 @@ from support import CONFIG, Lab, facts_of
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.state import facts as f
+from yunikorn_actors.values.durations import SECOND
 
 STEPS = 24
 QUOTA = (

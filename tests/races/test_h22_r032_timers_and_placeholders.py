@@ -29,8 +29,8 @@ from support import Lab, report
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Fifo
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.values.durations import SECOND
 
 seeded = ranges.seeds(150)
 

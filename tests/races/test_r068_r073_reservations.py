@@ -7,8 +7,8 @@ from support import APP, CONFIG, Lab, report
 from watching import Kept
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.state.reserved_nodes import WAIT_NS
+from yunikorn_actors.values.durations import SECOND
 
 OLD = {si.constants.TAG_CREATION_TIME: "1"}
 

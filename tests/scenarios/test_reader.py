@@ -7,7 +7,7 @@ import pytest
 
 from yunikorn_actors import si
 from yunikorn_actors.config import parse_config
-from yunikorn_actors.machines.settings import MINUTE, SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.document import (
     Scenario,
@@ -15,6 +15,7 @@ from yunikorn_actors.scenario.document import (
     parse_scenario,
     read_scenario,
 )
+from yunikorn_actors.values.durations import MINUTE, SECOND
 
 
 def scenario(*steps: str, head: str = "name: test") -> Scenario:

@@ -17,10 +17,10 @@ from probes import wait_until
 from served import Response, Served, serving
 
 from yunikorn_actors import UnknownAsk, si
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.planning.reasons import IN_WORDS, Cause, Why
 from yunikorn_actors.service import core_queries as questions
 from yunikorn_actors.service.rest import live_page as live
+from yunikorn_actors.values.durations import SECOND
 
 SCRIPT = runpy.run_path(str(REPOSITORY / "docs/situations.py"))
 SITUATIONS = {it.what: it.arrange for it in SCRIPT["SITUATIONS"]}

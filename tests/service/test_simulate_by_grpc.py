@@ -15,7 +15,7 @@ from tests.what_if.test_simulate import CONFIG as ITS_CONFIG
 from tests.what_if.test_simulate import asks, node
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.errors import Refused
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.service import service
@@ -25,6 +25,7 @@ from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.service.rest.in_process import RestPart
 from yunikorn_actors.service.rpc.grpc_server import RpcPart
 from yunikorn_actors.service.service import Serving
+from yunikorn_actors.values.durations import SECOND
 
 ANY = "127.0.0.1:0"
 Started = tuple[str, str, str]

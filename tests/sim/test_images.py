@@ -24,7 +24,6 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.run_schedule import play as play_tape
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
@@ -40,6 +39,7 @@ from yunikorn_actors.state.queues import Queue, QueueState
 from yunikorn_actors.state.resource_seconds import UsageHistory
 from yunikorn_actors.state.snapshot import image_of, restore
 from yunikorn_actors.state.users import Usage
+from yunikorn_actors.values.durations import SECOND
 
 pytestmark = pytest.mark.timeout(1800)
 """To make a run that failed as short as can be."""

@@ -26,7 +26,7 @@ from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.restart import CoreRestored
@@ -38,6 +38,7 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.snapshot import image_of
+from yunikorn_actors.values.durations import SECOND
 
 PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
 TIMED_OUT = si.TerminationType.TIMEOUT

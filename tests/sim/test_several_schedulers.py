@@ -29,7 +29,7 @@ from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.planning_loop import PATIENCE_NS
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import CONTEXT, Delivery, Message
 from yunikorn_actors.messages.scheduling import (
     ProposalRejected,
@@ -40,6 +40,7 @@ from yunikorn_actors.planning.stages.stage import Desk, Owner
 from yunikorn_actors.scenario.runner import RunOptions, run_file
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.proposals import Refusal
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import scheduler_of
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"

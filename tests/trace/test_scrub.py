@@ -15,12 +15,13 @@ from yunikorn_actors import si
 from yunikorn_actors.cli import main
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.scrub.alphabet import Alphabet, Words
 from yunikorn_actors.trace.scrub.scrub import Scrubbed
+from yunikorn_actors.values.durations import SECOND
 
 Screen = pytest.CaptureFixture[str]
 MARK = "zq"

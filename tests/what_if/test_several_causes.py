@@ -13,10 +13,11 @@ from tests.what_if.test_more_misfits import ONLY, POLICY, for_s, waiting
 from yunikorn_actors import InvalidRequest, si
 from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.scenario.drivers import Played, ServiceDriver
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.changes import Reconfigure, changed
 from yunikorn_actors.what_if.core_state import CoreState, state_of
 from yunikorn_actors.what_if.least_change import LeastChange, Option, Wanted, least_changes

@@ -18,13 +18,13 @@ from tests.simulated import (
 )
 from tests.what_if.test_least_change import cluster
 from yunikorn_actors import VirtualCore, si
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import Image, LivingImage, image_of, restore
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, context_of, state_of
 from yunikorn_actors.what_if.run import digest_of

@@ -40,9 +40,10 @@ from yunikorn_actors.lab.schedules.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.lab.tapes.tape import Tape, TapeError
 from yunikorn_actors.lab.tapes.tape_files import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.lab.workers.collector import seldom_collecting
-from yunikorn_actors.machines.settings import SECOND, InvalidTopology
+from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.document import ScenarioError
+from yunikorn_actors.values.durations import SECOND
 
 
 class _UsageError(Exception):

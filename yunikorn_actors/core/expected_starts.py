@@ -12,8 +12,9 @@ from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import restore
+from yunikorn_actors.values.durations import SECOND
 
-EVERY_NS: Final = 2_000_000_000
+EVERY_NS: Final = 2 * SECOND
 """Plans are made at most so often, if no new ask is asked about."""
 
 

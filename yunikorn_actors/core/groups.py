@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from yunikorn_actors import si
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.config.names import is_user_name
-from yunikorn_actors.machines.settings import SECOND
+from yunikorn_actors.values.durations import SECOND
 
 Lookup = Callable[[str], tuple[str, ...] | None]
 """Returns the groups of a user, the primary one first; None if there is no such user."""

@@ -20,7 +20,6 @@ from yunikorn_actors.lab.oracles.promises import Believed, Holds, fault_of
 from yunikorn_actors.lab.tapes.tape import Verb
 from yunikorn_actors.lab.tapes.tape_names import RETURN, numbered, request_label, step_label
 from yunikorn_actors.lab.watchdog import Stuck, Watchdog
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.planning.reasons import Why
 from yunikorn_actors.scenario import step_structs as w
@@ -28,6 +27,7 @@ from yunikorn_actors.scenario.document import Scenario
 from yunikorn_actors.scenario.expected_values import Difference
 from yunikorn_actors.scenario.performer import Stage
 from yunikorn_actors.scenario.step_structs import Advance
+from yunikorn_actors.values.durations import SECOND
 
 _T = TypeVar("_T")
 

@@ -32,11 +32,11 @@ from yunikorn_actors.planning.stages.denials import Denied
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Proposal
-from yunikorn_actors.values.durations import NEVER_NS
+from yunikorn_actors.values.durations import NEVER_NS, SECOND
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
 """Resolve these decisions now, or send them to be resolved; also tell what the planner found."""
-PATIENCE_NS: Final = 2_000_000_000
+PATIENCE_NS: Final = 2 * SECOND
 """How long the schedulers wait for the one that has the token."""
 APART_NS: Final = 100_000_000
 """By so much more than the one before it, so that they do not claim the token all at once."""

@@ -6,9 +6,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from yunikorn_actors.config import parse_duration
-from yunikorn_actors.values.durations import HOUR as HOUR
-from yunikorn_actors.values.durations import MINUTE as MINUTE
-from yunikorn_actors.values.durations import SECOND as SECOND
+from yunikorn_actors.values.durations import HOUR, MINUTE, SECOND
 from yunikorn_actors.values.resource import INT64_MAX
 
 _COUNT = f"a whole number from 1 to {INT64_MAX}"

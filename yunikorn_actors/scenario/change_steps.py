@@ -13,11 +13,11 @@ from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
 from yunikorn_actors.config.yaml_tree import compose
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.step_readers import read_changes
 from yunikorn_actors.scenario.steps import request_of
 from yunikorn_actors.scenario.yaml_reading import ScenarioFault, refuse_ambiguous_keys, table
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.changes import Change, Reconfigure
 
 NAMED_MAX: Final = 100_000

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from yunikorn_actors.state.allocations import Ask, Reservation
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.values.durations import HOUR
 from yunikorn_actors.values.resource import Resource
 
 RESERVED_NODES_MIN = 2
-WAIT_NS = 3_600_000_000_000
+WAIT_NS = HOUR
 """A reservation of an ask that something else than room on nodes holds back ends after this."""
 
 

@@ -25,7 +25,6 @@ from yunikorn_actors import si
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import Refused
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import (
@@ -46,7 +45,7 @@ from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.origins.message_parts import facts_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import check_is_whole
-from yunikorn_actors.values.durations import NEVER_NS
+from yunikorn_actors.values.durations import NEVER_NS, SECOND
 from yunikorn_actors.values.ids import partition_name
 from yunikorn_actors.what_if.answer import Answer, Course, differences_of
 from yunikorn_actors.what_if.changes import Change

@@ -24,7 +24,7 @@ from yunikorn_actors.config import (
 from yunikorn_actors.config.policy_names import ANY_NAMES
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.rm_events import RMHeldBack
@@ -33,6 +33,7 @@ from yunikorn_actors.state.dump import DUMP_REMEDY
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.values import tags
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import manager_of_partition, short_partition_name
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.what_if.core_state import CoreState, state_of

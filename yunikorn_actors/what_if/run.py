@@ -17,7 +17,6 @@ from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.machines.settings import HOUR, SECOND
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
@@ -28,7 +27,7 @@ from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.beneficiary import Beneficiary
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.values.durations import NEVER_NS
+from yunikorn_actors.values.durations import HOUR, NEVER_NS, SECOND
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.what_if.answer import AskName, Course, Ended, NotTaken, Placed, Wait, Waiting
 from yunikorn_actors.what_if.changes import Change, carry_out

@@ -7,9 +7,9 @@ from typing import Any, Final
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.state.snapshot import Image
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.answer import Answer, AskName, Course, differences_of
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request

@@ -15,9 +15,10 @@ from yunikorn_actors.cli.demo.play import Play, Unexpected
 from yunikorn_actors.cli.demo.report import report
 from yunikorn_actors.cli.demo.totals import Books
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
+from yunikorn_actors.values.durations import SECOND
 
 SETTINGS: Final = Settings(completing_timeout_ns=SECOND)
 """An application without work completes soon; else the demo would end with a long silence."""

@@ -6,9 +6,10 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.policies.registry import Policies, Policy
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.tags import GPU, GPU_DEVICES, TAG_RUNTIME
 
 RM: Final = "rm-1"

@@ -49,10 +49,11 @@ from yunikorn_actors.policies.inputs import (
     Started,
 )
 from yunikorn_actors.policies.registry import reads_of
+from yunikorn_actors.values.durations import SECOND
 
 CALL_S: Final = 2.0
 """Who has not answered by then hangs."""
-PATIENCE_NS: Final = 3_000_000_000
+PATIENCE_NS: Final = 3 * SECOND
 """So much time is given to all calls of a method; what is slow is known by then."""
 SLOW_NS: Final = 500_000
 """What the middle one of the calls of a method may take."""

@@ -11,10 +11,11 @@ from typing import Any, Final
 from yunikorn_actors.policies.inputs import Candidate, Change, Ended, Hold, Job, Left, Started
 from yunikorn_actors.policies.places import ApplicationSeen, Key, NodeSeen, Pool, QueueSeen
 from yunikorn_actors.values.devices import WHOLE, Devices, Parts, amount_of
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource
 
 WHERE: Final = f"{__name__}:POLICIES"
-_FIVE_SECONDS_NS: Final = 5_000_000_000
+_FIVE_SECONDS_NS: Final = 5 * SECOND
 _FEW: Final = 3
 _SMALL: Final = 1000
 """What asks for no more vcore is let through, however many run."""

@@ -50,10 +50,11 @@ from yunikorn_actors.lab.swarm.scripts import (
 )
 from yunikorn_actors.lab.swarm.small_bounds import NS, TIMES, drawn_extra, drawn_settings
 from yunikorn_actors.lab.swarm.world_parts import OF_ONE, OPERATORS
-from yunikorn_actors.machines.settings import HOUR, Settings
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.state.reserved_nodes import WAIT_NS
+from yunikorn_actors.values.durations import HOUR
 from yunikorn_actors.values.tags import (
     APP_TAG_CREATE_FORCE,
     APP_TAG_CREATION_TIME,

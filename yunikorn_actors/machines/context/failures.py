@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from yunikorn_actors.machines.settings import MINUTE
+from yunikorn_actors.values.durations import MINUTE
 
 WITHIN_NS: Final = MINUTE
 REPLACED_MAX: Final = 3

@@ -9,9 +9,10 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource
 
-_REFUSALS_NS = 15_000_000_000
+_REFUSALS_NS = 15 * SECOND
 
 
 def record_shortage(

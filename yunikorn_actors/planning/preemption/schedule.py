@@ -9,9 +9,9 @@ given up stood in the way: when that happens its asks need not wait for the paus
 from yunikorn_actors.planning.model.requeue import PreemptingMarks
 from yunikorn_actors.planning.model.views import Lane, QueueView
 from yunikorn_actors.planning.preemption.victim_rules import delay_of
-from yunikorn_actors.values.durations import NEVER_NS
+from yunikorn_actors.values.durations import NEVER_NS, SECOND
 
-PAUSE_NS = 15_000_000_000
+PAUSE_NS = 15 * SECOND
 """Between two attempts for one ask."""
 
 

@@ -12,10 +12,10 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import NEVER, Denial, Shape, Use, own_key
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.state.proposals import AskRef, Placing, Preempt, Proposal
-from yunikorn_actors.values.durations import NEVER_NS
+from yunikorn_actors.values.durations import MINUTE, NEVER_NS, SECOND
 
-FIRST_DELAY_NS = 15_000_000_000
-LONGEST_DELAY_NS = 300_000_000_000
+FIRST_DELAY_NS = 15 * SECOND
+LONGEST_DELAY_NS = 5 * MINUTE
 DOUBLINGS_MAX = 5
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.service.read.incremental_answers import Pauses, Steps
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.values.durations import HOUR, MINUTE
+from yunikorn_actors.values.durations import HOUR, MINUTE, SECOND
 
-SAMPLE_NS: Final = 10_000_000_000
+SAMPLE_NS: Final = 10 * SECOND
 HOURS_MAX: Final = 24
 POINTS_MAX: Final = 240
 """No picture shows more; of neighbours the largest is shown."""

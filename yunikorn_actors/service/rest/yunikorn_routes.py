@@ -30,11 +30,12 @@ from yunikorn_actors.service.rest.exchange import TEXT, YAML, Answer, Asked, Ref
 from yunikorn_actors.service.rest.json_stream import Foreign, Style
 from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.quantity import UINT64_MAX
 
 BATCH_MAX: Final = 10_000
-HEALTH_NS: Final = 30_000_000_000
+HEALTH_NS: Final = 30 * SECOND
 """So long the outcome of a check of health holds: it looks at everything."""
 _DIGITS_MAX: Final = 100
 """Zeros in front say nothing; but very many digits take long to read."""

@@ -12,7 +12,6 @@ from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import REJECTED_TOLD_MAX
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.recording.packed import packed, unpacked
@@ -23,6 +22,7 @@ from yunikorn_actors.trace.fields import Change, changes
 from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun
+from yunikorn_actors.values.durations import SECOND
 
 State = dict[str, Any]
 
