@@ -16,9 +16,8 @@ from msgspec import Struct, convert
 
 from yunikorn_actors.values.durations import HOUR, MINUTE, SECOND
 from yunikorn_actors.values.quantity import UINT64_MAX
-from yunikorn_actors.values.resource import INT64_MAX
+from yunikorn_actors.values.resource import INT32_MAX, INT32_MIN, INT64_MAX
 
-INT32_MAX: Final = 2**31 - 1
 PERCENT_MAX: Final = 100
 
 
@@ -271,7 +270,7 @@ READERS: Final[dict[str, Reader]] = {
     ),
     PRIORITY_POLICY: _choice("priority_fence", _switch("fence", "default"), "default", "fence"),
     PRIORITY_OFFSET: Reader(
-        "priority_offset", whole(-INT32_MAX - 1, INT32_MAX), "a whole number of 32 bits"
+        "priority_offset", whole(INT32_MIN, INT32_MAX), "a whole number of 32 bits"
     ),
     PREEMPTION_POLICY: _choice(
         "preemption_policy", _ignoring_case(_one_of(PreemptionPolicy)), *PreemptionPolicy

@@ -26,9 +26,7 @@ from yunikorn_actors.journal.headers import (
     check_is_file,
 )
 from yunikorn_actors.messages.codec import encode
-
-_MODE = 0o600
-"""What was submitted stands in it, names of users and all."""
+from yunikorn_actors.recording.trace_file import OWNER_ONLY
 
 
 class Folder:
@@ -44,7 +42,7 @@ class Folder:
                 self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _sync(self.path.parent)
             self._has_made_lock = not self._lock.exists()
-            lock = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+            lock = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
         except OSError as error:
             raise JournalError(
                 f"the journal {self.path} cannot be kept there: {error.strerror}: name a folder "
@@ -115,7 +113,7 @@ class Folder:
     def create(self, kind: str, number: int) -> int:
         """Return the descriptor of a new file."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(self.file(kind, number), flags, _MODE)
+        descriptor = os.open(self.file(kind, number), flags, OWNER_ONLY)
         try:
             self.sync()
         except OSError:

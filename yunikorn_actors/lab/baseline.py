@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.fan_out import RUNS_IN_SHARE
 from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sights import TURNS, WIDTH, Sight, Watched
@@ -33,7 +34,6 @@ PACKAGED: Final = Path(__file__).parent / "baseline.msgpack"
 SEED: Final = 0
 """Of the worlds that are recorded; those of `lab swarm` begin with seed 1."""
 RUNS: Final = 400
-RUNS_IN_SHARE: Final = 20
 _FAILING: Final = (WHERE, WHERE_FOLDS)
 _FAILS_EACH: Final = 25
 """In so many worlds policies fail in one, and in another one policies that remember something."""

@@ -12,7 +12,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-_MODE: Final = 0o600
+OWNER_ONLY: Final = 0o600
 """What was submitted stands in it, names of users and all."""
 
 
@@ -70,7 +70,7 @@ def _opened(path: Path) -> FileIO:
     """Open a file for writing; a pipe that nobody reads must not hold the start of a core up."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NONBLOCK
-        number = os.open(path, flags, _MODE)
+        number = os.open(path, flags, OWNER_ONLY)
     except OSError as error:
         remedy = "choose a file in a directory that exists and may be written to"
         if path.exists() and stat.S_ISFIFO(path.stat().st_mode):

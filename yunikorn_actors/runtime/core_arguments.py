@@ -10,13 +10,10 @@ from yunikorn_actors.drivers.live.clock import Clock
 from yunikorn_actors.errors import CoreStopped, InvalidRequest
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.recording.recorder import TraceSettings
+from yunikorn_actors.values.durations import LONGEST_S
 
 CoreDriver = Literal["threads", "direct"]
-LONGEST_S: Final = 1e9
-"""Every wait takes so long a time, which is thirty years."""
-
 _DRIVERS: Final = get_args(CoreDriver)
-
 _FORMS: Final[dict[str, tuple[Any, str]]] = {
     "address": (str, "HOST:PORT"),
     "ca": (str | Path, "the name of a file"),

@@ -41,8 +41,8 @@ from yunikorn_actors.si.registration import (
     UpdateConfigurationRequest,
 )
 from yunikorn_actors.si.resource_message import Quantity, Resource
-from yunikorn_actors.si.wire import INT32_MAX, INT32_MIN, LONGEST_NAME, SiMessage
-from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN
+from yunikorn_actors.si.wire import LONGEST_NAME, SiMessage
+from yunikorn_actors.values.resource import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 from yunikorn_actors.values.tags import TAG_FOREIGN
 
 MOST_ITEMS: Final = 100_000

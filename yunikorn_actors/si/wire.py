@@ -16,10 +16,7 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from yunikorn_actors.values.resource import INT64_MAX, INT64_MIN
-
-INT32_MIN: Final = -(2**31)
-INT32_MAX: Final = 2**31 - 1
+from yunikorn_actors.values.resource import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
 LONGEST_NAME: Final = 1024
 LONGEST_TEXT: Final = 64 * 1024

@@ -17,6 +17,8 @@ from typing import Final, TypeAlias, TypeVar
 
 Resource: TypeAlias = dict[str, int]
 
+INT32_MAX: Final = 2**31 - 1
+INT32_MIN: Final = -(2**31)
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
 

@@ -13,9 +13,9 @@ from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.messages.restart import KnownManager
+from yunikorn_actors.values.ids import DEFAULT_PARTITION
 from yunikorn_actors.what_if.core_state import context_of
 
-DEFAULT_PARTITION: Final = "default"
 Request = (
     si.AllocationRequest | si.ApplicationRequest | si.NodeRequest | si.UpdateConfigurationRequest
 )

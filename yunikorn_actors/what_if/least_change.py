@@ -17,6 +17,7 @@ from yunikorn_actors import si
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.values.durations import LONGEST_S
 from yunikorn_actors.values.ids import (
     DEFAULT_PARTITION,
     manager_of_partition,
@@ -32,7 +33,7 @@ from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.missing_room import Held, MissingRoom, held_by
-from yunikorn_actors.what_if.simulation import LONGEST_S, Beside, simulate
+from yunikorn_actors.what_if.simulation import Beside, simulate
 
 TRIALS_MAX: Final = 2_000
 SETS_MAX: Final = 300

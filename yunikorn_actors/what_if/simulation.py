@@ -9,14 +9,13 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.state.snapshot import Image
-from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.values.durations import LONGEST_S, SECOND
 from yunikorn_actors.what_if.answer import Answer, AskName, Course, differences_of
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
 from yunikorn_actors.what_if.run import Fits, Manager, Run
 
-LONGEST_S: Final = 1e9
 Beside = Callable[[Callable[[int], Course]], Callable[[int], Course]]
 """Has a copy of this process do the work, and returns what asks it: until when is known later.
 

@@ -12,6 +12,8 @@ from msgspec import Struct, field
 
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.values.durations import SECOND as SECOND
+from yunikorn_actors.values.quantity import MEMORY as MEMORY
+from yunikorn_actors.values.quantity import VCORE as VCORE
 
 NAMED_MAX: Final = 20
 """So many bad lines are named; all are counted."""
@@ -21,8 +23,6 @@ DEVICE: Final = 1_000
 """A whole GPU, in base units of `gpu`."""
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
-VCORE: Final = "vcore"
-MEMORY: Final = "memory"
 GPU: Final = "gpu"
 SECONDS_MAX: Final = 4e9
 """No time of a log is later, and no run longer: that is past the year 2096 in either."""

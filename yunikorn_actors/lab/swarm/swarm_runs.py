@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.coverage import Coverage
 from yunikorn_actors.lab.explore import Budget, Run, run_of
-from yunikorn_actors.lab.fan_out import FanOut
+from yunikorn_actors.lab.fan_out import RUNS_IN_SHARE, FanOut
 from yunikorn_actors.lab.oracles.judges import judges_of
 from yunikorn_actors.lab.run_schedule import Outcome, Violation, explore, play, write
 from yunikorn_actors.lab.shrinking.budget import Effort
@@ -25,7 +25,6 @@ from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.lab.tapes.tape_files import keep_case
 
-RUNS_IN_SHARE: Final = 20
 SHRINK_PLAYS_MAX: Final = 1_000
 """A world may be large: so often one is played at most while it is made smaller."""
 

@@ -8,11 +8,11 @@ up in front of one that stands still.
 from typing import Any
 
 from yunikorn_actors.machines.machine import CallRm, CancelTimer, Effect, Send, SetTimer
+from yunikorn_actors.machines.rm_proxy.predicate_calls import TOO_LATE
 from yunikorn_actors.messages.queries import RmDump, RmDumpAnswered, RmDumpDue
 from yunikorn_actors.messages.rm_calls import CallGetStateDump
 
 AWAY = "the resource manager is away"
-TOO_LATE = "the resource manager did not answer in time"
 
 
 class Diagnoses:

@@ -11,6 +11,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from yunikorn_actors.values.resource import INT32_MIN
+
 BLOCK_MAX: Final = 1_000
 """A block that grows beyond this is split, or followed by another one at the end."""
 
@@ -94,7 +96,7 @@ def _last_order(block: list[Any]) -> Any:  # noqa: ANN401 - whatever compares
     return block[-1].order
 
 
-NO_PRIORITY = -(2**31)
+NO_PRIORITY = INT32_MIN
 """Of what has nothing to try; it counts nowhere."""
 
 

@@ -20,11 +20,16 @@ from yunikorn_actors.service.read.rendering import (
 from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.values.resource import Resource, component_wise_min, sub_only_existing
+from yunikorn_actors.values.resource import (
+    INT32_MAX,
+    INT32_MIN,
+    Resource,
+    component_wise_min,
+    sub_only_existing,
+)
 
-NO_PRIORITY: Final = -(2**31)
+NO_PRIORITY: Final = INT32_MIN
 """Of a queue in which nothing waits."""
-_HIGHEST: Final = 2**31 - 1
 ALWAYS: Final = frozenset({
     "queuename", "partition", "isLeaf", "isManaged", "currentPriority", "prioritySorting",
     "preemptionEnabled", "isPreemptionFence", "isPriorityFence",
@@ -143,7 +148,7 @@ class Queues:
                 return
             properties = level.properties
             own = 0 if properties.priority_fence else priority
-            priority = max(NO_PRIORITY, min(_HIGHEST, own + properties.priority_offset))
+            priority = max(NO_PRIORITY, min(INT32_MAX, own + properties.priority_offset))
             if priority <= self._priorities.get(level.path, NO_PRIORITY):
                 return
             self._priorities[level.path] = priority
