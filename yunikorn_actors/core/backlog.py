@@ -10,8 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-MARKS = 64
-"""Marks in one bound: their share of the work is small, and so is what they overlook."""
+from yunikorn_actors.machines.rm_proxy.flow_control import marked_each
 
 
 class Backlog:
@@ -21,7 +20,7 @@ class Backlog:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._max = unhandled_max
-        self._marked_each = max(1, unhandled_max // MARKS)
+        self._marked_each = marked_each(unhandled_max)
         self._taken = 0
         self._handled = 0
         self._is_closed = False
@@ -59,7 +58,7 @@ class Backlog:
             if self._is_closed:
                 return 0
             self._max = unhandled_max
-            self._marked_each = max(1, unhandled_max // MARKS)
+            self._marked_each = marked_each(unhandled_max)
             self._let_go()
             return self._taken
 

@@ -34,6 +34,11 @@ MARKS = 64
 """Marks in one bound: their share of the work is small, and so is what they overlook."""
 
 
+def marked_each(bound: int) -> int:
+    """Return after how many things another mark is due, of callers and of callbacks alike."""
+    return max(1, bound // MARKS)
+
+
 class Deliveries:
     """What is delivered to the callback of one registration."""
 
@@ -43,7 +48,7 @@ class Deliveries:
         """No part of the canonical state: each of its answers stands in a message."""
         self._rm_id = rm_id
         self._max = undelivered_max
-        self._marked_each = max(1, undelivered_max // MARKS)
+        self._marked_each = marked_each(undelivered_max)
         self._sent = 0
         self._marked = 0
         """What the last mark says; one more that says the same would tell nothing."""
@@ -94,7 +99,7 @@ class Deliveries:
 
     def bound(self, undelivered_max: int) -> list[Effect]:
         """Set another bound; the last mark may be too long ago for it."""
-        self._max, self._marked_each = undelivered_max, max(1, undelivered_max // MARKS)
+        self._max, self._marked_each = undelivered_max, marked_each(undelivered_max)
         return self._mark()
 
     def cut(self) -> list[Effect]:
