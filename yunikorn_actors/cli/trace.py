@@ -57,7 +57,7 @@ from yunikorn_actors.trace.text.tables import (
     story_lines,
 )
 from yunikorn_actors.trace.text.wait_lines import wait_lines, wait_problems, wait_rows
-from yunikorn_actors.trace.what_if import what_if, what_if_lines
+from yunikorn_actors.trace.other_configuration import what_if, what_if_lines
 
 TAIL_S: Final = 0.2
 """How long to wait for more of a run that goes on."""
