@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from yunikorn_actors.cli.terminal import json_of, wrapped
-from yunikorn_actors.trace.text.text_table import table
-from yunikorn_actors.trace.text.text_width import columns
+from yunikorn_actors.recording.text_table import table
+from yunikorn_actors.recording.text_width import columns
 
 HEAD = ("name", "place", "count")
 ROWS = [("a" * 40, "b" * 25, "7"), ("short", "\x1b[2J", "123")]

@@ -19,8 +19,14 @@ from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.scenario.performer import Stage
+from yunikorn_actors.trace.other_configuration import (
+    NO_END,
+    WhatIf,
+    _Recorded,
+    _RecordedRun,
+    what_if,
+)
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.other_configuration import NO_END, WhatIf, _Recorded, _RecordedRun, what_if
 from yunikorn_actors.values.durations import SECOND
 
 CONFIG = """

@@ -32,8 +32,8 @@ from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import complain, tell, width
 from yunikorn_actors.cli.times import age
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import table
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.text.text_table import table
 from yunikorn_actors.values.quantity import readable
 
 HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")

@@ -19,8 +19,8 @@ from yunikorn_actors.cli.service_calls import (
 )
 from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import is_terminal, tell, width
+from yunikorn_actors.recording.text_table import table
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.text.text_table import table
 from yunikorn_actors.values.quantity import Unit, readable
 
 HEAD: Final = ("node", "takes work", "allocations")

@@ -16,10 +16,10 @@ from yunikorn_actors.cli.service_options import DEFAULT
 from yunikorn_actors.cli.terminal import complain, is_terminal, tell, width
 from yunikorn_actors.errors import ConnectionLost, Refused, UnknownName
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import fits, table
 from yunikorn_actors.service.access_policy import Unsafe, is_local, own_certificate, read_token
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.close_names import did_you_mean
-from yunikorn_actors.trace.text.text_table import fits, table
+from yunikorn_actors.values.close_names import did_you_mean
 
 API: Final = ("ws", "v1")
 OWN: Final = (*API, "x")

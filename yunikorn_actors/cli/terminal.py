@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from yunikorn_actors.recording.printable import printable
-from yunikorn_actors.trace.text.text_width import columns
+from yunikorn_actors.recording.text_width import columns
 
 
 def is_terminal() -> bool:

@@ -38,6 +38,7 @@ from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, up
 from yunikorn_actors.trace.compare_runs import compare, comparison_lines, comparison_rows
 from yunikorn_actors.trace.fields import change_line, change_row
 from yunikorn_actors.trace.filters import FilterOptions, Moment, moment_of, strangers
+from yunikorn_actors.trace.other_configuration import what_if, what_if_lines
 from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.records.source import STANDARD_INPUT, readable_twice
@@ -57,7 +58,6 @@ from yunikorn_actors.trace.text.tables import (
     story_lines,
 )
 from yunikorn_actors.trace.text.wait_lines import wait_lines, wait_problems, wait_rows
-from yunikorn_actors.trace.other_configuration import what_if, what_if_lines
 
 TAIL_S: Final = 0.2
 """How long to wait for more of a run that goes on."""

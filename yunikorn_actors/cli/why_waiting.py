@@ -12,7 +12,7 @@ from yunikorn_actors.cli.terminal import tell, tell_sentences
 from yunikorn_actors.errors import UnknownName
 from yunikorn_actors.planning.reasons import Why, what_became
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.close_names import did_you_mean
+from yunikorn_actors.values.close_names import did_you_mean
 
 
 class Waiting(Struct):

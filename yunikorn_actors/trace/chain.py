@@ -10,11 +10,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery
-from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.origins.cause_index import CauseIndex, InFile
 from yunikorn_actors.trace.origins.item_origins import Origin, before, origins, within
 from yunikorn_actors.trace.origins.items import Item, Part, item_of, items_in
 from yunikorn_actors.trace.origins.origin_queries import PAIRING
+from yunikorn_actors.values.close_names import did_you_mean
 
 
 class Link(Struct, frozen=True, kw_only=True):

@@ -12,12 +12,12 @@ from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import MESSAGE_TYPES, type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import Fact
-from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.origins.items import item_of
 from yunikorn_actors.trace.origins.message_parts import facts_of, texts_in
 from yunikorn_actors.trace.origins.stimuli import Stimuli
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refused import is_refusal
+from yunikorn_actors.values.close_names import did_you_mean
 
 _WORD_ENDS: Final = re.compile(r"[,;()\[\]]")
 

@@ -22,7 +22,6 @@ from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.filters import with_missing
 from yunikorn_actors.trace.origins.batch_origins import BatchOrigins
 from yunikorn_actors.trace.origins.cause_index import CauseIndex
@@ -34,6 +33,7 @@ from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.records.record_index import Places
 from yunikorn_actors.trace.refused import refusals_in
 from yunikorn_actors.trace.text.summary import fact_summary, message_summary
+from yunikorn_actors.values.close_names import did_you_mean
 
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 _ENDS_OF_WAITING: Final = (f.SwapCompleted, f.AskUnparked)

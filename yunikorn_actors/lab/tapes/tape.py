@@ -27,7 +27,7 @@ from yunikorn_actors.lab.tapes.vocabulary import (
 )
 from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName, check_topology
-from yunikorn_actors.trace.close_names import did_you_mean
+from yunikorn_actors.values.close_names import did_you_mean
 
 TAPE_FORMAT: Final = 2
 FORMATS_READ: Final = (1, 2)

@@ -19,7 +19,7 @@ from yunikorn_actors.messages.rm_events import (
     RMPartitionsRemove,
     RMUnregistered,
 )
-from yunikorn_actors.trace.close_names import did_you_mean
+from yunikorn_actors.values.close_names import did_you_mean
 
 MESSAGE: Final = r"(?P<type>\w+)\((?P<about>.*)\) from (?P<sender>\S.*) to (?P<to>\S.*?)(?: #\d+)?"
 TIMER_NAME: Final = r"(?P<type>\w+)\((?P<about>.*)\) to (?P<to>\S.*?)(?: #\d+)?"

@@ -6,6 +6,7 @@ from pathlib import Path
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import table
 from yunikorn_actors.trace.chain import Link
 from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader
@@ -14,7 +15,6 @@ from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
 from yunikorn_actors.trace.story import StoryLine, Subject
 from yunikorn_actors.trace.text.show import lacking, place, utc
 from yunikorn_actors.trace.text.summary import message_summary
-from yunikorn_actors.trace.text.text_table import table
 
 _INDENT = "  "
 

@@ -6,12 +6,12 @@ from typing import Any, Final
 import msgspec
 
 from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import table
 from yunikorn_actors.trace.causes import Answer, Period, Waits
 from yunikorn_actors.trace.checkpointed_replay import Moment
-from yunikorn_actors.trace.close_names import did_you_mean
 from yunikorn_actors.trace.text.show import place, utc
 from yunikorn_actors.trace.text.tables import seconds
-from yunikorn_actors.trace.text.text_table import table
+from yunikorn_actors.values.close_names import did_you_mean
 from yunikorn_actors.values.quantity import readable
 
 _WIDTH: Final = 8

@@ -6,7 +6,7 @@ The commands that ask a service print such tables, and start without what reads 
 from collections.abc import Iterable, Iterator, Sequence
 
 from yunikorn_actors.recording.printable import printable
-from yunikorn_actors.trace.text.text_width import columns, cut, filled
+from yunikorn_actors.recording.text_width import columns, cut, filled
 
 _GAP = "  "
 _NARROWEST = 12
