@@ -27,6 +27,8 @@ PLANTED = {
     "dice in the planner": ("planning/planner.py", "from random import random", PURE),
     "a thread in a machine": ("machines/events/publisher.py", "import threading", PURE),
     "a file in a message": ("messages/queries.py", "import os.path", PURE),
+    "a path in the configuration": ("config/names.py", "from pathlib import Path", PURE),
+    "a process in the interface": ("si/enums.py", "import subprocess", PURE),
     "logging in a machine": ("machines/rm_proxy/rm_proxy.py", "from loguru import logger", PURE),
     "a clock in the read side": ("service/read/read_model.py", "import time", PURE),
     "the runtime in a machine": (
