@@ -68,7 +68,7 @@ def reader_of(pid: int) -> int:
     return int(children[0])
 
 
-class Differs(Exception):  # noqa: N818 - it names what happened
+class Differs(Exception):
     """What a resource manager was notified of is not what it is owed."""
 
 

@@ -1,7 +1,7 @@
 """Why a run has no figure."""
 
 
-class BenchmarkFailed(Exception):  # noqa: N818 - a run fails, the word says it
+class BenchmarkFailed(Exception):
     """The run cannot be trusted, or did not end; no figure is printed."""
 
 

@@ -95,7 +95,7 @@ CONFIGS = (
 )
 
 
-class Failure(Exception):  # noqa: N818 - the run has failed
+class Failure(Exception):
     """What was found, one line each."""
 
     def __init__(self, *findings: str) -> None:

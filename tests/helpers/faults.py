@@ -7,7 +7,7 @@ from yunikorn_actors.machines.machine import Effect, Replaceable
 from yunikorn_actors.messages.base import Delivery, Message
 
 
-class PlantedFault(Exception):  # noqa: N818 - it names what happened
+class PlantedFault(Exception):
     """What a machine raises for no reason of its own."""
 
 

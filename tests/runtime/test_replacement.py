@@ -24,7 +24,7 @@ MACHINES_FAIL = True
 RMS = ("rm-1", "rm-2")
 
 
-class Fault(Exception):  # noqa: N818 - it names what happened
+class Fault(Exception):
     pass
 
 

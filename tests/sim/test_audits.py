@@ -29,7 +29,7 @@ SEEDS_MAX = 60
 OBSERVE = Planner.observe
 
 
-class Found(Exception):  # noqa: N818 - it names what happened
+class Found(Exception):
     """Both have found something."""
 
 

@@ -40,7 +40,7 @@ SEEDS_MAX = 60
 _PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 
 
-class Found(Exception):  # noqa: N818 - it names what happened
+class Found(Exception):
     """Both have found something."""
 
 

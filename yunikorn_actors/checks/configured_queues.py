@@ -86,7 +86,7 @@ def _if_it_says_something(bound: Resource | None) -> Resource | None:
 # -- applications
 
 
-class _Refused(Exception):  # noqa: N818 - it names what happens
+class _Refused(Exception):
     """A rule names something impossible: that is the end of it."""
 
 

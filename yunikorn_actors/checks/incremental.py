@@ -57,7 +57,7 @@ _SHARES: Final = attrgetter(*_SHARED)
 _NOTHING: Final[tuple[Resource, ...]] = ({},) * len(_SHARED)
 
 
-class Unsound(Exception):  # noqa: N818 - it names what was found, and ends the walk
+class Unsound(Exception):
     """Something is wrong."""
 
 

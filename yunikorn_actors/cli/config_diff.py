@@ -31,7 +31,7 @@ NAMED_MAX: Final = 3
 """Of the queues that inherit one change so many are named; `--json` names all."""
 
 
-class Mistake(Exception):  # noqa: N818 - it names what is the matter
+class Mistake(Exception):
     """A configuration cannot be read; the lines say where and why."""
 
 

@@ -10,7 +10,7 @@ from yunikorn_actors.recording.printable import printable
 STANDARD_INPUT: Final = "-"
 
 
-class Unreadable(Exception):  # noqa: N818 - it names what is the matter
+class Unreadable(Exception):
     """The configuration cannot be read, so it cannot be checked."""
 
 

@@ -56,7 +56,7 @@ LAST_S: Final = 0.1
 """For calls that end by themselves, once all has stopped."""
 
 
-class Unusable(Exception):  # noqa: N818 - named like InvalidRequest
+class Unusable(Exception):
     """What an option names cannot be used."""
 
 

@@ -76,7 +76,7 @@ def _myself() -> str:
 # -- partitions
 
 
-class NothingThere(Exception):  # noqa: N818 - it says what is the matter
+class NothingThere(Exception):
     """No resource manager is registered, so a service has nothing to show."""
 
 

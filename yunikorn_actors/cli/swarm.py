@@ -37,7 +37,7 @@ _BASELINE_SHARE: Final = 0.25
 """Of the time, at most."""
 
 
-class Misused(CoreError, ValueError):  # noqa: N818 - it is named like InvalidOptions
+class Misused(CoreError, ValueError):
     """Options that do not go together."""
 
 

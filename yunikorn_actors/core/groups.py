@@ -27,7 +27,7 @@ NOGROUP: Final = "nogroup"
 NOBODY: Final = si.UserGroupInformation(user="nobody", groups=(NOGROUP,))
 
 
-class UserResolutionFailed(LookupError):  # noqa: N818 - it says what has happened
+class UserResolutionFailed(LookupError):
     """The groups of a user are not known; the resource manager gets the text."""
 
 

@@ -17,7 +17,7 @@ _CHECK: Final = struct.Struct(">I")
 _HEAD: Final = _NUMBERS.size + _CHECK.size
 
 
-class Damaged(Exception):  # noqa: N818
+class Damaged(Exception):
     """What stands at this place of a file is no record."""
 
     def __init__(self, place: int, end: int) -> None:

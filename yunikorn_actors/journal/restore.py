@@ -91,7 +91,7 @@ def _end_of(file: Path, number: int) -> EndOfFile:
     return header.after
 
 
-class BadSnapshot(Exception):  # noqa: N818
+class BadSnapshot(Exception):
     """A snapshot does not make the state that it was written from."""
 
     def __init__(self, what: str, remedy: str = RESTORE) -> None:

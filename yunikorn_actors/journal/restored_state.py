@@ -29,7 +29,7 @@ APPLICATION_BYTES_MAX: Final = 8 * 2**20
 """So much of the applications that have ended, of each partition, the newest of them."""
 
 
-class WrongReplay(Exception):  # noqa: N818
+class WrongReplay(Exception):
     """What a record tells cannot be done again, or leads to something else."""
 
 

@@ -44,7 +44,7 @@ WORLD: Final = "the world"
 """What is seen first: where it is different, worlds are drawn in another way than before."""
 
 
-class BadBaseline(CoreError, ValueError):  # noqa: N818 - it names what is wrong
+class BadBaseline(CoreError, ValueError):
     """A file is no baseline, or one that this version cannot compare with."""
 
 

@@ -49,7 +49,7 @@ FINDINGS_MAX: Final = 5
 """So many failing runs are looked at for a small tape."""
 
 
-class InvalidOptions(CoreError, ValueError):  # noqa: N818 - it is named like InvalidSetting
+class InvalidOptions(CoreError, ValueError):
     """Nothing can be explored like that."""
 
 

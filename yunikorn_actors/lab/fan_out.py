@@ -31,15 +31,15 @@ _Share = TypeVar("_Share")
 _Result = TypeVar("_Result")
 
 
-class WorkerLost(CoreError, RuntimeError):  # noqa: N818 - it names what happened
+class WorkerLost(CoreError, RuntimeError):
     """A share of the work ends every worker that does it."""
 
 
-class StaysHere(CoreError, ValueError):  # noqa: N818 - it names what is so
+class StaysHere(CoreError, ValueError):
     """The work can't be given to another process."""
 
 
-class TooMany(CoreError, ValueError):  # noqa: N818 - it names what is so
+class TooMany(CoreError, ValueError):
     """No machine has room for so many processes."""
 
 

@@ -56,11 +56,11 @@ _C = TypeVar("_C")
 _OUTSIDE: Final = frozenset({GATEWAY, TIMER})
 
 
-class Planted(Exception):  # noqa: N818 - it names what happened
+class Planted(Exception):
     """A machine raised because the tape says so."""
 
 
-class Endless(Exception):  # noqa: N818 - it names what happened
+class Endless(Exception):
     """The run does not come to an end."""
 
 

@@ -35,11 +35,11 @@ LONGER_MAX: Final = 50
 """A run that is so many times as long as the undisturbed one counts as one that never ends."""
 
 
-class RaceFound(AssertionError):  # noqa: N818 - it names what happened
+class RaceFound(AssertionError):
     """A schedule under which something is wrong; the text says what, how and how to repeat it."""
 
 
-class NeverHeld(AssertionError):  # noqa: N818 - it names what happened
+class NeverHeld(AssertionError):
     """What is to hold sometimes did not hold in any run: nobody tried it."""
 
 

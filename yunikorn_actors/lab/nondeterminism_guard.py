@@ -41,7 +41,7 @@ _OUTSIDE: Final = "give the code a stand-in for what is outside of the process"
 _LOOP: Final = "call the code from the workload without a loop: the simulator drives it"
 
 
-class Escape(CoreError, RuntimeError):  # noqa: N818 - it names what happened
+class Escape(CoreError, RuntimeError):
     """Code in the simulator touched what is outside of it; it names the place and a remedy."""
 
     what = ""

@@ -35,7 +35,7 @@ _NUMBER: Final = re.compile(r"\d+")
 """Of one kind are violations that differ in how many, as those of a small case and a large one."""
 
 
-class NotRepeatable(CoreError, RuntimeError):  # noqa: N818 - it names what happened
+class NotRepeatable(CoreError, RuntimeError):
     """Two runs of one schedule differ, so nothing that is found could be found again."""
 
 

@@ -32,11 +32,11 @@ from yunikorn_actors.values.durations import SECOND
 _T = TypeVar("_T")
 
 
-class Looping(Exception):  # noqa: N818 - it names what happened
+class Looping(Exception):
     """A program computes, waits or makes calls for ever."""
 
 
-class Exits(Exception):  # noqa: N818 - it names what happened
+class Exits(Exception):
     """A program raises what would end the whole process; that is its cause."""
 
 

@@ -138,7 +138,7 @@ def refusal_of(envelope: Envelope) -> Send | None:
     return Send(to=reply_to, message=Declined(reason=FAILED_MEANWHILE))
 
 
-class InvariantViolation(Exception):  # noqa: N818 - it names what happened, not who erred
+class InvariantViolation(Exception):
     """The core contradicts itself. `story` is what led there, oldest first."""
 
     def __init__(self, what: str, story: tuple[str, ...] = ()) -> None:

@@ -13,7 +13,7 @@ _COUNT = f"a whole number from 1 to {INT64_MAX}"
 _TIME = f"a duration above 0 such as '30s' or '1h30m', or nanoseconds from 1 to {INT64_MAX}"
 
 
-class InvalidSetting(ValueError):  # noqa: N818 - it is named like InvalidRequest
+class InvalidSetting(ValueError):
     """A field of the settings has a value that it cannot have."""
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
@@ -27,7 +27,7 @@ class InvalidSetting(ValueError):  # noqa: N818 - it is named like InvalidReques
         return type(self), (self.field, self.value, self.allowed)
 
 
-class InvalidTopology(ValueError):  # noqa: N818 - it is named like InvalidSetting
+class InvalidTopology(ValueError):
     """There is no such topology, or it cannot have so many schedulers."""
 
 

@@ -15,7 +15,7 @@ from yunikorn_actors.values.durations import NEVER_NS
 _T = TypeVar("_T")
 
 
-class Unfit(Exception):  # noqa: N818 - it says what the value is
+class Unfit(Exception):
     """A policy returned what is no key, score, hold or devices."""
 
 

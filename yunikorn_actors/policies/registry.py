@@ -51,7 +51,7 @@ DAY_S: Final = 24 * 3600
 _OF_LEAF: Final = (places.ApplicationOrder, places.AsksOrder, places.Gate, places.VictimOrder)
 
 
-class InvalidPolicy(ValueError):  # noqa: N818 - it is named like InvalidSetting
+class InvalidPolicy(ValueError):
     """It is no policy: it cannot be made, or decides nothing."""
 
 

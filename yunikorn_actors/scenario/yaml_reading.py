@@ -30,7 +30,7 @@ _FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": Fa
 _KINDS: Final = {MappingNode: "a mapping", SequenceNode: "a list", ScalarNode: "a single value"}
 
 
-class ScenarioFault(Exception):  # noqa: N818 - it is turned into a ScenarioError where the file is known
+class ScenarioFault(Exception):
     """What is wrong with a node, and the keys and items around it."""
 
     def __init__(self, line: int, what: str, path: tuple[str, ...] = ()) -> None:

@@ -19,7 +19,7 @@ _TIMES: Final = {9: "its time has not begun", 10: "it has expired"}
 _LOCAL_NAMES: Final = ("localhost", "ip6-localhost")
 
 
-class Unsafe(ValueError):  # noqa: N818 - named like InvalidRequest
+class Unsafe(ValueError):
     """The service would be open to others, or cannot be protected as was asked for."""
 
 

@@ -44,7 +44,7 @@ KINDS: Final[dict[str, Kind]] = {
 """By the name of the option that says where it listens."""
 
 
-class NotInstalled(Exception):  # noqa: N818 - named like InvalidRequest
+class NotInstalled(Exception):
     """What a part needs is not installed."""
 
 

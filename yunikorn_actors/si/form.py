@@ -395,7 +395,7 @@ def _plain_tags(tags: object) -> bool:
     return not tags or _plain_names((*tags, *tags.values()))
 
 
-class InvalidRequest(ValueError):  # noqa: N818 - the interface's own word, as callers know it
+class InvalidRequest(ValueError):
     """The request is malformed, and nothing of it was taken."""
 
 

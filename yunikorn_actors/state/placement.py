@@ -37,7 +37,7 @@ _QUEUES_MAX = 100
 """So many queues a rejection lists: enough to find the one that was meant."""
 
 
-class PlacementFailed(Exception):  # noqa: N818 - it names what happened
+class PlacementFailed(Exception):
     """No queue for this application; the text says why."""
 
     def __init__(self, text: str, queues: tuple[str, ...] = ()) -> None:

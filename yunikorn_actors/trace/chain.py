@@ -34,7 +34,7 @@ class Link(Struct, frozen=True, kw_only=True):
     """Its cause, if that is not the link before it."""
 
 
-class NotThere(LookupError):  # noqa: N818 - it says what is the matter
+class NotThere(LookupError):
     """The recording has no such step, or the step is not about such an item; it says which."""
 
 

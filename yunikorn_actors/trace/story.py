@@ -56,7 +56,7 @@ class StoryLine(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class NotFound(LookupError):  # noqa: N818 - it says what is the matter
+class NotFound(LookupError):
     """Nothing has this name, or several things do; it says which ones."""
 
 

@@ -37,7 +37,7 @@ _AFTERWARDS: Final = {
 Response = si.AllocationResponse | si.ApplicationResponse | si.NodeResponse
 
 
-class Unexpected(Exception):  # noqa: N818 - it names what happened
+class Unexpected(Exception):
     """The core did something that cannot happen on this day."""
 
 

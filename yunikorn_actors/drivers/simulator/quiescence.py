@@ -29,7 +29,7 @@ _ROUND_MAX = 40
 """The longest round that is looked for, and the number of messages that are remembered twice."""
 
 
-class NoRest(CoreError, TimeoutError):  # noqa: N818 - as the other errors of the core
+class NoRest(CoreError, TimeoutError):
     """The core did not come to rest: messages keep coming though nothing new has happened."""
 
 

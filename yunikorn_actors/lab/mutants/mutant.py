@@ -46,7 +46,7 @@ UNPLAYED: Final = frozenset({Kind.EVENTS, Kind.READ, Kind.CLUSTER, Kind.OPERATOR
 """No case has these parts: drawn worlds have them, and tests show what is wrong there."""
 
 
-class StaleMutant(Exception):  # noqa: N818 - it names what happened
+class StaleMutant(Exception):
     """The function has changed, and no longer contains the words that a mutant replaces."""
 
 

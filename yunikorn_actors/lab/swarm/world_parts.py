@@ -131,7 +131,7 @@ _LATER_OF_RULES: Final = ("one-eviction", "one-quota")
 """Scenes in which the rules decide whose work goes."""
 
 
-class NoPart(CoreError, ValueError):  # noqa: N818 - it names what is missing
+class NoPart(CoreError, ValueError):
     """There is no part of this name."""
 
 

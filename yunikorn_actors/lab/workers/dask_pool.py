@@ -11,7 +11,7 @@ from yunikorn_actors.version import extra_command
 _ADDRESS: Final = re.compile(r"dask://(\S+:\d+)")
 
 
-class NoExecutor(CoreError, ValueError):  # noqa: N818 - it names what is missing
+class NoExecutor(CoreError, ValueError):
     """What is to do the work is not understood, or not installed."""
 
 

@@ -40,7 +40,7 @@ HANDLED: Final = "handled"
 """Kind of an entry: all requests up to this number were handled, and answered before."""
 
 
-class ChannelGone(CoreError, LookupError):  # noqa: N818 - named like UnknownResourceManager
+class ChannelGone(CoreError, LookupError):
     """The core was started again since, or has not heard of its portal for too long."""
 
 

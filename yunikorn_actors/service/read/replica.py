@@ -18,7 +18,7 @@ from yunikorn_actors.values.ids import manager_of_partition, short_partition_nam
 _NODES: Final = frozenset({f.NodeAdded, f.NodeRemoved})
 
 
-class GapInFacts(Exception):  # noqa: N818 - it names what happened
+class GapInFacts(Exception):
     """Facts were missed, so the replica is not the truth any more."""
 
 

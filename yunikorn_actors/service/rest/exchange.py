@@ -47,7 +47,7 @@ class Answer(NamedTuple):
     """The function looks at the read side, which has to stand still meanwhile."""
 
 
-class Refusal(Exception):  # noqa: N818 - named like InvalidRequest
+class Refusal(Exception):
     """The request is answered with an error."""
 
     def __init__(

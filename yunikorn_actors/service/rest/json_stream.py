@@ -45,7 +45,7 @@ class Style(NamedTuple):
 PLAIN: Final = Style()
 
 
-class _Divisible(Exception):  # noqa: N818 - it names what was found
+class _Divisible(Exception):
     """There is something in the value that is written by itself."""
 
 

@@ -43,7 +43,7 @@ LARGE: Final = 64 * 1024
 """Bytes of a message that is looked at before it is read; it takes long, too."""
 
 
-class Malformed(ValueError):  # noqa: N818 - named like InvalidRequest
+class Malformed(ValueError):
     """The bytes are no message of the kind that was expected."""
 
 

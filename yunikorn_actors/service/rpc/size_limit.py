@@ -20,7 +20,7 @@ _MORE: Final = 0x80
 _NUMBER_BYTES_MAX: Final = 10
 
 
-class TooHeavy(ValueError):  # noqa: N818 - named like InvalidRequest
+class TooHeavy(ValueError):
     """More than a message may hold."""
 
 

@@ -8,7 +8,7 @@ from yunikorn_actors.lab.model.judged_cluster import App, Ask, Cluster, Queue
 from yunikorn_actors.machines.settings import Settings
 
 
-class Difference(CoreError):  # noqa: N818 - a word of this page, as the other errors of the core
+class Difference(CoreError):
     """The core did what the rules do not allow, or left undone what they say must happen."""
 
     def __init__(self, kind: str, text: str) -> None:
