@@ -45,7 +45,7 @@ from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource, add, equals
 from yunikorn_actors.values.tags import GPU
 
-LONGEST = 256
+LONGEST_RUN = 256
 """As many as a plan decides, and so few that it takes milliseconds."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from yunikorn_actors.machines.context.batch_commit import LONGEST, Run
+from yunikorn_actors.machines.context.batch_commit import LONGEST_RUN, Run
 from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.gangs import (
     admit,
@@ -198,7 +198,7 @@ def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Prop
                 start += len(gang)
                 continue
             run = Run(turn.state)
-            run.gather(islice(proposals, start, start + LONGEST))
+            run.gather(islice(proposals, start, start + LONGEST_RUN))
             size = max(1, len(run.asks))
             if size > 1 and run.has_room():
                 run.commit(turn)

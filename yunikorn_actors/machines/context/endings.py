@@ -15,7 +15,7 @@ from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.ids import NO_PROPOSAL
 
 _PREEMPTED: Final = TerminationType.PREEMPTED_BY_SCHEDULER
-ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.PREEMPTED_BY_SCHEDULER})
+ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, _PREEMPTED})
 """These also end the ask. An allocation that times out or loses its node just ends."""
 
 

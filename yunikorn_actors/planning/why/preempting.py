@@ -40,7 +40,7 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
     going = _going_for(planner, ask)
     if going:
         text = "victims are preempted for it; their end is not confirmed yet"
-        return Preempting(text=text, victims=going)
+        return Preempting(text=text, victims=tuple(it.spec.key for it in going))
     if earmarks_of(planner.state, ask.ask):
         nodes = ", ".join(dict.fromkeys(ask.ask.reserved))
         return Preempting(text=f"it has an earmark: room that comes free on {nodes} is for it")
@@ -67,21 +67,22 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
     return Preempting(text="no victims have been looked for yet", next_ns=due_ns)
 
 
-def _whom(ask: AskView) -> Beneficiary:
+def _beneficiary_of(ask: AskView) -> Beneficiary:
     spec, queue = ask.ask.spec, ask.app.leaf.queue.path
     rule = PreemptionRule.REQUIRED_NODE if spec.required_node else PreemptionRule.GUARANTEE
     return Beneficiary(rule=rule, queue=queue, application_id=spec.application_id, key=spec.key)
 
 
-def _going_for(planner: Planner, ask: AskView) -> tuple[str, ...]:
-    whom = _whom(ask)
+def _going_for(planner: Planner, ask: AskView) -> tuple[Allocation, ...]:
+    """Return the victims that have been asked back for it."""
+    beneficiary = _beneficiary_of(ask)
     if not any(planner.state.root.preempting.values()):
         return ()
     return tuple(
-        item.spec.key
+        item
         for node in planner.state.nodes.values()
         for item in node.allocations.values()
-        if item.beneficiary == whom
+        if item.beneficiary == beneficiary
     )
 
 
@@ -102,21 +103,19 @@ def with_victims(planner: Planner, why: Why, now_ns: int) -> Why:
     return replace(why, preempting=account_of_victim(planner, app.app, victims[0], now_ns))
 
 
-def _with_goes(planner: Planner, ask: AskView, its: Preempting, now_ns: int) -> Preempting:
+def _with_goes(planner: Planner, ask: AskView, preempting: Preempting, now_ns: int) -> Preempting:
     """Search as if the time had come, and keep nothing of it."""
     state, spec = planner.state, ask.ask.spec
-    going: tuple[Allocation, ...] = tuple(
-        it for node in state.nodes.values() for it in node.allocations.values()
-        if its.victims and it.beneficiary == _whom(ask)
-    )  # fmt: skip
+    going = _going_for(planner, ask) if preempting.victims else ()
     if not going:
         if _objection(planner, ask) is not None:
-            return its
+            return preempting
         going = planner.preemptor.would_go(ask, now_ns)
-    its = replace(its, goes=goes(state, going, now_ns), cost=cost(state, going, now_ns))
+    lost = cost(state, going, now_ns)
+    preempting = replace(preempting, goes=goes(state, going, now_ns), cost=lost)
     if spec.required_node:
-        return its
-    return replace(its, against=_against(planner, ask.app.app, spec, going, now_ns))
+        return preempting
+    return replace(preempting, against=_against(planner, ask.app.app, spec, going, now_ns))
 
 
 def _against(
@@ -153,7 +152,7 @@ def account_of_victim(
     left_ns = victim.asked_back_ns + app.queue.properties.preemption_grace_ns - now_ns
     if left_ns > 0:
         text += f"; it has {seconds(left_ns)} to end"
-    its = Preempting(
+    preempting = Preempting(
         text=text,
         goes=goes(state, with_it, now_ns),
         cost=cost(state, with_it, now_ns),
@@ -165,8 +164,8 @@ def account_of_victim(
     asking = state.applications.get(whom.application_id)
     ask_of = None if asking is None else asking.asks.get(whom.key)
     if asking is None or ask_of is None or whom.rule is not PreemptionRule.GUARANTEE:
-        return its
-    return replace(its, against=_against(planner, asking, ask_of.spec, with_it, now_ns))
+        return preempting
+    return replace(preempting, against=_against(planner, asking, ask_of.spec, with_it, now_ns))
 
 
 def _objection(planner: Planner, ask: AskView) -> str | None:
