@@ -59,10 +59,15 @@ _MESSAGES = {
 }
 
 
-class Before:
-    """What was checked before in one decision for a gang, and counts as if it had happened."""
+class Decided:
+    """What was checked so far in one decision, and counts as if it had happened."""
 
-    def __init__(self, state: PartitionState, now_ns: int, *, is_of_one: bool = False) -> None:
+    def __init__(
+        self, state: PartitionState, now_ns: int, settings: Settings, *, is_of_one: bool = False
+    ) -> None:
+        self.state = state
+        self.now_ns = now_ns
+        self.settings = settings
         self._is_of_one = is_of_one
         """Nothing comes behind it that would count on this."""
         self.usage = ExpectedUsage()
@@ -83,14 +88,12 @@ class Before:
             self.taken.update(dict.fromkeys(it.uuid for it in victim.allocations))
         self._promise(proposal, claimant.wanted, 1)
 
-    def note_bound(
-        self, state: PartitionState, proposal: Preempt, ask: Ask, victims: Sequence[Allocation]
-    ) -> None:
+    def note_bound(self, proposal: Preempt, ask: Ask, victims: Sequence[Allocation]) -> None:
         """All repeats that wait have room on their node."""
         if self._is_of_one:
             return
         for victim in victims:
-            leaf = state.applications[victim.spec.application_id].queue
+            leaf = self.state.applications[victim.spec.application_id].queue
             self.usage.take(leaf, victim.resource)
             self.manners.take(leaf, 1)
             self.taken[victim.uuid] = None
@@ -111,41 +114,38 @@ class Before:
 
 
 def check_preempt(
-    state: PartitionState,
-    proposal: Preempt,
-    now_ns: int,
-    settings: Settings,
-    before: Before | None = None,
+    state: PartitionState, proposal: Preempt, now_ns: int, settings: Settings
 ) -> Refusal | None:
     """Say why these may not be preempted."""
-    if state.suspended:
-        return Refusal.RM_PAUSED
-    before = before or Before(state, now_ns, is_of_one=True)
-    victims = _victims(state, proposal)
-    if victims is None or any(it.uuid in before.taken for it in victims):
-        return Refusal.VICTIM_GONE
-    return _CHECKS[proposal.beneficiary.rule](state, proposal, victims, now_ns, settings, before)
+    return _check(proposal, Decided(state, now_ns, settings, is_of_one=True))
 
 
 def check_together(
     state: PartitionState, proposals: Sequence[Preempt], now_ns: int, settings: Settings
 ) -> Refusal | None:
     """Say why these may not be preempted for a gang, each after those before it."""
-    before = Before(state, now_ns)
-    checks = (check_preempt(state, it, now_ns, settings, before) for it in proposals)
-    refusal = next(filter(None, checks), None)
+    decided = Decided(state, now_ns, settings)
+    refusal = next(filter(None, (_check(it, decided) for it in proposals)), None)
     if refusal is None and any(it.victims for it in proposals):
-        refusal = _check_the_others(state, proposals[0].beneficiary, before)
+        refusal = _check_the_others(proposals[0].beneficiary, decided)
     return refusal
 
 
-def _check_the_others(
-    state: PartitionState, beneficiary: Beneficiary, before: Before
-) -> Refusal | None:
+def _check(proposal: Preempt, decided: Decided) -> Refusal | None:
+    if decided.state.suspended:
+        return Refusal.RM_PAUSED
+    victims = _victims(decided.state, proposal)
+    if victims is None or any(it.uuid in decided.taken for it in victims):
+        return Refusal.VICTIM_GONE
+    return _CHECKS[proposal.beneficiary.rule](proposal, victims, decided)
+
+
+def _check_the_others(beneficiary: Beneficiary, decided: Decided) -> Refusal | None:
     """All are asked for, and those for which nothing was decided have room as well (G31).
 
     Their room was free, so they had only to wait. Another scheduler may have used it since.
     """
+    state = decided.state
     app = state.applications[beneficiary.application_id]
     if not is_all_there(app):
         return Refusal.PREEMPTION_REFUSED
@@ -154,12 +154,12 @@ def _check_the_others(
         if not spec.placeholder or not ask.remaining:
             continue
         if spec.required_node:
-            if not before.repeats.get(spec.key) and not _has_room_on_its_node(state, ask, before):
+            if not decided.repeats.get(spec.key) and not _has_room_on_its_node(ask, decided):
                 return Refusal.NODE_FULL
             continue
-        left = ask.remaining - earmarks_of(state, ask) - before.repeats.get(spec.key, 0)
+        left = ask.remaining - earmarks_of(state, ask) - decided.repeats.get(spec.key, 0)
         for node in state.nodes.values() if left > 0 else ():
-            room = _room_beside(node, before) if is_usable(state, node, spec) else {}
+            room = _room_beside(node, decided) if is_usable(state, node, spec) else {}
             while left > 0 and fits(spec.resource, room):
                 discharge(room, spec.resource)
                 keep(room, amount_of(spec.resource))
@@ -169,29 +169,30 @@ def _check_the_others(
     return None
 
 
-def _room_beside(node: Node, before: Before) -> Resource:
+def _room_beside(node: Node, decided: Decided) -> Resource:
     """Return what is free or comes free on a node beside all that is promised there."""
-    room = room_on(node, with_parts(node.available, node.parts), before.taken)
-    before.leave_on(node, room)
+    room = room_on(node, with_parts(node.available, node.parts), decided.taken)
+    decided.leave_on(node, room)
     return room
 
 
-def _has_room_on_its_node(state: PartitionState, ask: Ask, before: Before) -> bool:
+def _has_room_on_its_node(ask: Ask, decided: Decided) -> bool:
     """Whether a placeholder that requires its node has room there, free or coming."""
-    spec, node = ask.spec, state.nodes.get(ask.spec.required_node)
+    state, spec = decided.state, ask.spec
+    node = state.nodes.get(spec.required_node)
     if node is None or check_open(node, spec) is not None:
         return False
     if required.is_dying_for(node, required.beneficiary_of(state, spec)):
         return True
-    return _fit(spec.resource, ask.remaining, _room_on_its_node(state, node, spec, before))
+    return _fit(spec.resource, ask.remaining, _room_on_its_node(node, spec, decided))
 
 
-def _room_on_its_node(state: PartitionState, node: Node, spec: AskSpec, before: Before) -> Resource:
-    room = required.room_left_for(state, node, spec, with_parts(node.available, node.parts))
-    for uuid in before.taken:
+def _room_on_its_node(node: Node, spec: AskSpec, decided: Decided) -> Resource:
+    room = required.room_left_for(decided.state, node, spec, with_parts(node.available, node.parts))
+    for uuid in decided.taken:
         if (allocation := node.allocations.get(uuid)) is not None:
             charge(room, freed(allocation))
-    before.leave_on(node, room)
+    decided.leave_on(node, room)
     return room
 
 
@@ -225,15 +226,13 @@ def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask]
     return (app, ask) if beneficiary.queue == app.queue.path else None
 
 
-def _check_eligible(
-    state: PartitionState, app: Application, ask: Ask, before: Before
-) -> Refusal | None:
+def _check_eligible(app: Application, ask: Ask, decided: Decided) -> Refusal | None:
     """No victims for an ask that something else than room would hold back afterwards.
 
     Its user may have no room left when all earmarks are used.
     """
-    resource = dict(ask.spec.resource)
-    charge(resource, before.claimed)
+    state, resource = decided.state, dict(ask.spec.resource)
+    charge(resource, decided.claimed)
     refusal = check_application(state, app, ask) or check_limits(app, resource)
     if refusal is None and is_limited_by_promises(state, app, resource):
         return Refusal.USER_LIMIT
@@ -241,39 +240,35 @@ def _check_eligible(
 
 
 def _check_guarantee(
-    state: PartitionState,
-    proposal: Preempt,
-    victims: tuple[Allocation, ...],
-    now_ns: int,
-    settings: Settings,
-    before: Before,
+    proposal: Preempt, victims: tuple[Allocation, ...], decided: Decided
 ) -> Refusal | None:
+    state = decided.state
     found = _ask_of(state, proposal)
     if found is None:
         return Refusal.ASK_GONE
     app, ask = found
     spec = ask.spec
-    if earmarks_of(state, ask) + before.repeats.get(spec.key, 0) >= ask.remaining:
+    if earmarks_of(state, ask) + decided.repeats.get(spec.key, 0) >= ask.remaining:
         return Refusal.ASK_GONE
-    refusal = _check_eligible(state, app, ask, before)
+    refusal = _check_eligible(app, ask, decided)
     node = state.nodes.get(proposal.node_id)
     if refusal is not None or node is None:
         return refusal or Refusal.NODE_GONE
     if not is_usable(state, node, spec):
         return Refusal.NODE_RESERVED if node.is_schedulable else Refusal.NODE_DRAINING
-    delay_ns = delay_of(app.queue, settings.preemption_delay_ns)
+    delay_ns = delay_of(app.queue, decided.settings.preemption_delay_ns)
     enabled = state.config is not None and state.config.preemption_enabled
     allowed = spec.allow_preempt_other and not spec.required_node
-    if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:
+    if not enabled or not allowed or decided.now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
-    claimant = Claimant(state, before.usage, before.manners, app.queue, spec)
-    chosen = victims_of(state, victims, before.taken)
-    refusal = _check_victims(state, claimant, victims, chosen, before)
+    claimant = Claimant(state, decided.usage, decided.manners, app.queue, spec)
+    chosen = victims_of(state, victims, decided.taken)
+    refusal = _check_victims(claimant, victims, chosen, decided)
     if victims and _claims_a_part(state, app, spec):
         refusal = Refusal.PREEMPTION_REFUSED
-    refusal = refusal or _check_room(node, spec, victims, before)
+    refusal = refusal or _check_room(node, spec, victims, decided)
     if refusal is None:
-        before.note(claimant, proposal, chosen)
+        decided.note(claimant, proposal, chosen)
     return refusal
 
 
@@ -285,32 +280,31 @@ def _claims_a_part(state: PartitionState, app: Application, spec: AskSpec) -> bo
 
 
 def _check_room(
-    node: Node, spec: AskSpec, victims: tuple[Allocation, ...], before: Before
+    node: Node, spec: AskSpec, victims: tuple[Allocation, ...], decided: Decided
 ) -> Refusal | None:
     """The room must be there or come, beside what is promised.
 
     An ask that could be placed there as things are claims nothing.
     """
-    room = _room_beside(node, before)
+    room = _room_beside(node, decided)
     for item in victims:
         if item.node_id == node.id:
             charge(room, freed(item))
     if not fits(spec.resource, room):
         return Refusal.NODE_FULL
-    if victims or node.id in before.promised:
+    if victims or node.id in decided.promised:
         return None
     free = with_parts(node.available, node.parts)
     return Refusal.PREEMPTION_REFUSED if has_only_to_wait(node, free, spec) else None
 
 
 def _check_victims(
-    state: PartitionState,
     claimant: Claimant,
     victims: tuple[Allocation, ...],
     chosen: Sequence[Victim],
-    before: Before,
+    decided: Decided,
 ) -> Refusal | None:
-    if not _go_as_one(state, victims, goes_as_one, before):
+    if not _go_as_one(victims, goes_as_one, decided):
         return Refusal.PREEMPTION_REFUSED
     if claimant.may_have(chosen, quotas=True):
         return None
@@ -318,31 +312,26 @@ def _check_victims(
 
 
 def _go_as_one(
-    state: PartitionState,
     victims: tuple[Allocation, ...],
     does: Callable[[Application], bool],
-    before: Before,
+    decided: Decided,
 ) -> bool:
     """Whether of each application that goes as one the unit goes, and no part of it."""
     for id_ in dict.fromkeys(it.spec.application_id for it in victims):
-        app = state.applications[id_]
-        if does(app) and not may_go_together(app, {it.uuid for it in victims}, before.taken):
+        app = decided.state.applications[id_]
+        if does(app) and not may_go_together(app, {it.uuid for it in victims}, decided.taken):
             return False
     return True
 
 
 def _check_required(
-    state: PartitionState,
-    proposal: Preempt,
-    victims: tuple[Allocation, ...],
-    _now_ns: int,
-    _settings: Settings,
-    before: Before,
+    proposal: Preempt, victims: tuple[Allocation, ...], decided: Decided
 ) -> Refusal | None:
+    state = decided.state
     found = _ask_of(state, proposal)
     if found is None:
         return Refusal.ASK_GONE
-    refusal = _check_eligible(state, *found, before)
+    refusal = _check_eligible(*found, decided)
     if refusal is not None:
         return refusal
     spec = found[1].spec
@@ -358,28 +347,27 @@ def _check_required(
     if not allowed or required.is_dying_for(node, proposal.beneficiary):
         return Refusal.PREEMPTION_REFUSED
     repeats = found[1].remaining if proposal.gang else 1
-    refusal = _check_room_on(state, node, spec, victims, before, repeats)
+    refusal = _check_room_on(node, spec, victims, decided, repeats)
     if refusal is None:
-        before.note_bound(state, proposal, found[1], victims)
+        decided.note_bound(proposal, found[1], victims)
     return refusal
 
 
 def _check_room_on(
-    state: PartitionState,
     node: Node,
     spec: AskSpec,
     victims: tuple[Allocation, ...],
-    before: Before,
+    decided: Decided,
     repeats: int,
 ) -> Refusal | None:
-    room = _room_on_its_node(state, node, spec, before)
+    room = _room_on_its_node(node, spec, decided)
     if not victims:
         return Refusal.PREEMPTION_REFUSED if fits(spec.resource, room) else None
-    if not _go_as_one(state, victims, is_set_to_go_as_one, before):
+    if not _go_as_one(victims, is_set_to_go_as_one, decided):
         return Refusal.PREEMPTION_REFUSED
     here = {it.spec.application_id for it in victims if it.node_id == node.id}
     for allocation in victims:
-        app = state.applications[allocation.spec.application_id]
+        app = decided.state.applications[allocation.spec.application_id]
         if allocation.node_id == node.id:
             charge(room, freed(allocation))
         elif app.id not in here or not is_set_to_go_as_one(app):
@@ -390,13 +378,9 @@ def _check_room_on(
 
 
 def _check_quota(
-    state: PartitionState,
-    proposal: Preempt,
-    victims: tuple[Allocation, ...],
-    now_ns: int,
-    _settings: Settings,
-    before: Before,
+    proposal: Preempt, victims: tuple[Allocation, ...], decided: Decided
 ) -> Refusal | None:
+    state, now_ns = decided.state, decided.now_ns
     queue = state.queues.get(proposal.beneficiary.queue)
     enabled = state.config is not None and state.config.quota_preemption_enabled
     if queue is None or not enabled or state.quotas.get(queue.path, now_ns + 1) > now_ns:
@@ -404,7 +388,7 @@ def _check_quota(
     usage = ExpectedUsage(staying)
     plan = quota.plan_of(queue, usage)
     total: Resource = {}
-    if not _go_as_one(state, victims, is_set_to_go_as_one, before):
+    if not _go_as_one(victims, is_set_to_go_as_one, decided):
         return Refusal.PREEMPTION_REFUSED
     for allocation in victims:
         leaf = state.applications[allocation.spec.application_id].queue
@@ -417,9 +401,7 @@ def _check_quota(
     return None if fits_in(total, plan) else Refusal.PREEMPTION_REFUSED
 
 
-_Check = Callable[
-    [PartitionState, Preempt, tuple[Allocation, ...], int, Settings, Before], Refusal | None
-]
+_Check = Callable[[Preempt, tuple[Allocation, ...], Decided], Refusal | None]
 _CHECKS: dict[PreemptionRule, _Check] = {
     PreemptionRule.GUARANTEE: _check_guarantee,
     PreemptionRule.REQUIRED_NODE: _check_required,
