@@ -16,7 +16,7 @@ from yunikorn_actors.config.yaml_tree import compose
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 MARKS = [
     *"{}[]:,-#&*|>'\"@`= ~^0a\n", ": ", "- ", "\n- ", "\n  ", " #", "<<", "---\n", "...\n", "|-\n",
-    ">+\n", "k: v\n", "? ", "\t", "!!str ", "%", "\\", "\r",
+    ">+\n", "k: v\n", "? ", "\t", "!!str ", "%", "5%", "\n7%", "\\", "\r",
 ]  # fmt: skip
 needs_libyaml = pytest.mark.skipif(not yaml.__with_libyaml__, reason="PyYAML has no libyaml")
 
@@ -72,6 +72,6 @@ def test_both_parsers_read_the_same(number: int, monkeypatch: pytest.MonkeyPatch
 @needs_libyaml
 def test_libyaml_reads_what_both_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_tree, "_StrictLoader", None)
-    assert compose('partitions: [{name: "default"}]') is not None
+    assert compose('partitions: [{name: "default", share: 50%}]') is not None
     with pytest.raises(TypeError):
         compose("partitions:\t[]")

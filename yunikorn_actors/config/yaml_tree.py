@@ -28,10 +28,12 @@ _PLAIN_TAGS: Final = frozenset(
 BOOL_TAG: Final = f"{_TAG_PREFIX}bool"
 NULL_TAG: Final = f"{_TAG_PREFIX}null"
 
-_READ_ALIKE: Final = re.compile(r"[\n\x20\"#$&'()*+,\-./0-9:;<=>@A-Z\[\]^_`a-z{|}~]*")
+_ALIKE: Final = r"[\n\x20\"#$&'()*+,\-./0-9:;<=>@A-Z\[\]^_`a-z{|}~]*"
+_READ_ALIKE: Final = re.compile(rf"{_ALIKE}(?:(?<=[0-9])%{_ALIKE})*")
 """A text of these characters that libyaml takes is read as PyYAML's own parser reads it.
 
-Of others, as tabs, tags, escapes and other line ends, each takes some that the other refuses.
+Of others, as tabs, tags, escapes and other line ends, each takes some that the other refuses. A per
+cent sign is like that where it may begin a directive, and not behind a number.
 """
 
 # Half a character can be written with an escape, and can be neither stored nor sent.
