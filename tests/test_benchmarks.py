@@ -14,6 +14,7 @@ from benchmarks import (
     cycle,
     flood,
     imports,
+    laboratory,
     questions,
     recording,
     schedulers,
@@ -496,6 +497,20 @@ def test_a_flood_says_what_each_machine_spends(
 def test_a_cycle_says_what_is_called(capsys: pytest.CaptureFixture[str]) -> None:
     cycle.main(["--rounds", "20", "--calls"])
     assert "function calls" in capsys.readouterr().out
+
+
+def test_the_laboratory_says_how_fast_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    laboratory.main(["--runs", "1", "--worlds", "1", "--cases", "plain"])
+    checked, unchecked, *worlds, calibration = capsys.readouterr().out.splitlines()
+    speeds = [int(line.split()[-2].replace(",", "")) for line in (checked, unchecked)]
+    assert all(line.endswith(" messages/s") for line in (checked, unchecked))
+    assert 0 < min(speeds)
+    assert ["swarm, seed 3", "packaged baseline"] == [
+        it.partition("  ")[0].removeprefix("worlds of ").removeprefix("lab ").removeprefix("the ")
+        for it in worlds
+    ]
+    assert all(" ms, mean " in line for line in worlds)
+    assert calibration.startswith("calibration ")
 
 
 @pytest.mark.parametrize(
