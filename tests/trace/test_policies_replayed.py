@@ -1,5 +1,6 @@
 """A run that policies of one's own decided is replayed with them."""
 
+import inspect
 import re
 import warnings
 from dataclasses import dataclass, field
@@ -133,6 +134,21 @@ def test_a_replay_with_the_same_policies_is_identical(
     assert outcome.difference is None, outcome.report()
     assert outcome.states > 0
     assert any("two run" in period.text for period in recorded.why("ask-0")[0].periods)
+
+
+def test_the_source_of_a_class_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own:
+        """Nobody has asked for its digest."""
+
+    looked: list[object] = []
+
+    def source(kind: object) -> str:
+        looked.append(kind)
+        return "class Own: ..."
+
+    monkeypatch.setattr(inspect, "getsource", source)
+    assert digest_of(Own) == digest_of(Own)
+    assert [Own] == looked
 
 
 @dataclass

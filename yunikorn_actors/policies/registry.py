@@ -8,6 +8,7 @@ from dataclasses import is_dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct, convert, to_builtins
 
@@ -190,8 +191,22 @@ def installed() -> dict[str, Policy]:
     return found
 
 
+_DIGESTS: Final[WeakKeyDictionary[Policy, str]] = WeakKeyDictionary()
+"""Of those that were asked for: to find the source of a class, Python parses its whole file."""
+
+
 def digest_of(policy: Policy) -> str:
     """Make it of the source of the class and of those it derives from, else of its name."""
+    try:
+        known = _DIGESTS.get(policy)
+    except TypeError:  # nothing to remember it by
+        return _digest_of(policy)
+    if known is None:
+        known = _DIGESTS[policy] = _digest_of(policy)
+    return known
+
+
+def _digest_of(policy: Policy) -> str:
     kinds = policy.__mro__[:-1] if isinstance(policy, type) else (policy,)
     texts = []
     for kind in kinds:
