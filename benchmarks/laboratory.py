@@ -61,7 +61,7 @@ def lines(runs: int, worlds: int, named: str = "*") -> Iterator[str]:
     for name, judges in JUDGES.items():
         yield f"cases of the package, {name:12}  {explored(judges, runs, named):7,.0f} messages/s"
     plan = Plan(seed=_SEED)
-    plays = {
+    plays: dict[str, Callable[[int], object]] = {
         f"worlds of lab swarm, seed {_SEED}": lambda number: played(plan, number),
         "worlds of the packaged baseline": seen_in,
     }
