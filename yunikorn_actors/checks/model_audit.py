@@ -70,19 +70,24 @@ class Audit:
         flown_to, kept = dict.fromkeys(_flown_to(model)), _kept_on_their_way(self.planner)
         meant, self._meant = self._meant, (*flown_to, *filter(None, kept))
         apps = dict.fromkeys(self._changed(touched))
-        apps.update((app, None) for app in (*flew, *self._flying) if app.app.serial in model.apps)
+        if flew or self._flying:
+            flyers = (*flew, *self._flying)
+            apps.update((app, None) for app in flyers if app.app.serial in model.apps)
         nodes = dict.fromkeys(views if touched is None else touched[1])
-        nodes.update((view.id, None) for view in (*meant, *self._meant))
+        if meant or self._meant:
+            nodes.update((view.id, None) for view in (*meant, *self._meant))
         self.is_whole = len(apps) == len(model.apps) and views.keys() <= nodes.keys()
         self._parts = 0 if self.is_whole else self._parts + len(apps) + len(nodes)
-        known = self._waiting
-        self._waiting = {
-            app: _waiting(app) if app in apps or app not in known else known[app]
-            for app in model.apps.values()
-        }
+        waiting = self._waiting
+        waiting.update((app, _waiting(app)) for app in apps)
+        if len(waiting) != len(model.apps):
+            self._waiting = waiting = {
+                app: waiting[app] if app in waiting else _waiting(app)
+                for app in model.apps.values()
+            }
         found = [
             *_nodes(model, nodes, flown_to, kept),
-            *_queues(model, self._waiting),
+            *_queues(model, waiting),
             *_gates(model),
             *_asks(model, apps),
             *_order(model, apps),
@@ -176,6 +181,8 @@ def _place(index: NodeIndex, view: NodeView, keeping: int) -> Iterator[str]:
 
 
 def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
+    if not planner.reserver.in_flight and not planner.preemptor.in_flight:
+        return []
     reserved = [flight.node for flight in planner.reserver.in_flight.values()]
     return [*reserved, *(flight.node for flight in planner.preemptor.in_flight.values())]
 

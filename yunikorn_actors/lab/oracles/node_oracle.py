@@ -26,6 +26,8 @@ class NodesReported(Oracle):
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], _Nodes] = {}
         """Of each life of a partition."""
+        self._revisions: dict[tuple[str, int], int] = {}
+        """At which that was so: facts alone change a node."""
         self._was_at_rest = True
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
@@ -43,7 +45,9 @@ class NodesReported(Oracle):
             if reports and is_whole and known is not None and partition.awaited is None:
                 items = [it for report in reports for it in report.nodes if it.partition == name]
                 _compare(_after(known, items), partition.state)
-            self._known[life] = {id_: of_node(it) for id_, it in partition.state.nodes.items()}
+            if self._revisions.get(life) != partition.state.revision:
+                self._revisions[life] = partition.state.revision
+                self._known[life] = {id_: of_node(it) for id_, it in partition.state.nodes.items()}
 
 
 def _after(known: _Nodes, items: Sequence[NodeItem]) -> _Nodes:
