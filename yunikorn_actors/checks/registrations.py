@@ -8,7 +8,8 @@ it, unless it is refused: then the one before it stays.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from yunikorn_actors.checks.rm_record import RmRecord, States
+from yunikorn_actors.checks.rm_comparison import States
+from yunikorn_actors.checks.rm_record import RmRecord
 from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.config.policy_names import ANY_NAMES
 from yunikorn_actors.messages.base import Message

@@ -12,7 +12,8 @@ from typing import (
 
 from yunikorn_actors.checks.notices import Placed
 from yunikorn_actors.checks.registrations import NOTED, Registrations
-from yunikorn_actors.checks.rm_record import RmRecord, States
+from yunikorn_actors.checks.rm_comparison import States
+from yunikorn_actors.checks.rm_record import RmRecord
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation, Send, StopMachine
