@@ -15,7 +15,6 @@ from yunikorn_actors.planning.preemption.victim_rules import (
     Reach,
     bounds_of,
     excess,
-    fence_of,
     guards,
     is_movable,
     is_reached,
@@ -144,10 +143,10 @@ class Claimant:
         """By the path of a leaf that gives."""
         self._claims_in_vain = self._is_above_a_guarantee()
         usage.add(leaf, self.wanted)
-        fence = fence_of(leaf, self.wanted, usage, self._bounds)
+        reach = reach_of(leaf, spec, usage, self._bounds)
         self.reach: Reach = {
             path: limit
-            for path, limit in reach_of(leaf, self.priority, fence).items()
+            for path, limit in reach.items()
             if not share_a_guarantee(leaf, state.queues[path])
         }
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from yunikorn_actors.config import PreemptionPolicy
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.state.allocations import Allocation, Ask
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import Resource, match_any
 
@@ -71,9 +71,10 @@ def fence_of(leaf: Queue, wanted: Resource, usage: ExpectedUsage, bounds: Bounds
     return leaf.lineage[-1]
 
 
-def reach_of(leaf: Queue, priority: int, fence: Queue) -> Reach:
-    """Return the leaves in which an ask may look for victims."""
+def reach_of(leaf: Queue, spec: AskSpec, usage: ExpectedUsage, bounds: Bounds) -> Reach:
+    """Return the leaves in which an ask may look for victims: those below its fence."""
     reach: Reach = {}
+    priority, fence = spec.priority, fence_of(leaf, spec.resource, usage, bounds)
     if leaf is fence:
         return reach
     for child, level in pairwise(leaf.lineage):
