@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from written import Written
 
 from yunikorn_actors.planning.preemption import gang_choice
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import (
+from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
     Victim,
     room_on,
     whole_applications,
 )
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_units import Units
 
 GIVING, ASKING = "root.giving", "root.asking"
@@ -72,7 +72,7 @@ def draw(seed: int, most: int = 12) -> Drawn:
     made.ask("a", "asks", vcore=size, priority=9)
     state = made.state
     spec = made.application("asks").asks["a"].spec
-    claimant = Claimant(state, ExpectedUsage(), Manners(state, NOW_NS), state.queues[ASKING], spec)
+    claimant = Claimant(state, ExpectedUsage(), Throttle(state, NOW_NS), state.queues[ASKING], spec)
     rooms = {node.id: room_on(node, node.available) for node in state.nodes.values()}
     whole: list[Victim] = list(whole_applications(state, claimant, Units()))
     gangs = [gang_of(state, victim, NOW_NS) for victim in whole]

@@ -17,16 +17,16 @@ from msgspec.structs import replace
 from written import Written
 
 from yunikorn_actors.planning.preemption import gang_choice, gang_packing
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import (
+from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
     Victim,
     candidates_on,
     room_on,
     whole_applications,
 )
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.allocations import Allocation
 
@@ -105,7 +105,7 @@ def draw(seed: int, most: int = 12) -> Drawn:
     made.ask("a", "asks", vcore=size, priority=PRIORITY)
     state = made.state
     spec = made.application("asks").asks["a"].spec
-    claimant = Claimant(state, ExpectedUsage(), Manners(state, NOW_NS), state.queues[ASKING], spec)
+    claimant = Claimant(state, ExpectedUsage(), Throttle(state, NOW_NS), state.queues[ASKING], spec)
     units = Units()
     rooms = {node.id: room_on(node, node.available) for node in state.nodes.values()}
     gangs = [gang_of(state, it, NOW_NS) for it in whole_applications(state, claimant, units)]

@@ -11,11 +11,11 @@ import pytest
 import ranges
 from written import Written
 
+from yunikorn_actors.planning.preemption.claimant import Claimant, room_on, whole_applications
 from yunikorn_actors.planning.preemption.device_room import with_parts
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, room_on, whole_applications
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import AskSpec
@@ -105,7 +105,7 @@ def draw(seed: int) -> Drawn:
     )  # fmt: skip
     state = made.state
     spec = made.application("asks").asks["a"].spec
-    claimant = Claimant(state, ExpectedUsage(), Manners(state, NOW_NS), state.queues[ASKING], spec)
+    claimant = Claimant(state, ExpectedUsage(), Throttle(state, NOW_NS), state.queues[ASKING], spec)
     rooms = {it.id: room_on(it, with_parts(it.available, it.parts)) for it in state.nodes.values()}
     whole = list(whole_applications(state, claimant, Units()))
     gangs = [gang_of(state, victim, NOW_NS) for victim in whole]

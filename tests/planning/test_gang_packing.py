@@ -13,8 +13,8 @@ import ranges
 from msgspec.structs import replace
 from written import Written
 
+from yunikorn_actors.planning.preemption.claimant import Victim
 from yunikorn_actors.planning.preemption.gang_choice import gang_of
-from yunikorn_actors.planning.preemption.preemptor_ask import Victim
 from yunikorn_actors.planning.preemption.victim_units import Part
 from yunikorn_actors.state.allocations import Allocation
 

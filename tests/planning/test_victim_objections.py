@@ -6,9 +6,9 @@ from collections import Counter
 from msgspec.structs import replace
 from written import Written
 
+from yunikorn_actors.planning.preemption.claimant import Claimant, Victim
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.why.victim_objections import against
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.durations import SECOND
@@ -70,13 +70,13 @@ def test_the_search_and_the_explanation_go_by_the_same_rules() -> None:
     seen: Counter[str] = Counter()
     for seed in range(DRAWN):
         made = _drawn(random.Random(seed))  # noqa: S311 - which states, no secrets
-        state, manners = made.state, Manners(made.state, NOW_NS)
+        state, throttle = made.state, Throttle(made.state, NOW_NS)
         leaf, spec = state.queues[ASKING], made.application("app-1").asks["a"].spec
-        claimant = Claimant(state, ExpectedUsage(), manners, leaf, spec)
+        claimant = Claimant(state, ExpectedUsage(), throttle, leaf, spec)
         for app in state.applications.values():
             for uuid, allocation in app.allocations.items():
                 others = [it for it in state.owners if it != uuid]
-                (objection,) = against(state, claimant, manners, others)
+                (objection,) = against(state, claimant, throttle, others)
                 may_go = claimant.may_be_victim(Victim(state, (allocation,)))
                 assert may_go is (objection not in OF_RULES), f"seed {seed}, {uuid}: {objection}"
                 seen[objection] += 1

@@ -12,7 +12,7 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.planning.model.views import AppView
-from yunikorn_actors.planning.preemption.outlook import Scene
+from yunikorn_actors.planning.preemption.scene import Scene
 from yunikorn_actors.planning.preemption.victim_search import Search
 from yunikorn_actors.planning.stages import preempt as preempting
 from yunikorn_actors.state import facts as f

@@ -34,10 +34,10 @@ def against_the_rules(
     if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
         yield from _beyond_the_guarantees(state, fact, victims)
         yield from _for_a_part(state, fact, victims)
-        yield from _without_manners(state, fact, victims)
+        yield from _over_budget_or_in_cooldown(state, fact, victims)
 
 
-def _without_manners(
+def _over_budget_or_in_cooldown(
     state: PartitionState, fact: f.PreemptionDecided, victims: list[Allocation]
 ) -> Iterator[str]:
     """No queue loses more within a time than its budget says, and nothing that has just begun."""

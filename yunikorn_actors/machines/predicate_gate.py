@@ -17,7 +17,7 @@ from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preemption.offer import Offer, offer_of
+from yunikorn_actors.planning.preemption.offered_victims import Offer, offer_of
 from yunikorn_actors.planning.stages.denials import Denied
 from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
 from yunikorn_actors.state.beneficiary import PreemptionRule

@@ -4,7 +4,7 @@ M01 to M24 are bugs of schedulers that are widely known. Those from M100 on are 
 that reviews miss; those from M200 on were planted when all notices were recorded, worlds were drawn
 and coverage was measured. Those from M300 on are of a set whose author had not read the
 laboratory: they had not been seen, and each stands for a class that is judged since. Those from
-M401 on are about devices, those from M501 on about the manners and the units of preemption,
+M401 on are about devices, those from M501 on about the throttle and the units of preemption,
 those from M651 on about operators, slow readers and recordings.
 """
 

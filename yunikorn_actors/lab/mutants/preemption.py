@@ -2,8 +2,8 @@
 
 from yunikorn_actors.config import PreemptionBudget
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.planning.preemption import bound_placeholders, manners, victim_units
-from yunikorn_actors.planning.preemption.manners import Manners
+from yunikorn_actors.planning.preemption import bound_placeholders, throttle, victim_units
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.stages import preempt
 from yunikorn_actors.state.queues import Queue
 
@@ -22,7 +22,7 @@ PREEMPTION = (
         kind=Kind.GUARANTEE,
         source="a condition left out",
         wrong="A cooldown is over after a quarter of its time.",
-        where=manners.cooled_ns,
+        where=throttle.cooled_ns,
         old="allocation.allocated_ns + leaf.properties.preemption_cooldown_ns",
         new="allocation.allocated_ns + leaf.properties.preemption_cooldown_ns // 4",
     ),
@@ -31,7 +31,7 @@ PREEMPTION = (
         kind=Kind.GUARANTEE,
         source="one amount for another",
         wrong="The victims of one decision are not counted together in a budget.",
-        where=Manners.take,
+        where=Throttle.take,
         old="self._going.get(leaf.path, 0) + count",
         new="self._going.get(leaf.path, 0) * count",
     ),
@@ -53,7 +53,7 @@ PREEMPTION = (
         old="return max(tried.at_ns + PAUSE_NS, tried.again_ns)",
         new="return NEVER_NS",
         held_by=(
-            "tests/races/test_manners.py::"
+            "tests/races/test_throttle.py::"
             "test_a_gang_whose_claim_a_budget_refused_claims_when_it_ends"
         ),
         unseen="In drawn worlds something else happens before that time.",

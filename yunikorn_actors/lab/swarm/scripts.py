@@ -57,7 +57,7 @@ class Queues:
 
     def __init__(self, theme: str, number: int) -> None:
         self.draw = Draw(0, number)
-        self._manners = Draw(1, number)
+        self._throttle = Draw(1, number)
         """By itself, so that what it draws changes nothing else."""
         self.theme = theme
         self.leaves: Leaves = []
@@ -130,10 +130,10 @@ class Queues:
             properties["preemption.unit"] = draw.one_of(("allocation", "application"))
         if self.theme in _OF_PREEMPTION or draw.once_in(3):
             properties["preemption.delay"] = draw.one_of(("1s", "5s", "20s"))
-        return properties | self._of_manners()
+        return properties | self._of_throttle()
 
-    def _of_manners(self) -> dict[str, str]:
-        draw, properties = self._manners, dict[str, str]()
+    def _of_throttle(self) -> dict[str, str]:
+        draw, properties = self._throttle, dict[str, str]()
         if self.theme not in _OF_PREEMPTION:
             return properties
         budgets, others = (2, 3) if self.theme == EVICTIONS else (3, 5)

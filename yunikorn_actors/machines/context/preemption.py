@@ -15,10 +15,7 @@ from yunikorn_actors.machines.context.unit_of_work import Turn
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.planning.preemption import quota
 from yunikorn_actors.planning.preemption import required_node as required
-from yunikorn_actors.planning.preemption.device_room import fits, freed, keep, with_parts
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import (
+from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
     Victim,
     earmarks_of,
@@ -30,6 +27,9 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     to_claim_of,
     victims_of,
 )
+from yunikorn_actors.planning.preemption.device_room import fits, freed, keep, with_parts
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import delay_of
 from yunikorn_actors.planning.preemption.victim_units import (
     goes_as_one,
@@ -71,7 +71,7 @@ class Decided:
         self._is_of_one = is_of_one
         """Nothing comes behind it that would count on this."""
         self.usage = ExpectedUsage()
-        self.manners = Manners(state, now_ns)
+        self.throttle = Throttle(state, now_ns)
         self.taken: dict[str, None] = {}
         self.promised: dict[str, list[Resource]] = {}
         """Room of each node."""
@@ -95,7 +95,7 @@ class Decided:
         for victim in victims:
             leaf = self.state.applications[victim.spec.application_id].queue
             self.usage.take(leaf, victim.resource)
-            self.manners.take(leaf, 1)
+            self.throttle.take(leaf, 1)
             self.taken[victim.uuid] = None
         self._promise(proposal, ask.spec.resource, ask.remaining)
 
@@ -261,7 +261,7 @@ def _check_guarantee(
     allowed = spec.allow_preempt_other and not spec.required_node
     if not enabled or not allowed or decided.now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
-    claimant = Claimant(state, decided.usage, decided.manners, app.queue, spec)
+    claimant = Claimant(state, decided.usage, decided.throttle, app.queue, spec)
     chosen = victims_of(state, victims, decided.taken)
     refusal = _check_victims(claimant, victims, chosen, decided)
     if victims and _claims_a_part(state, app, spec):

@@ -17,14 +17,14 @@ from math import comb
 from operator import itemgetter
 from typing import NamedTuple
 
-from yunikorn_actors.planning.preemption.device_room import fitting, freed
-from yunikorn_actors.planning.preemption.preemptor_ask import (
+from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
     Order,
     Victim,
     in_order,
     ranks_of,
 )
+from yunikorn_actors.planning.preemption.device_room import fitting, freed
 from yunikorn_actors.planning.preemption.single_choice import (
     SINGLES_MAX,
     STEPS_MAX,

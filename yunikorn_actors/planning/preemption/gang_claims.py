@@ -15,18 +15,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.preemption.bound_placeholders import Bound, room_for_bound
-from yunikorn_actors.planning.preemption.gang_choice import (
-    WHOLE_MAX,
-    Gang,
-    Loss,
-    gang_of,
-    loss_of,
-    sets_below,
-    size_of,
-)
-from yunikorn_actors.planning.preemption.gang_packing import Packer, Packing, Size
-from yunikorn_actors.planning.preemption.outlook import Scene, free_on, is_refused, repeats_left
-from yunikorn_actors.planning.preemption.preemptor_ask import (
+from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
     Victim,
     candidates_on,
@@ -37,6 +26,17 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     victims_of,
     whole_applications,
 )
+from yunikorn_actors.planning.preemption.gang_choice import (
+    WHOLE_MAX,
+    Gang,
+    Loss,
+    gang_of,
+    loss_of,
+    sets_below,
+    size_of,
+)
+from yunikorn_actors.planning.preemption.gang_packing import Packer, Packing, Size
+from yunikorn_actors.planning.preemption.scene import Scene, free_on, is_refused, repeats_left
 from yunikorn_actors.planning.preemption.searches import Searches
 from yunikorn_actors.planning.preemption.victim_search import Solution, is_barred
 from yunikorn_actors.planning.preemption.victim_units import Units
@@ -176,7 +176,7 @@ class GangClaims:
         state, groups = scene.state, _alike(asks)
         # What may go for the least important of them may go for all.
         spec = min((it.ask.spec for it in asks), key=lambda it: it.priority)
-        claimant = Claimant(state, scene.usage, scene.manners, app.leaf.queue, spec)
+        claimant = Claimant(state, scene.usage, scene.throttle, app.leaf.queue, spec)
         units = Units(scene.taken)
         whole = [*whole_applications(state, claimant, units)]
         packer = self._packer(groups, scene, claimant, units)
@@ -263,7 +263,7 @@ class GangClaims:
         for asks in self._orders_of(app):
             scene = self._scene_with(bound, now_ns)
             found = self._find_all(asks, Searches(scene, whole))
-            again_ns = min(again_ns, scene.manners.again_ns)
+            again_ns = min(again_ns, scene.throttle.again_ns)
             if found is None:
                 continue
             cost = self._cost_of(found, now_ns)
@@ -279,7 +279,7 @@ class GangClaims:
         for victim in (victim for it in bound for victim in it.victims):
             leaf = scene.state.applications[victim.spec.application_id].queue
             scene.usage.take(leaf, victim.resource)
-            scene.manners.take(leaf, 1)
+            scene.throttle.take(leaf, 1)
             scene.take(victim)
         return scene
 

@@ -8,8 +8,8 @@ way which single work goes beside the gangs, as far as the bound allows.
 from collections.abc import Callable, Container, Sequence
 from typing import Final, NamedTuple
 
+from yunikorn_actors.planning.preemption.claimant import Claimant, Victim
 from yunikorn_actors.planning.preemption.device_room import fits, keep
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim
 from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX, are_alike, in_turn
 from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import Resource, charge, discharge

@@ -5,7 +5,7 @@ from functools import partial
 
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AskView, QueueView
-from yunikorn_actors.planning.preemption.outlook import Scene
+from yunikorn_actors.planning.preemption.scene import Scene
 from yunikorn_actors.planning.preemption.victim_search import Search
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation

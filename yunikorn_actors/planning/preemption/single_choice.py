@@ -8,8 +8,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from yunikorn_actors.planning.preemption.claimant import Claimant, Victim, score_of
 from yunikorn_actors.planning.preemption.device_room import freed
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim, score_of
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 SINGLES_MAX: Final = 128

@@ -14,11 +14,7 @@ from typing import NamedTuple
 
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView
-from yunikorn_actors.planning.preemption.device_room import fits, targets
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.gang_choice import Choice, chosen_of
-from yunikorn_actors.planning.preemption.outlook import Scene
-from yunikorn_actors.planning.preemption.preemptor_ask import (
+from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
     Lack,
     Score,
@@ -31,6 +27,10 @@ from yunikorn_actors.planning.preemption.preemptor_ask import (
     score_of,
     whole_applications,
 )
+from yunikorn_actors.planning.preemption.device_room import fits, targets
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.gang_choice import Choice, chosen_of
+from yunikorn_actors.planning.preemption.scene import Scene
 from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.policies.places import Key
@@ -118,11 +118,11 @@ class Search:
         """
         is_of_another = spec.application_id != self._spec.application_id
         self._spec = spec
-        self._claimant = Claimant(self._state, self._usage, self._scene.manners, self._leaf, spec)
+        self._claimant = Claimant(self._state, self._usage, self._scene.throttle, self._leaf, spec)
         if is_of_another and self._heap is not None and app.app.reservation_count:
             self._offer_own(app)
         hopeless = self._claimant.is_hopeless
-        self._scene.manners.again_ns = NEVER_NS
+        self._scene.throttle.again_ns = NEVER_NS
         found = None
         if not hopeless:
             if not self._has_chosen and not self.spares_whole:
@@ -142,7 +142,7 @@ class Search:
             self.is_blocked = True
         if found is None:
             self.is_over = True
-            self.again_ns = self._scene.manners.again_ns
+            self.again_ns = self._scene.throttle.again_ns
             self._claimant.withdraw()
         return found
 
@@ -194,7 +194,7 @@ class Search:
     def next_on(self, app: AppView, spec: AskSpec, node_id: str) -> Solution | None:
         """Find room for one more ask on one node, with what was settled."""
         self._spec = spec
-        self._claimant = Claimant(self._state, self._usage, self._scene.manners, self._leaf, spec)
+        self._claimant = Claimant(self._state, self._usage, self._scene.throttle, self._leaf, spec)
         victims = None if self._claimant.is_hopeless else self._solve(node_id)
         chosen = None if victims is None else self._with_more(node_id, victims)
         if chosen is not None and self._claimant.may_have(chosen, quotas=True):

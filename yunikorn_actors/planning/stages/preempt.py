@@ -17,19 +17,19 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
+from yunikorn_actors.planning.preemption.agenda import PAUSE_NS, Agenda, may_preempt
 from yunikorn_actors.planning.preemption.bound_placeholders import Bound
+from yunikorn_actors.planning.preemption.claimant import victims_of
 from yunikorn_actors.planning.preemption.gang_claims import Claim, GangClaims
-from yunikorn_actors.planning.preemption.outlook import (
+from yunikorn_actors.planning.preemption.quota import Enforcement
+from yunikorn_actors.planning.preemption.required_node import victims_on
+from yunikorn_actors.planning.preemption.scene import (
     Flight,
     Scene,
     free_on,
     is_refused,
     repeats_left,
 )
-from yunikorn_actors.planning.preemption.preemptor_ask import victims_of
-from yunikorn_actors.planning.preemption.quota import Enforcement
-from yunikorn_actors.planning.preemption.required_node import victims_on
-from yunikorn_actors.planning.preemption.schedule import PAUSE_NS, Agenda, may_preempt
 from yunikorn_actors.planning.preemption.searches import Searches
 from yunikorn_actors.planning.preemption.victim_search import is_barred
 from yunikorn_actors.planning.stages.stage import Desk, Resolving
@@ -371,7 +371,7 @@ class Preemptor:
             for victim in victims:
                 app = model.state.applications[victim.spec.application_id]
                 scene.usage.take(app.queue, victim.resource)
-                scene.manners.take(app.queue, 1)
+                scene.throttle.take(app.queue, 1)
                 scene.take(victim)
             yield self._propose(PreemptionRule.QUOTA, path, victims)
 

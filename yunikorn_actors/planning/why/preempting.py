@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.preemption.agenda import PAUSE_NS
+from yunikorn_actors.planning.preemption.claimant import Claimant, earmarks_of
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, earmarks_of
-from yunikorn_actors.planning.preemption.schedule import PAUSE_NS
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import bounds_of
 from yunikorn_actors.planning.reasons import Preempting, Why, seconds
 from yunikorn_actors.planning.why.victim_objections import against, cost, goes
@@ -126,16 +126,16 @@ def _against(
     now_ns: int,
 ) -> dict[str, int]:
     """Judge as things were before these went: without them gone, and the ask without its room."""
-    usage, manners = ExpectedUsage(), Manners(planner.state, now_ns)
+    usage, throttle = ExpectedUsage(), Throttle(planner.state, now_ns)
     gone = [it for it in going if it.beneficiary is not None]
     for it in gone:
         leaf = planner.state.applications[it.spec.application_id].queue
         usage.add(leaf, it.resource)
-        manners.give_back(leaf, 1)
+        throttle.give_back(leaf, 1)
     if gone:
         usage.take(app.queue, spec.resource)
-    claimant = Claimant(planner.state, usage, manners, app.queue, spec)
-    return against(planner.state, claimant, manners, [it.uuid for it in going])
+    claimant = Claimant(planner.state, usage, throttle, app.queue, spec)
+    return against(planner.state, claimant, throttle, [it.uuid for it in going])
 
 
 def account_of_victim(

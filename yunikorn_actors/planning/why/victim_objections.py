@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
+from yunikorn_actors.planning.preemption.claimant import Claimant, Victim, victims_of
 from yunikorn_actors.planning.preemption.gang_choice import run_time_ns
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, Victim, victims_of
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_units import Part, Units
 from yunikorn_actors.planning.reasons import PreemptionCost, PreemptionVictim
 from yunikorn_actors.state.allocations import Allocation
@@ -74,10 +74,10 @@ def _ran_s(allocation: Allocation, now_ns: int) -> int:
 
 
 def against(
-    state: PartitionState, claimant: Claimant, manners: Manners, going: Iterable[str]
+    state: PartitionState, claimant: Claimant, throttle: Throttle, going: Iterable[str]
 ) -> dict[str, int]:
     """Count by what stands against them those that stay, as things are before anybody goes."""
-    judge, named = _Judge(state, claimant, manners), frozenset(going)
+    judge, named = _Judge(state, claimant, throttle), frozenset(going)
     counts: Counter[str] = Counter()
     for app, allocation in islice(_all(state), LOOKED_AT_MAX):
         if allocation.uuid not in named:
@@ -92,10 +92,10 @@ def _all(state: PartitionState) -> Iterator[tuple[Application, Allocation]]:
 
 
 class _Judge:
-    def __init__(self, state: PartitionState, claimant: Claimant, manners: Manners) -> None:
+    def __init__(self, state: PartitionState, claimant: Claimant, throttle: Throttle) -> None:
         self._state = state
         self._claimant = claimant
-        self._manners = manners
+        self._throttle = throttle
         self._units = Units()
 
     def objection(self, app: Application, allocation: Allocation) -> str:
@@ -116,7 +116,7 @@ class _Judge:
         limit = claimant.reach[leaf.path]
         if limit is not None and allocation.spec.priority > limit:
             return "more important"
-        if not self._manners.are_cooled(leaf, (allocation,)):
+        if not self._throttle.are_cooled(leaf, (allocation,)):
             return "in the cooldown of its queue"
         return ""
 
@@ -130,7 +130,7 @@ class _Judge:
             victim = Victim(state, whole, Part.OF_WHOLE)
             if not claimant.may_be_victim(victim):
                 return "of an application that goes whole, and a part of it may not go"
-        if not self._manners.may_lose(victim.leaf, len(victim.allocations)):
+        if not self._throttle.may_lose(victim.leaf, len(victim.allocations)):
             return "over the budget of its queue"
         if not claimant.may_take(victim):
             return "needed for a guarantee of its queue"

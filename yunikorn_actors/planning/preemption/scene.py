@@ -12,14 +12,14 @@ from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.preemption.device_room import freed, keep, with_parts
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import (
+from yunikorn_actors.planning.preemption.claimant import (
     earmarks_of,
     is_limited_by_promises,
     room_on,
 )
+from yunikorn_actors.planning.preemption.device_room import freed, keep, with_parts
+from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.state.allocations import Allocation, AskSpec, ReservationKey
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.nodes import Node
@@ -67,7 +67,7 @@ class Scene:
         self.usage = ExpectedUsage(self._expected)
         self.staying = ExpectedUsage(staying)
         """Without promised room: a quota does not preempt for work that has not come."""
-        self.manners = Manners(self.state, now_ns)
+        self.throttle = Throttle(self.state, now_ns)
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}
         """UUIDs of victims that are decided already."""
@@ -137,7 +137,7 @@ class Scene:
             if app is not None and victim is not None and victim.releasing is None:
                 self.usage.take(app.queue, victim.resource)
                 self.staying.take(app.queue, victim.resource)
-                self.manners.take(app.queue, 1)
+                self.throttle.take(app.queue, 1)
                 self.take(victim)
 
     def _serve(self, ask: AskView, node_id: str) -> None:

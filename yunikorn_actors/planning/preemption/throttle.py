@@ -19,7 +19,7 @@ def cooled_ns(leaf: Queue, allocation: Allocation) -> int:
     return allocation.allocated_ns + leaf.properties.preemption_cooldown_ns
 
 
-class Manners:
+class Throttle:
     """Budgets and cooldowns as they stand at one time, with the victims of one plan counted."""
 
     def __init__(self, state: PartitionState, now_ns: int) -> None:

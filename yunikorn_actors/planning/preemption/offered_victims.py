@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption import required_node as required
+from yunikorn_actors.planning.preemption.claimant import Claimant, candidates_on, victims_of
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.manners import Manners
-from yunikorn_actors.planning.preemption.preemptor_ask import Claimant, candidates_on, victims_of
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.beneficiary import PreemptionRule
@@ -50,7 +50,7 @@ def _further(
     if beneficiary.rule is PreemptionRule.REQUIRED_NODE:
         yield from (item for item in required.candidates(state, node, spec) if item not in picked)
         return
-    claimant = Claimant(state, ExpectedUsage(), Manners(state, now_ns), app.queue, spec)
+    claimant = Claimant(state, ExpectedUsage(), Throttle(state, now_ns), app.queue, spec)
     units = Units(frozenset(allocation.uuid for allocation in picked))
     for victim in victims_of(state, picked):
         claimant.take(victim)

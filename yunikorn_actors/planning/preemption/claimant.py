@@ -10,7 +10,7 @@ from typing import Any
 
 from yunikorn_actors.planning.preemption.device_room import fits, freed, keep
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.manners import Manners
+from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import (
     Reach,
     bounds_of,
@@ -126,13 +126,13 @@ class Claimant:
         self,
         state: PartitionState,
         usage: ExpectedUsage,
-        manners: Manners,
+        throttle: Throttle,
         leaf: Queue,
         spec: AskSpec,
     ) -> None:
         self._state = state
         self.usage = usage
-        self._manners = manners
+        self._throttle = throttle
         self.leaf = leaf
         self.wanted = spec.resource
         self.priority = spec.priority
@@ -234,7 +234,7 @@ class Claimant:
         return found
 
     def is_within_reach(self, allocation: Allocation, leaf: Queue) -> bool:
-        """Whether it is of use, and nothing but manners and guarantees may keep it from going."""
+        """Whether it is of use, and only the throttle and guarantees may keep it from going."""
         return may_be_preempted(allocation, self.wanted) and is_reached(
             self.reach, leaf, allocation.spec.priority
         )
@@ -254,7 +254,7 @@ class Claimant:
 
         The search comes back when the first that is refused has cooled.
         """
-        return self._manners.are_cooled(leaf, allocations)
+        return self._throttle.are_cooled(leaf, allocations)
 
     def may_take(self, victim: Victim) -> bool:
         """Whether no queue ends below its guarantee or over its budget, counting those before."""
@@ -262,7 +262,7 @@ class Claimant:
         for queue in self._guards_of(leaf):
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
                 return False
-        return not victim.has_budget or self._manners.may_lose(leaf, len(victim.allocations))
+        return not victim.has_budget or self._throttle.may_lose(leaf, len(victim.allocations))
 
     def may_displace(self, node: Node, application_id: str) -> bool:
         """Whether all that wait for a node may lose it, though nothing has to go there."""
@@ -293,12 +293,12 @@ class Claimant:
     def take(self, victim: Victim) -> None:
         self.usage.take(victim.leaf, victim.resource)
         if victim.has_budget:
-            self._manners.take(victim.leaf, len(victim.allocations))
+            self._throttle.take(victim.leaf, len(victim.allocations))
 
     def give_back(self, victim: Victim) -> None:
         self.usage.add(victim.leaf, victim.resource)
         if victim.has_budget:
-            self._manners.give_back(victim.leaf, len(victim.allocations))
+            self._throttle.give_back(victim.leaf, len(victim.allocations))
 
 
 # -- nodes

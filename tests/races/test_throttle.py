@@ -1,4 +1,4 @@
-"""Manners of preemption: a budget, a cooldown, a time to end, and nobody takes back what was taken.
+"""What holds preemption back: a budget, a cooldown, a time to end, and nobody takes back what was taken.
 
 The rules themselves stand in scenario files; here is what a file cannot say.
 """
