@@ -21,7 +21,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from msgspec.structs import replace
@@ -79,6 +78,7 @@ from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.health_monitor import HealthWatch
 from yunikorn_actors.runtime.replies import Replies
+from yunikorn_actors.runtime.scoped_core import ScopedCore
 from yunikorn_actors.runtime.slow_policies import SlowPolicies
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.resource import INT64_MAX
@@ -103,7 +103,7 @@ _OVER: Final[dict[_State, str]] = {
 _cores: "weakref.WeakSet[SchedulerCore]" = weakref.WeakSet()
 
 
-class SchedulerCore(Gateway, EventStreams):
+class SchedulerCore(Gateway, EventStreams, ScopedCore):
     """The core on threads of this process: make one, `start` it or enter it, register.
 
     Updates return at once and are answered at the callback of the resource manager. Calls that wait
@@ -301,19 +301,6 @@ class SchedulerCore(Gateway, EventStreams):
         finally:
             logger.wish(self.topology.instance, None)
             self._stopped.set()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-        if error is None:
-            self.check_sound()
 
     def _become_a_copy(self) -> None:
         """Be a core that is over: this is its copy in a forked process, which has no threads.

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from yunikorn_actors import si
@@ -43,6 +42,7 @@ from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.runtime.core_arguments import check_forms
 from yunikorn_actors.runtime.event_streams import ROOM, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
+from yunikorn_actors.runtime.scoped_core import ScopedCore
 from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.values.masking import masked
 from yunikorn_actors.values.resource import INT64_MAX
@@ -62,7 +62,7 @@ _OVER: Final = {
 }
 
 
-class VirtualCore:
+class VirtualCore(ScopedCore):
     """The core in virtual time: make one, `start` it or enter it, register, let time pass.
 
     `advance_to` moves the time, `run_until_idle` handles what is there at this moment, and
@@ -162,19 +162,6 @@ class VirtualCore:
             feed.end(self.failure)
         if self._recorder is not None:
             self._recorder.close(self._footer(self._recorder))
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-        if error is None:
-            self.check_sound()
 
     # -- time
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
 import msgspec
@@ -30,6 +29,7 @@ from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.runtime.core_arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
+from yunikorn_actors.runtime.scoped_core import ScopedCore
 from yunikorn_actors.service.address import Trust, parted
 from yunikorn_actors.service.breaks import FOR_GOOD, SentEndings, backoff
 from yunikorn_actors.service.rpc import messages as m
@@ -46,7 +46,7 @@ Token: TypeAlias = str | Callable[[], str]
 """What the service wants to be shown, or who knows it: asked for each connection."""
 
 
-class RemoteCore(UpdateCalls, EventStreams):
+class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
     """A core that is served elsewhere: make it with an address, `start` it or enter it, register.
 
     Its calls are those of `SchedulerCore`, and raise what those raise; `ConnectionLost` comes if
@@ -176,19 +176,6 @@ class RemoteCore(UpdateCalls, EventStreams):
             feed.end(self._failure)
         for tell in tuple(self.when_over):
             tell()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-        if error is None:
-            self.check_sound()
 
     # -- the scheduler interface
 

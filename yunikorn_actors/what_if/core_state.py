@@ -109,7 +109,15 @@ def state_of(simulator: Simulator) -> CoreState:
     )
 
 
-class Copy(Simulator):
+class WithoutEvents(Simulator):
+    """Nobody asks it for event records, so EventPublisher gets nothing."""
+
+    def _send(self, sender: str, to: str, message: Message) -> None:
+        if to != EVENT_PUBLISHER:
+            super()._send(sender, to, message)
+
+
+class Copy(WithoutEvents):
     """A core that goes on from a state; nobody hears its event records, so there are none.
 
     It decides nothing before `let_decide`: what could start in the state has not started yet, and
@@ -168,10 +176,6 @@ class Copy(Simulator):
         else:
             super().put(channel, envelope)
 
-    def _send(self, sender: str, to: str, message: Message) -> None:
-        if to != EVENT_PUBLISHER:
-            super()._send(sender, to, message)
-
 
 def machines_of(simulator: Simulator) -> bytes:
     """Pack the machines and timers of a core at rest: most of what a twin costs."""
@@ -180,7 +184,7 @@ def machines_of(simulator: Simulator) -> bytes:
     return packed((copied, simulator.timers))
 
 
-class Twin(Simulator):
+class Twin(WithoutEvents):
     """A simulated core once more, at rest, with all that its planners remember."""
 
     asked_back = None
@@ -204,10 +208,6 @@ class Twin(Simulator):
         self.callbacks[address] = callback
         backlog = Backlog(known.registration.extra.unhandled_max)
         self.managers.registered[rm_id] = Registration(address, tells_state=False, backlog=backlog)
-
-    def _send(self, sender: str, to: str, message: Message) -> None:
-        if to != EVENT_PUBLISHER:
-            super()._send(sender, to, message)
 
 
 def _restored(state: CoreState) -> CoreRestored:
