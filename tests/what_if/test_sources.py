@@ -476,3 +476,28 @@ def test_the_place_in_a_dump_where_something_is_wrong() -> None:
 def test_a_part_that_a_dump_does_not_have_is_named(name: str) -> None:
     assert any(it.startswith(f"{name}: ") for it in state_from_dump(_go(**{name: None})).lacks)
     assert not any(it.startswith(f"{name}: ") for it in state_from_dump(_go()).lacks)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["resources: {max: {vcore: 1}}", "properties: {application.sort.policy: fair}"],
+)
+def test_a_gang_is_in_a_dump_though_its_queue_would_take_it_no_more(change: str) -> None:
+    config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [%s]}]}]"
+    core = VirtualCore().start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=config % "{name: a}")
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(node("n1", 1_000))
+    gang = si.AddApplicationRequest(
+        application_id="app", queue_name="root.a", ugi=si.UserGroupInformation(user="ann"),
+        placeholder_ask=si.Resource.of({"vcore": 4_000}),
+    )  # fmt: skip
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=(gang,)))
+    core.update_allocation(asks("many", vcore=2_000))
+    core.run_until_idle()
+    core.update_configuration(_configured(config % f"{{name: a, {change}}}"))
+    core.run_until_idle()
+    assert _waiting(core.state_dump()) == {"many": 1}
+    again = _dump_again(core.state_dump())
+    assert _waiting(again) == {"many": 1}
+    assert _as_its_queues(again) == _as_its_queues(core.state_dump())

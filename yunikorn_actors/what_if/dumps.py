@@ -17,6 +17,7 @@ from yunikorn_actors import si
 from yunikorn_actors.config import (
     ConfigError,
     PartitionConfig,
+    QueueConfig,
     RuleConfig,
     SchedulerConfig,
     parse_config,
@@ -199,9 +200,19 @@ def _as_dumped(made: list[Any], dumped: Iterable[tuple[str, dict[str, Any]]]) ->
 
 
 def _opened(config: PartitionConfig) -> PartitionConfig:
-    """Let every application into the queue where it is, whatever was placed there and why."""
-    root = replace(config.root, submit_acl="*", parent=True)
+    """Let every application into the queue where it is, whatever was placed there and why.
+
+    A maximum that was lowered, or an order that was changed since, does not end a gang that came
+    before.
+    """
+    root = replace(_unbounded(config.root), submit_acl="*", parent=True)
     return replace(config, root=root, placement_rules=_PROVIDED)
+
+
+def _unbounded(queue: QueueConfig) -> QueueConfig:
+    template = queue.template and replace(queue.template, max=None, properties={})
+    below = tuple(map(_unbounded, queue.children))
+    return replace(queue, max=None, properties={}, template=template, children=below)
 
 
 def _seconds(ns: Any) -> dict[str, str]:  # noqa: ANN401 - of a dump
