@@ -13,7 +13,7 @@ from probes import wait_until
 from support import Recorder as Hearing
 from viewed import blocks
 
-from yunikorn_actors import SchedulerCore, TraceSettings, si
+from yunikorn_actors import SchedulerCore, TraceSettings, VirtualCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.recording.secret_values import masked_record, salted
@@ -171,6 +171,21 @@ def test_nothing_that_goes_out_has_a_secret(
     assert SECRET not in packed
     assert not shows_one(packed)
     assert '"si_secret":"masked:' in packed
+
+
+def test_a_dump_in_virtual_time_has_no_secret() -> None:
+    with VirtualCore() as core:
+        request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=CONFIG)
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+        info = si.NodeInfo(
+            node_id="n1", action=si.ActionFromRM.CREATE, attributes=planted(),
+            schedulable_resource=si.Resource.of({"vcore": 4}),
+        )  # fmt: skip
+        core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(info,)))
+        core.run_until_idle()
+        dump = json.dumps(core.state_dump())
+    assert '"si_secret": "***"' in dump
+    assert SECRET not in dump
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -11,7 +11,7 @@ OF_SERVICE: Final = ("server", "tls_ca", "tls_cert", "tls_key", "token_file", "i
 
 def unused(options: argparse.Namespace, names: tuple[str, ...], why: str) -> str | None:
     """Complain of those that are given, for they say nothing here; None if none is."""
-    given = [name for name in names if _is_given(getattr(options, name))]
+    given = [name for name in names if _is_given(getattr(options, name, None))]
     text = " and ".join(f"--{it.replace('_', '-')}" for it in given)
     return f"{text}: {why}" if given else None
 

@@ -118,7 +118,7 @@ def _add_strategy(parser: argparse.ArgumentParser) -> None:
         f"delay: how many messages are delayed at most (default: {Options().depth})",
     )  # fmt: skip
     parser.add_argument(
-        "--seed", type=_whole, default=Options().seed, metavar="N",
+        "--seed", type=_whole, metavar="N",
         help=f"another seed, other schedules (default: {Options().seed})",
     )  # fmt: skip
     parser.add_argument(
@@ -281,6 +281,11 @@ def _wanted(options: argparse.Namespace) -> Options:
             f"{options.strategy} goes through schedules without faults: leave --faults out, or "
             "take a strategy that draws, like uniform"
         )
+    if options.seed is not None and options.strategy in SYSTEMATIC:
+        raise _UsageError(
+            f"--seed: {options.strategy} draws nothing: leave it out, or take a strategy that "
+            "draws, like uniform"
+        )
     if options.depth is not None and options.strategy not in DEEP:
         raise _UsageError(
             f"--depth: {options.strategy} has none: leave it out, or take {' or '.join(DEEP)}"
@@ -293,7 +298,7 @@ def _wanted(options: argparse.Namespace) -> Options:
     return Options(
         strategy=options.strategy,
         depth=Options().depth if options.depth is None else options.depth,
-        seed=options.seed,
+        seed=Options().seed if options.seed is None else options.seed,
         faults=faults or (),
         plays_twice=options.check,
         shrink_seconds=options.shrink_seconds,

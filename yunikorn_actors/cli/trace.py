@@ -14,7 +14,7 @@ from typing import Final, get_args
 from msgspec.structs import replace
 
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
-from yunikorn_actors.cli.excluded import read_twice
+from yunikorn_actors.cli.excluded import read_twice, unused
 from yunikorn_actors.cli.exit_status import FAILED, INTERRUPTED, NO
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.terminal import Progress, complain, json_of, tell, tell_sentences, width
@@ -59,6 +59,8 @@ from yunikorn_actors.trace.text.tables import (
 )
 from yunikorn_actors.trace.text.wait_lines import wait_lines, wait_problems, wait_rows
 
+_OF_TEXT: Final = ("full", "times", "clock")
+"""How lines are written."""
 TAIL_S: Final = 0.2
 """How long to wait for more of a run that goes on."""
 _PLACE: Final = (
@@ -93,6 +95,9 @@ def _run(options: argparse.Namespace) -> int:
     files = {"FILE": options.file, "OTHER": getattr(options, "other", None)}
     # `what-if` has the file of a configuration there.
     mistake = read_twice(**files, **{"--config": getattr(options, "config", None)})
+    if mistake is None and getattr(options, "json", False):
+        mistake = unused(options, _OF_TEXT, "--json has whole messages with their times as data")
+        mistake = mistake and f"{mistake}: leave one of them out"
     if mistake is not None:
         complain(mistake)
         return FAILED

@@ -61,7 +61,7 @@ _OF_A_RUN: Final[Arguments] = {
     "--limit": {"type": int, "metavar": "N", "help": "only the first N jobs"},
     "--faults": {"type": float, "default": 0.0, "metavar": "RATE",
                  "help": "of so large a share of the starts the node is lost or the job killed"},
-    "--seed": {"type": int, "default": 0, "metavar": "S", "help": "of the faults"},
+    "--seed": {"type": int, "metavar": "S", "help": "of the faults (default: 0)"},
     "--stay": {"dest": "stays", "action": "store_true", "help": "nothing ends: fill the cluster"},
     "--check": {"dest": "checked", "action": "store_true",
                 "help": "check the invariants throughout"},
@@ -157,6 +157,9 @@ def _kept(options: argparse.Namespace, name: str) -> str:
 def _job(options: argparse.Namespace, log: str) -> RunJob:
     if (mistake := read_twice(**{"LOG": log, "--nodes": options.nodes})) is not None:
         raise WorkloadError(mistake)
+    if options.seed is not None and not options.faults:
+        raise WorkloadError("--seed: it is of the faults: leave it out, or give --faults RATE")
+    options.seed = options.seed or 0
     nodes = options.nodes and _kept(options, options.nodes)
     given = {name: it for name, it in vars(options).items() if name in Options.__struct_fields__}
     return RunJob(

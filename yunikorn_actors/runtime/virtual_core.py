@@ -38,6 +38,7 @@ from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
+from yunikorn_actors.recording.secret_values import masked_dump
 from yunikorn_actors.runtime.config_source import read_config
 from yunikorn_actors.runtime.core_arguments import check_forms
 from yunikorn_actors.runtime.event_streams import ROOM, Feed
@@ -250,9 +251,9 @@ class VirtualCore(ScopedCore):
             self._simulator.unregister_resource_manager(rm_id)
 
     def state_dump(self) -> dict[str, Any]:
-        """Return everything that the core knows, as plain values."""
+        """Return everything that the core knows, as plain values; what looks secret is masked."""
         with self._call():
-            return self._simulator.state_dump()
+            return masked_dump(self._simulator.state_dump())
 
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
         """Say why an ask waits, or what has become of it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from yunikorn_actors.trace.replay import Rerun
 from yunikorn_actors.values.durations import SECOND
 
 State = dict[str, Any]
+_OF_THE_MOMENT: Final = {"at_ns": 0, "waiting": {}}
 
 
 def states_at(
@@ -51,8 +52,8 @@ def states_at(
 
 
 def state_changes(one: State, other: State) -> Iterator[Change]:
-    """Yield what is different, but for why asks wait: that follows from the rest."""
-    return changes({**one, "waiting": {}}, {**other, "waiting": {}})
+    """Yield what is different, but for the moments, and for why asks wait: that follows."""
+    return changes({**one, **_OF_THE_MOMENT}, {**other, **_OF_THE_MOMENT})
 
 
 def reach_of(path: Path) -> str:
