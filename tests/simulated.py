@@ -185,6 +185,7 @@ def _of_replica(simulator: Simulator, _: Path) -> CoreState:
     return state_of_replicas(
         taken.managers.values(), taken.images, at_ns=simulator.now_ns,
         settings=topology.settings, topology=topology.name, schedulers=topology.schedulers,
+        instance=topology.instance,
     )  # fmt: skip
 
 

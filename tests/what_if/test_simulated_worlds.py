@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support import RM
@@ -164,3 +165,22 @@ def test_a_difference_is_noticed() -> None:
         )
         different += any(unequal(course.course, found.done()))
     assert different > 2
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_copy_of_a_replica_goes_on_with_the_uuids_of_its_core(
+    topology: TopologyName, tmp_path: Path
+) -> None:
+    """Of victims that are alike in all else the UUID decides."""
+    core, made = cluster(topology, node_1=4_000)
+    made.ask("old", "first", 1_000, max_allocations=2)
+    state = BEGINNINGS["replica"](core._simulator, tmp_path)
+    more = si.AllocationAsk(
+        application_id="old", allocation_key="more", resource_ask=si.Resource.of({"vcore": 1_000})
+    )
+    request = si.AllocationRequest(rm_id=RM, asks=(more,))
+    (placed,) = simulate(state, request, until=0).course.placed
+    core.update_allocation(request)
+    core.run_until_idle()
+    (app,) = (part["applications"]["old"] for part in core.state_dump()["partitions"].values())
+    assert placed.uuid in {it["uuid"] for it in app["allocations"]}

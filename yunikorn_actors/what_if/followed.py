@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from yunikorn_actors.core.entry import Gateway
+from yunikorn_actors.machines.context.partition_context import Uuids
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
@@ -22,8 +23,12 @@ def state_of_replicas(
     settings: Settings,
     topology: TopologyName = "proposing",
     schedulers: int = 1,
+    instance: str = "simulated",
 ) -> CoreState:
-    """Make it of the resource managers, and of each partition's epoch and image by full name."""
+    """Make it of the resource managers, and of each partition's epoch and image by full name.
+
+    `instance` is that of the core: of victims that are alike otherwise the UUID decides.
+    """
     described = list(managers)
     known = tuple(
         KnownManager(
@@ -48,8 +53,20 @@ def state_of_replicas(
         settings=settings,
         topology=topology,
         schedulers=schedulers,
+        instance=instance,
+        issued_uuids=_issued(instance, images),
         lacks=(BEGUN_ANEW,),
     )
+
+
+def _issued(instance: str, images: Mapping[str, tuple[int, dict[str, Any]]]) -> int:
+    """Return how many UUIDs it has given at least."""
+    uuids = Uuids(instance)
+    for _, image in images.values():
+        for app in image["applications"]:
+            for uuid in app["allocations"]:
+                uuids.avoid(uuid)
+    return uuids.issued
 
 
 def _registration(it: ManagerDescribed) -> RMRegistration:

@@ -263,7 +263,7 @@ def _state_of(side: ReadSide, image: Callable[[PartitionState], Image]) -> CoreS
         side.managers.values(),
         {name: (book.epoch, image(book.state)) for name, book in side.books.items()},
         at_ns=side.now_ns, settings=side.settings, topology=side.topology,
-        schedulers=side.schedulers,
+        schedulers=side.schedulers, instance=side.instance,
     )  # fmt: skip
 
 
