@@ -203,12 +203,20 @@ def _of_follower(simulator: Simulator, folder: Path) -> CoreState:
     return replace(state, images=images)
 
 
+def _of_dump(simulator: Simulator, _: Path) -> CoreState:
+    dump = json.loads(json.dumps(simulator.state_dump()))
+    topology = simulator.topology
+    state = state_from_dump(dump, topology=topology.name, settings=topology.settings)
+    return replace(state, schedulers=topology.schedulers)
+
+
 BEGINNINGS: dict[str, Callable[[Simulator, Path], CoreState]] = {
     "copy": lambda simulator, _: state_of(simulator),
     "image": lambda simulator, _: state_of(simulator),
     "journal": _of_journal,
     "replica": _of_replica,
     "follower": _of_follower,
+    "dump": _of_dump,
 }
 
 
@@ -219,14 +227,36 @@ def unlike_dump(simulator: Simulator) -> Iterator[str]:
     yield from (line for line in state.lacks if "does not take" in line)
     made = Copy(state).state_dump()["partitions"]
     for name, part in dump["partitions"].items():
+        away = {word: state.images[name][word] for word in ("held", "behind")}
+        if away != {word: part[word] for word in away}:
+            yield f"{name}: {away}"
         if told_of(made[name]) != told_of(part):
             yield f"{name}: {told_of(made[name])} / {told_of(part)}"
+
+
+def lost_in_a_dump(context: Context) -> Iterator[str]:
+    """Yield what a dump does not say, as the answer says."""
+    for partition in context.partitions.values():
+        state = partition.state
+        apps = state.applications.values()
+        if any(node.reservations for node in state.nodes.values()):
+            yield "a reservation"
+        if any(it.beneficiary is not None for app in apps for it in app.allocations.values()):
+            yield "a beneficiary"
+        if any(not it.remaining for app in apps for it in app.asks.values()):
+            yield "which ask came first"
+        if state.finished:
+            yield "an application that has ended"
 
 
 def told_of(part: dict[str, Any]) -> dict[str, Any]:
     asks = ("key", "resource", "repeats", "priority", "placeholder", "task_group")
     work = (
         "key", "node", "resource", "priority", "placeholder", "task_group", "releasing", "devices",
+    )  # fmt: skip
+    lives = (
+        "state", "started_ns", "state_log", "timers", "task_groups", "admitted", "lapsed_ns",
+        "placed", "spared",
     )  # fmt: skip
     queue = (
         "state", "leaf", "dynamic", "allocated", "pending", "max", "guaranteed", "properties",
@@ -248,6 +278,13 @@ def told_of(part: dict[str, Any]) -> dict[str, Any]:
             ]
             for id_, app in part["applications"].items()
         },
+        "lives": {
+            id_: {name: app.get(name) for name in lives}
+            for id_, app in part["applications"].items()
+        },
+        "quotas": part["quotas"],
+        "budgets": {path: it.get("preempted") for path, it in part["queues"].items()},
+        "running": {path: it["running_apps"] for path, it in part["queues"].items()},
     }
 
 
@@ -260,7 +297,10 @@ def _with_runtime(step: w.Step, draw: Draw) -> w.Step:
 def _changes(steps: list[w.WrittenStep], draw: Draw, simulator: Simulator) -> Iterator[Change]:
     """Yield what the steps ask for, at times that are drawn, while they only make requests."""
     after_s = 0.0
-    known = set(simulator.managers.registered)
+    known = {
+        it.registration.rm_id: it.registration.policy_group
+        for it in _context(simulator).registered.managers
+    }
     for written in steps:
         step = written.step
         if isinstance(step, w.Advance):
@@ -277,7 +317,10 @@ def _changes(steps: list[w.WrittenStep], draw: Draw, simulator: Simulator) -> It
                 after_s += draw.whole(0, 10)
             request = (
                 si.UpdateConfigurationRequest(
-                    rm_id=rm_id, policy_group=rm_id, config=step.queues, extra_config=step.extra
+                    rm_id=rm_id,
+                    policy_group=known[rm_id],
+                    config=step.queues,
+                    extra_config=step.extra,
                 )
                 if isinstance(step, w.Config)
                 else request_of(step, rm_id)
@@ -313,10 +356,12 @@ def differences(seed: int, number: int, topology: str, begin: str = "copy") -> l
         found = world(seed, number, topology, journal, is_whole=begin == "copy")
         if found is None:
             return None
-        if begin == "dump":
-            return list(unlike_dump(found.simulator))
+        if begin == "dump" and (unlike := list(unlike_dump(found.simulator))):
+            return unlike
         state = BEGINNINGS[begin](found.simulator, Path(name))
-    remembered = "" if begin == "copy" else ", ".join(remembers(found.simulator.machines))
+    lost = lost_in_a_dump(_context(found.simulator)) if begin == "dump" else ()
+    begun_anew = (*remembers(found.simulator.machines), *lost)
+    remembered = "" if begin == "copy" else ", ".join(begun_anew)
     origin = found.simulator if begin == "copy" else None
     simulated = outcome(lambda: found.simulated(state, origin).course)
     done = outcome(lambda: found.done(is_held=begin != "copy"))
@@ -336,7 +381,10 @@ def differences(seed: int, number: int, topology: str, begin: str = "copy") -> l
 
 def in_any_order(course: Course) -> list[list[str]]:
     """Leave out in which order partitions decide at one moment: that is in no state."""
-    placed = [dataclasses.replace(it, uuid="") for it in course.placed]
+    placed = [
+        dataclasses.replace(it, uuid="", resources=dict(sorted(it.resources.items())))
+        for it in course.placed
+    ]
     return [sorted(map(str, it)) for it in (placed, course.ended, course.refused)]
 
 
@@ -369,7 +417,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
-    choices = [*BEGINNINGS, "dump", *DOORS]
+    choices = [*BEGINNINGS, *DOORS]
     parser.add_argument("--begin", choices=choices, default="copy")
     options = parser.parse_args()
     counts: Counter[str] = Counter()

@@ -29,7 +29,11 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.rm_events import RMHeldBack
-from yunikorn_actors.state.applications import ApplicationSpec
+from yunikorn_actors.state.applications import (
+    COUNTS_AS_RUNNING,
+    ApplicationSpec,
+    ApplicationState,
+)
 from yunikorn_actors.state.dump import DUMP_REMEDY
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.snapshot import Image
@@ -37,7 +41,7 @@ from yunikorn_actors.values import tags
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import manager_of_partition, short_partition_name
 from yunikorn_actors.values.resource import INT64_MAX
-from yunikorn_actors.what_if.core_state import CoreState, state_of
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState, state_of
 
 Rows = list[dict[str, Any]]
 _NOTHING_RUNS: Final = "that an application of which nothing runs now has begun: it begins anew"
@@ -45,8 +49,10 @@ _PREEMPTION: Final = (
     "preemption policies: what runs may be preempted, and what waits preempts nothing of others"
 )
 _OF_OURS: Final = (
-    _NOTHING_RUNS,
-    "whether gangs were admitted, and how far their timeouts have come: these begin anew",
+    "reservations, and for whom work was asked back: they are made anew",
+    "in which order the asks of what runs came",
+    "applications that have ended: what is refused for that says less",
+    BEGUN_ANEW,
 )
 _OF_FORMER: Final = (
     "tags of asks, such as run times and required nodes",
@@ -156,7 +162,8 @@ def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
     for rm_id in read.managers:
         config = read.config(rm_id)
         open_ = replace(config, partitions=tuple(map(_opened, config.partitions)), checksum="open")
-        registered = si.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=rm_id)
+        group = read.group(rm_id)
+        registered = si.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=group)
         simulator.managers.register(registered, collected, open_)
         held = RMHeldBack(rm_id=rm_id, callback=next(reversed(simulator.callbacks)), held=True)
         simulator._post(CONTEXT, held, "dump")
@@ -169,7 +176,7 @@ def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
             )
         )
         simulator.settle()
-        update = si.UpdateConfigurationRequest(rm_id=rm_id, policy_group=rm_id)
+        update = si.UpdateConfigurationRequest(rm_id=rm_id, policy_group=group)
         simulator.managers.configure(update, config)
     simulator.settle()
     refused = (f"this version does not take {it}" for it in collected.refused)
@@ -178,9 +185,9 @@ def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
         # It was held while it was made, so that nothing is decided before the first change.
         image["held"] = image["behind"] = False
         image["queues"] = _as_dumped(image["queues"], read.queues(name))
-        read.leave(name, image)
-        # Made anew of what runs since when, and waits since when.
+        # What policies keep is made anew of what runs since when, where the dump does not say it.
         image.pop("folds", None)
+        read.leave(name, image)
     return replace(state, lacks=(*read.lacks, *refused))
 
 
@@ -236,6 +243,7 @@ def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - of a dump
 class _Ours:
     def __init__(self, dump: Mapping[str, Any], place: DumpPath) -> None:
         self._place = place
+        self._dump = dump
         self._partitions: dict[str, dict[str, Any]] = dict(dump["partitions"])
         self.managers = list(
             dict.fromkeys(
@@ -265,6 +273,13 @@ class _Ours:
             for app in part["applications"].values():
                 yield from (it["created_ns"] for it in app["asks"])
                 yield from (it["allocated_ns"] for it in app["allocations"])
+
+    def group(self, rm_id: str) -> str:
+        """Return its policy group; one that is shared is taken as one for each."""
+        managers = self._dump.get("managers", {})
+        groups = {id_: it["policy_group"] for id_, it in managers.items()}
+        own = groups.get(rm_id, rm_id)
+        return own if list(groups.values()).count(own) == 1 else rm_id
 
     def _of(self, rm_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, part in self._partitions.items():
@@ -337,10 +352,10 @@ class _Ours:
                 for it in app.get("swaps", ()):
                     if (name, id_, it["key"]) not in waiting:
                         own = {name: it[name] for name in it if name not in _OF_SWAPS}
-                        member = {**placeholders[it["placeholder"]], **_NOT_DECLARED, **own}
+                        placeholder = placeholders[it["placeholder"]]
+                        alike = {name: placeholder[name] for name in _OF_MEMBERS}
                         # Behind what waits; of those that are parked nobody asks who came first.
-                        row = {**member, **_PARKED, "created_ns": member["allocated_ns"]}
-                        found.append((INT64_MAX, name, id_, row))
+                        found.append((INT64_MAX, name, id_, {**alike, **own, **_PARKED}))
         for _, name, id_, it in sorted(found, key=lambda one: one[0]):
             self._place.at("application", id_, "ask", it["key"])
             yield si.AllocationAsk(
@@ -368,13 +383,27 @@ class _Ours:
     def leave(self, partition: str, image: Image) -> None:
         """Let it be as old as in the dump, and on its way out, and its swaps under way."""
         self._place.at("partition", partition)
+        part = self._partitions[partition]
+        image["quotas"] = dict(part["quotas"])
+        image |= {name: part[name] for name in ("held", "behind") if name in part}
+        if (folds := self._dump.get("folds", {}).get(partition)) is not None:
+            image["folds"] = folds
+        spent = ((path, it.get("preempted")) for path, it in part["queues"].items())
+        image["preempted"] = [[path, some] for path, some in spent if some]
         nodes = {it["node_id"]: it for it in image["nodes"]}
         made = {it["spec"]["application_id"]: it for it in image["applications"]}
-        for id_, app in self._partitions[partition]["applications"].items():
+        for id_, app in part["applications"].items():
             if id_ not in made:
                 continue
+            self._place.at("application", id_)
             asks, allocations = made[id_]["asks"], made[id_]["allocations"]
             _as_old(made[id_], app)
+            _as_far(made[id_], app)
+            # In the order in which they began, which those of one moment have by their number.
+            began = sorted(
+                allocations, key=lambda it: (allocations[it]["allocated_ns"], len(it), it)
+            )
+            allocations = made[id_]["allocations"] = {it: allocations[it] for it in began}
             for it in app["allocations"]:
                 if it["uuid"] in allocations:
                     allocations[it["uuid"]]["devices"] = it.get("devices", ())
@@ -409,6 +438,27 @@ def _as_old(made: dict[str, Any], app: Mapping[str, Any]) -> None:
             allocations[it["uuid"]]["allocated_ns"] = it["allocated_ns"]
 
 
+def _as_far(made: dict[str, Any], app: Mapping[str, Any]) -> None:
+    """Let an application be in its state, with its timers, and with what its gang has had."""
+    state = ApplicationState(app["state"])
+    made |= {name: app[name] for name in _OF_LIVES if name in app}
+    made |= {
+        "is_admitted": app["admitted"],
+        # Of what runs it counts already.
+        "counts": made["counts"] or state in COUNTS_AS_RUNNING,
+        "state_log": {"entries": app["state_log"], "dropped": app["state_log_dropped"]},
+        "timers": {
+            kind: {"generation": 1, "due_ns": due_ns} for kind, due_ns in app["timers"].items()
+        },
+    }
+
+
+_OF_LIVES: Final = (
+    "state", "started_ns", "task_groups", "lapsed_ns", "crowd", "placed", "spared",
+)  # fmt: skip
+"""What a dump and an image call alike."""
+
+
 def _preemption(it: Mapping[str, Any]) -> si.PreemptionPolicy | None:
     """Return what was declared; None where that is nothing, or a tag says it."""
     given = {name: it[name] for name in ("allow_preempt_self", "allow_preempt_other") if name in it}
@@ -416,7 +466,8 @@ def _preemption(it: Mapping[str, Any]) -> si.PreemptionPolicy | None:
 
 
 _OF_SWAPS: Final = ("placeholder", "node", "crosses")
-_NOT_DECLARED: Final = {"tags": {}, "originator": False}
+_OF_MEMBERS: Final = ("resource", "priority", "task_group")
+"""What a member of a gang has as its placeholder, as long as a dump does not say it."""
 _PARKED: Final = {"sequence": 0, "repeats": 0, "placeholder": False}
 _A: Final = si.ActionFromRM
 _OF_QUEUES: Final = (
@@ -538,6 +589,9 @@ class _YuniKorns:
         place.at()
         missing = (f"{name}: {it}" for name, it in _MISSING.items() if name not in dump)
         self.lacks = (*_OF_YUNIKORN, *left_out, *missing, *_left_states(states))
+
+    def group(self, rm_id: str) -> str:
+        return rm_id
 
     def config(self, _: str) -> SchedulerConfig:
         self._place.at("config", "")
