@@ -590,10 +590,6 @@ class LabSimulator(Simulator):
             for it in awaited:
                 del self._awaited[it]
 
-    def leave_stream(self, address: str) -> None:
-        """Follow event records there no more."""
-        self.followers.close_stream(address)
-
     def question(self, address: str, make: Callable[[str], Message], stimulus: str) -> None:
         """Ask a machine, and do not wait for its answer."""
         self._post(address, make(reply_address(next(self._reply_numbers))), stimulus)

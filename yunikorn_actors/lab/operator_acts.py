@@ -74,7 +74,7 @@ def _with_events(core: LabSimulator, readers: dict[str, SlowReader], what: str) 
     following = {address: it for address, it in readers.items() if not it.has_left}
     if word == "leave" and following:
         address, reader = next(iter(following.items()))
-        core.leave_stream(address)
+        core.followers.close_stream(address)
         reader.has_left = True
     for reader in following.values():
         reader.read()

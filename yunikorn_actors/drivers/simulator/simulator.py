@@ -210,14 +210,6 @@ class Simulator(Gateway):
         """Whether a message of that sender waits in that mailbox."""
         return (sender, address) in self.channels
 
-    def armed(self, address: str) -> dict[str, int]:
-        """Return when the timers of a mailbox are due, by name."""
-        return self.timers.dues(address)
-
-    def first_machines(self) -> dict[str, Machine]:
-        """Make those with which another core like this one begins."""
-        return self.topology.first_machines()
-
     def _deliver(self, address: str, envelope: Envelope) -> None:
         self._in_hand = []
         try:

@@ -145,7 +145,7 @@ def is_still_to_come(simulator: Simulator, partition: PartitionContext) -> bool:
     """Whether its planner is to be woken for a moment that has passed: that timer is late."""
     name = f"planning/{partition.name}#{partition.epoch}"
     addresses = (CONTEXT, *partition.schedulers.values())
-    due_ns = (simulator.armed(address).get(name) for address in addresses)
+    due_ns = (simulator.timers.dues(address).get(name) for address in addresses)
     return any(it is not None and it <= simulator.now_ns for it in due_ns)
 
 

@@ -308,7 +308,7 @@ class Proxied(Oracle):
         yield from self._compare_lifted(requesting, sends)
         if not self._open:
             return
-        armed = simulator.armed(RM_PROXY)
+        armed = simulator.timers.dues(RM_PROXY)
         for rm_id in dict.fromkeys(self._open.values()):
             if f"predicate/{rm_id}" not in armed and not simulator.is_under_way(TIMER, RM_PROXY):
                 yield f"G30: nobody watches whether {rm_id} answers"

@@ -184,7 +184,7 @@ class Timers(Oracle):
     def _at_rest(self, simulator: Simulator, context: Context) -> Iterator[str]:
         armed: dict[str, int] | None = None
         for rm_id, manager in context.registry.managers.items():
-            if manager.is_lost and f"paused/{rm_id}" not in simulator.armed(CONTEXT):
+            if manager.is_lost and f"paused/{rm_id}" not in simulator.timers.dues(CONTEXT):
                 yield f"G21: {rm_id} is away, and no timer is armed for its end"
         for name, partition in context.partitions.items():
             state = partition.state
@@ -192,7 +192,7 @@ class Timers(Oracle):
             if self._looked_at.get(name) == moment:
                 continue
             self._looked_at[name] = moment
-            armed = simulator.armed(CONTEXT) if armed is None else armed
+            armed = simulator.timers.dues(CONTEXT) if armed is None else armed
             life = f"{name}#{partition.epoch}"
             yield from self._of_books(state, simulator.now_ns)
             yield from self._of_partition(state, life, armed)

@@ -378,7 +378,7 @@ class Published(Oracle):
             if not self._draw.number(_TURNS):
                 faults.extend(self._turn(simulator.now_ns))
         waits = simulator.is_at_rest and bool(self._waiting)
-        if waits and "push" not in simulator.armed(EVENT_PUBLISHER):
+        if waits and "push" not in simulator.timers.dues(EVENT_PUBLISHER):
             faults.append("records wait, and no push comes")
         if faults:
             kind = type(delivery.message).__name__

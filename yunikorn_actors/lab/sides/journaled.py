@@ -202,11 +202,11 @@ class Journaled(Oracle):
 
     def _of_timers(self, simulator: Simulator) -> Iterator[str]:
         """Have another core begin, and look at what it arms."""
-        again = simulator.first_machines()[CONTEXT]
+        again = simulator.topology.first_machines()[CONTEXT]
         effects = again.handle(stored(self._truth.as_message()), simulator.now_ns)
         made = {it.name: it.due_ns for it in effects if isinstance(it, SetTimer)}
         lives = [f"/{name}#{epoch}" for name, epoch in self._truth.states]
-        for name, due_ns in simulator.armed(CONTEXT).items():
+        for name, due_ns in simulator.timers.dues(CONTEXT).items():
             if name.startswith(_OF_NEXT_CORE) or not any(life in name for life in lives):
                 # One of a partition that has gone does nothing when it is due.
                 continue
