@@ -18,9 +18,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -42,7 +43,9 @@ from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.steps import request_of
+from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import QueueState
 from yunikorn_actors.state.snapshot import LivingImage, restore
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.tags import TAG_RUNTIME
@@ -120,10 +123,54 @@ class World:
         return let_decide
 
 
+RARE: Final[Counter[str]] = Counter()
+"""What stood at the beginning of how many simulations, of what is seldom there."""
+
+
+def rare(context: Context) -> Iterator[str]:
+    """Yield what is in a state that hardly any drawn moment has."""
+    for partition in context.partitions.values():
+        state = partition.state
+        apps, nodes = state.applications.values(), state.nodes.values()
+        work = [it for app in apps for it in app.allocations.values()]
+        found = {
+            "a queue being removed": bool(partition.cleaning)
+            or any(it.state is QueueState.DRAINING for it in state.queues.values()),
+            "a budget": any(it.preempted for it in state.queues.values()),
+            "a quota that comes due": bool(state.quotas),
+            "a manager that is away": state.suspended,
+            "a node on its way out": any(it.drained and it.allocations for it in nodes),
+            "a node not ready": any(not it.ready or it.awaited for it in nodes),
+            "a reservation": any(it.reservations for it in nodes),
+            "a swap": any(app.swaps for app in apps),
+            "a gang half placed": any(
+                any(it.spec.placeholder and it.remaining for it in app.asks.values())
+                and any(it.spec.placeholder for it in app.allocations.values())
+                for app in apps
+            ),
+            "a victim": any(it.beneficiary is not None for it in work),
+            "an application on its way out": any(app.state in _LEAVING for app in apps),
+            "long work": state.long_work is not None,
+        }
+        yield from (name for name, is_there in found.items() if is_there)
+
+
+_LEAVING: Final = {ApplicationState.FAILING, ApplicationState.RESUMING, ApplicationState.COMPLETING}
+
+
 def world(
-    seed: int, number: int, topology: str, journal: Path | None = None, *, is_whole: bool = True
+    seed: int,
+    number: int,
+    topology: str,
+    journal: Path | None = None,
+    *,
+    is_whole: bool = True,
+    is_rare: bool = False,
 ) -> World | None:
-    """Draw a world, play a part of it, and return it with the steps that come next."""
+    """Draw a world, play a part of it, and return it with the steps that come next.
+
+    Where that is to be rare, it stops as soon as something seldom is there, if that ever is.
+    """
     case = drawn(seed, number, Wanted(without=() if is_whole else UNLIKE)).case
     case = case.on(topology, policies=case.policies)  # type: ignore[arg-type]
     draw = Draw(seed, number)
@@ -140,10 +187,20 @@ def world(
         if is_whole or not isinstance(it.step, w.Predicate)
     ]
     cut = draw.whole(1, max(1, len(steps) - 1))
-    for step in steps[:cut]:
+    first = draw.whole(1, 3)
+    for played, step in enumerate(steps[: len(steps) - 1 if is_rare else cut], 1):
         stage.act(step)
         driver.core.settle()
         driver.core.callback_errors.clear()
+        found = {*rare(_context(driver.core))} if is_rare else set()
+        # Now the first of them, now what comes behind it.
+        first -= bool(found)
+        if found and first <= 0:
+            RARE.update(found)
+            cut = played
+            break
+    else:
+        cut = len(steps) - 1 if is_rare else cut
     if written is not None:
         written.close()
         kept = machines[CONTEXT]
@@ -169,7 +226,8 @@ def _taken(changes: Iterator[Change], simulator: Simulator) -> Iterator[Change]:
 
 
 def _context(simulator: Simulator) -> Context:
-    context = simulator.machines[CONTEXT]
+    context: Any = simulator.machines[CONTEXT]
+    context = context._context if isinstance(context, Kept) else context
     assert isinstance(context, Context)
     return context
 
@@ -207,7 +265,11 @@ def _of_dump(simulator: Simulator, _: Path) -> CoreState:
     dump = json.loads(json.dumps(simulator.state_dump()))
     topology = simulator.topology
     state = state_from_dump(dump, topology=topology.name, settings=topology.settings)
-    return replace(state, schedulers=topology.schedulers)
+    # A request may name a UUID that the core is to give.
+    return replace(
+        state, schedulers=topology.schedulers, instance=topology.instance,
+        issued_uuids=dump["issued_uuids"],
+    )  # fmt: skip
 
 
 BEGINNINGS: dict[str, Callable[[Simulator, Path], CoreState]] = {
@@ -349,11 +411,13 @@ LEFT_OUT: Counter[str] = Counter()
 """Changes that name what is not there, or that no core would carry out, by their kind."""
 
 
-def differences(seed: int, number: int, topology: str, begin: str = "copy") -> list[str] | None:
+def differences(
+    seed: int, number: int, topology: str, begin: str = "copy", *, is_rare: bool = False
+) -> list[str] | None:
     """Return in what the run differs from the simulation; None where there is no such world."""
     with TemporaryDirectory() as name:
         journal = Path(name) if begin == "journal" else None
-        found = world(seed, number, topology, journal, is_whole=begin == "copy")
+        found = world(seed, number, topology, journal, is_whole=begin == "copy", is_rare=is_rare)
         if found is None:
             return None
         if begin == "dump" and (unlike := list(unlike_dump(found.simulator))):
@@ -419,11 +483,16 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     choices = [*BEGINNINGS, *DOORS]
     parser.add_argument("--begin", choices=choices, default="copy")
+    parser.add_argument("--rare", action="store_true", help="begin where something seldom is")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     for number in range(options.first, options.first + options.runs):
         topology = TOPOLOGIES[number % 2]
-        play = served_differences if options.begin in DOORS else differences
+        play = (
+            served_differences
+            if options.begin in DOORS
+            else partial(differences, is_rare=options.rare)
+        )
         found = play(options.seed, number, topology, options.begin)
         if found is None:
             counts["empty"] += 1
@@ -437,6 +506,8 @@ def main() -> int:
     if options.begin in DOORS:
         sys.stdout.write(f"differ by turns of threads: {TURNS}; compared: {dict(SEEN)}; ")
     sys.stdout.write(f"refused: {len(REFUSED)} {REFUSED[:3]}; ")
+    if options.rare:
+        sys.stdout.write(f"at the beginning: {dict(RARE)}; ")
     sys.stdout.write(f"changes left out: {dict(LEFT_OUT)}\n")
     return 1 if counts["different"] else 0
 

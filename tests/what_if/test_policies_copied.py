@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from support import RM
 from tests.what_if.test_simulate import asks, node
 from yunikorn_actors import VirtualCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.recording.packed import packed, unpacked
 
 CONFIG = """
 partitions:
@@ -92,3 +94,36 @@ def test_what_a_score_sees_in_a_copy_changes_with_the_copy(topology: TopologyNam
     core = core_with(topology, "emptiest", {"emptiest": Emptiest})
     nodes = [it.node for it in core.simulate(asks("3", "4", "5", "6")).course.placed]
     assert {nodes.count("n1"), nodes.count("n2")} == {2}, nodes
+
+
+class EmptiestByLock:
+    """Takes the node with most room; what it holds cannot be copied."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def score(self, node: Any, shape: Any) -> float:  # noqa: ARG002 - the protocol
+        with self.lock:
+            return -float(node.free.get("vcore", 0))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_policy_is_shown_the_amounts_of_the_copy(topology: TopologyName) -> None:
+    """Beside what cannot be copied the views of the original were shared: nothing moved there."""
+    core = core_with(topology, "emptiest", {"emptiest": EmptiestByLock})
+    core.update_allocation(asks("3"))
+    core.run_until_idle()
+    answer = core.simulate(asks("4", "5", "6", "7"), until=0)
+    simulated = [(it.key, it.node) for it in answer.course.placed]
+    core.update_allocation(asks("4", "5", "6", "7"))
+    core.run_until_idle()
+    done = [(key, node) for key, _ in simulated for node in core.explain("app", key).placed]
+    assert {node for _, node in simulated} == {"n1", "n2"}
+    assert simulated == done
+
+
+def test_a_view_is_of_what_is_copied_with_it() -> None:
+    free = {"vcore": 1}
+    copied, shown, _ = unpacked(packed((free, MappingProxyType(free), threading.Lock())))
+    copied["vcore"] = 2
+    assert shown == copied

@@ -39,6 +39,15 @@ def test_what_was_simulated_happens(topology: TopologyName) -> None:
     assert not any(found.values()), found
 
 
+def test_what_is_seldom_there_stands_at_the_beginning() -> None:
+    """Such as a swap under way, or a node on its way out."""
+    simulated.RARE.clear()
+    for number in range(12):
+        found = differences(8, number, TOPOLOGIES[number % 2], "follower", is_rare=True)
+        assert not found, (number, found)
+    assert len(simulated.RARE) > 3, simulated.RARE
+
+
 @pytest.mark.parametrize("begin", BEGINNINGS)
 def test_it_does_not_matter_where_the_state_comes_from(begin: str) -> None:
     found = {number: differences(5, number, "fused", begin) for number in range(2)}

@@ -101,7 +101,10 @@ class _SharingPickler(_NamingPickler):
 
     def persistent_id(self, value: object) -> object:
         found = super().persistent_id(value)
-        if found is None and type(value) not in _PLAIN and not _is_copied(value):
+        kind = type(value)
+        # What the table says how to copy is shared with nobody, though it does not say so itself.
+        is_plain = kind in _PLAIN or kind in _dispatch_table()
+        if found is None and not is_plain and not _is_copied(value):
             return _shared(value)
         return found
 
