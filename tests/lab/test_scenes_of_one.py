@@ -19,6 +19,10 @@ SEVERAL = {
     "one-ask": (f.AskReplaced, f.ReservationMade),
     "one-manager": (f.ApplicationAdded, f.ApplicationRemoved),
     "one-swap": (f.AskParked, f.AskReplaced),
+    "one-user": (f.ApplicationLinked, f.ApplicationCrowded, f.PartitionConfigured),
+    "one-placement": (f.ApplicationAdded, f.ApplicationRejected, f.QueueStateChanged),
+    "one-priority": (f.PreemptionDecided, f.AllocationReleased),
+    "one-leaf": (f.GangAdmitted, f.ApplicationStateChanged),
 }
 """What happens several times to the one thing."""
 BESIDE = ("waits", "drained-nodes", "resized-nodes", "lost-nodes", "reservations", "short-times")

@@ -9,18 +9,19 @@ from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Effect, Send
+from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.rm_proxy.flow_control import Turns
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import CONTEXT, Delivery, Message
+from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, Message
 
 BUSY, OTHER = "rm-1", "rm-2"
 
 
-def request(number: int) -> rm.RMLost:
+def request(number: int) -> rm.RMUpdateApplication:
     """Any message will do; this one says who sent it."""
-    return rm.RMLost(rm_id=f"{number}")
+    return rm.RMUpdateApplication(rm_id=f"{number}")
 
 
 def sent(effects: list[Effect]) -> list[str]:
@@ -65,7 +66,19 @@ def test_whoever_has_gone_leaves_nothing() -> None:
     turns = Turns(3)
     turns.send(BUSY, request(0))
     assert {"at_context": {BUSY: 1}} == turns.canonical_state()
-    turns.forget(BUSY)
+    assert ["gone"] == sent(turns.send(BUSY, rm.RMLost(rm_id="gone")))
+    assert {} == turns.canonical_state()
+
+
+@pytest.mark.parametrize("in_front", range(1, 5))
+def test_whoever_comes_after_it_has_a_whole_turn(in_front: int) -> None:
+    """However much of a part was used up when the last message of the former one went out."""
+    turns = Turns(3)
+    for number in range(in_front):
+        turns.send(BUSY, request(number))
+    turns.send(BUSY, rm.RMLost(rm_id="gone"))
+    while turns.canonical_state().get("to_context"):
+        turns.handled(BUSY)
     assert {} == turns.canonical_state()
 
 
@@ -155,3 +168,14 @@ def test_whatever_ends_a_registration_comes_behind_what_waits(
         assert not {"at_context", "to_context"} & state.keys()
         marks += cluster.seen.marks
     assert marks > 10 * len(seeds), "vacuous: nothing had to wait"
+
+
+def test_one_that_is_not_let_in_is_not_counted() -> None:
+    cluster = Cluster("proposing", turn_max=5)
+    other = CONFIG.replace("default", "other")
+    request = si.RegisterResourceManagerRequest(rm_id="third", config=other)
+    with pytest.raises(ValueError, match="policy group"):
+        cluster.core.register_resource_manager(request, Recorder())
+    proxy = cluster.core.machines[RM_PROXY]
+    assert isinstance(proxy, RmProxy)
+    assert "third" not in proxy.canonical_state().get("at_context", {})

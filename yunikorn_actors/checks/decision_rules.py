@@ -167,7 +167,7 @@ def _without_room(
         yield f"G23: node {node.id} has no room for it"
     elif not fits_in(fact.resource, room_for(node, spec, node.available)):
         yield f"G18: it takes room of node {node.id} that victims of another ask made"
-    if GPU in fact.resource and (node.parts is not None or spec.gpu_model):
+    if fact.resource.get(GPU, 0) > 0 and (node.parts is not None or spec.gpu_model):
         yield from _without_devices(node, spec, fact)
 
 

@@ -62,7 +62,8 @@ class Follower:
             # A slice of long work may be one of these plans: which one cannot be seen.
             judge.begin(min(self._waiting), is_stale=True)
         else:
-            judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
+            is_stale = as_of is not None and as_of < self._news
+            judge.begin(as_of, is_stale=is_stale or _refused(plan, news))
         self._note_waiting(simulator, as_of)
         for appended in news:
             judge.cluster.revision = appended.first_revision - 1
@@ -88,6 +89,12 @@ class Follower:
             self._waiting.clear()
         elif as_of is not None:
             self._waiting.append(as_of)
+
+
+def _refused(plan: ProposeAllocations | None, news: list[FactsAppended]) -> bool:
+    """Whether a part of a plan was refused: what comes behind it was decided as if it were done."""
+    proposed = () if plan is None else plan.proposals
+    return not {it.proposal_id for it in proposed} <= _done(news)
 
 
 def _done(news: list[FactsAppended]) -> set[int]:

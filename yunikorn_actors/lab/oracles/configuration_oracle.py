@@ -23,6 +23,7 @@ from yunikorn_actors.config.properties import QueueProperties
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.scenario_documents import document_of
+from yunikorn_actors.lab.swarm.reloads import IGNORE_CASE
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.values.durations import HOUR, MILLISECOND, MINUTE, SECOND
 
@@ -241,7 +242,9 @@ def _meant_by(key: str, text: str) -> tuple[str, object]:
     """Return the field of a property and its value; no field where that is not known here."""
     field = key.removeprefix("application.unschedasks.").replace(".", "_")
     if text != text.lower():
-        return "", None
+        if key not in IGNORE_CASE:
+            return "", None
+        text = text.lower()
     if key in _TIMES:
         return f"{field}_ns", _time_ns(text)
     if key in _NUMBERS:

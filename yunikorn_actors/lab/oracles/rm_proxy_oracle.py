@@ -100,6 +100,8 @@ class Proxied(Oracle):
     def _begin(self) -> None:
         self._coming: dict[str, str] = {}
         self._registered: dict[str, _Registration] = {}
+        self._have_left: dict[str, None] = {}
+        """Who has left, and has not tried to come back."""
         self._is_behind = False
         """Whether something waits whose effect is not seen when it is delivered."""
         self._open: dict[_Asked, str] = {}
@@ -160,6 +162,7 @@ class Proxied(Oracle):
         match message:
             case rm.RegistrationRequested():
                 self._coming[message.callback] = message.request.rm_id
+                self._have_left.pop(message.request.rm_id, None)
             case rm.RMRegistered():
                 # One that nobody knew before may have been asked all the same.
                 if self._registered.pop(message.rm_id, None) is not None:
@@ -174,6 +177,7 @@ class Proxied(Oracle):
                 self._coming = {it: rm_id for it, rm_id in self._coming.items() if rm_id != gone}
                 if self._registered.pop(gone, None) is not None:
                     self._forget(gone)
+                    self._have_left[gone] = None
             case rm.RMConfigUpdated() if message.extra is not None:
                 if message.rm_id in self._registered:
                     changed = self._registered[message.rm_id]
@@ -282,7 +286,9 @@ class Proxied(Oracle):
                     yield from _compare_hold(rm_id, it, message, under_way)
             if sent and not it.is_held and it.sent - it.delivered > it.undelivered_max:
                 yield f"G30: {it.sent - it.delivered} responses are under way to {rm_id}, unheeded"
+        # That it has left may have to wait itself, behind a long request.
         is_former = isinstance(message, rm.RequestsHandled) and self._is_former(message.callback)
+        is_former = is_former and not self._is_behind
         if is_former and not any(effect.to == GATEWAY for effect in sends):
             yield f"G30: requests of a former registration wait: {message}"
 
@@ -400,6 +406,10 @@ class Proxied(Oracle):
         if self._open:
             yield f"G25: questions to {[*dict.fromkeys(self._open.values())]} have no answer"
         yield from self._compare_registry(proxy, simulator.machines[CONTEXT])
+        if self._have_left:
+            counted = proxy.canonical_state().get("at_context", {})
+            for rm_id in self._have_left.keys() & counted.keys():
+                yield f"G29: what {rm_id} has at Context is counted, and it has left"
         if proxy.questions.calls:
             yield f"G30: calls that nobody answers are kept: {proxy.questions.calls}"
 

@@ -98,6 +98,8 @@ class Timers(Oracle):
                 app = partition.state.applications.get(fact.application_id)
                 if app is not None and fact.kind in app.timers:
                     yield from self._is_due(appended.partition, app, fact, now_ns)
+                    if fact.kind == "commitment":
+                        yield from _begins(app, appended.facts)
             elif isinstance(fact, f.ConfirmationMissed):
                 yield from _is_overdue(context, appended.rm_id, fact)
             elif partition is not None and _is_charged_by_force(fact):
@@ -257,6 +259,17 @@ def _is_overdue(context: Context, rm_id: str, missed: f.ConfirmationMissed) -> I
     early_ns = missed.asked_back_ns + extra.confirm_warning_ns - missed.at_ns
     if early_ns > 0:
         yield f"G21: that {missed.key} is not confirmed is reported {early_ns} ns too early"
+
+
+def _begins(app: Application, facts: Iterable[Fact]) -> Iterator[str]:
+    """The time of a gang without placeholders runs from its admission or the end of its last one.
+
+    Nothing else begins it, nor begins it again.
+    """
+    begins = f.GangAdmitted | f.AllocationReleased | f.SwapCompleted
+    if any(isinstance(it, begins) and it.application_id == app.id for it in facts):
+        return
+    yield f"G21: the time of the gang of {app.id} begins, and nothing of it has ended"
 
 
 def _is_charged_by_force(fact: Fact) -> bool:

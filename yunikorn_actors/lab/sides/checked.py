@@ -33,7 +33,7 @@ from yunikorn_actors.state.proposals import (
     Unreserve,
     VictimRef,
 )
-from yunikorn_actors.state.reserved_nodes import WAIT_NS
+from yunikorn_actors.state.reserved_nodes import WAIT_NS, kept_for
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.tags import APP_TAG_CREATE_FORCE, APP_TAG_QUEUE_FALLBACK
 
@@ -56,7 +56,7 @@ class _Proposer:
         self._work = [it for app in apps for it in app.allocations.values()]
         self._held = [it for it in self._work if it.spec.placeholder]
         self._nodes = [*state.nodes]
-        self.times_ns = (now_ns, now_ns, now_ns + WAIT_NS)
+        self.times_ns: tuple[int, ...] = (now_ns, now_ns, now_ns + WAIT_NS)
 
     def _one(self, some: list[Any]) -> Any:  # noqa: ANN401 - of the kind of some
         return self._draw.one_of(some) if some and not self._draw.once_in(_WRONG) else None
@@ -162,6 +162,22 @@ class _Proposer:
         )
 
 
+def _turning_points(
+    state: PartitionState, settings: Settings, proposal: Reserve | Unreserve
+) -> Iterator[int]:
+    """Yield when what is said to a proposal may change: then, and a moment later."""
+    app = state.applications.get(proposal.application_id)
+    ask = None if app is None else app.asks.get(proposal.key)
+    if app is None or ask is None:
+        return
+    times_ns = [
+        ask.created_ns + settings.reservation_delay_ns,
+        *(kept_for(state, ask, node_id).made_ns + WAIT_NS for node_id in ask.reserved),
+    ]
+    for time_ns in times_ns:
+        yield from (time_ns, time_ns + 1)
+
+
 def verdicts(
     state: PartitionState, settings: Settings, now_ns: int, draw: Draw, of_each: int
 ) -> Iterator[str]:
@@ -186,7 +202,10 @@ def verdicts(
     for make, says in checks:
         for _ in range(of_each):
             proposal = make()
-            yield f"{type(proposal).__name__} {says(proposal, draw.one_of(proposer.times_ns))}"
+            times_ns = proposer.times_ns
+            if isinstance(proposal, Reserve | Unreserve):
+                times_ns += (*_turning_points(state, settings, proposal),)
+            yield f"{type(proposal).__name__} {says(proposal, draw.one_of(times_ns))}"
     gang = [proposer.preempt() for _ in range(_OF_GANG)]
     yield f"together {check_together(state, gang, now_ns, settings)}"
 

@@ -12,6 +12,7 @@ SIZES: Final = (
     {"vcore": 1000, GPU: 500}, {"vcore": 1000, GPU: 1000}, {"vcore": 1000, GPU: 400},
     {"vcore": 1000, GPU: 700}, {"vcore": 2000, GPU: 2000}, {"vcore": 1000},
     {"memory": 8, GPU: 250}, {"vcore": 4000}, {"vcore": 1000, GPU: 1500},
+    {"vcore": 1000, GPU: 0},
 )  # fmt: skip
 """Shares of one device that leave a rest, whole devices, and what no device can be shared into."""
 NODES: Final = (

@@ -34,6 +34,7 @@ _TEMPLATES: Final[tuple[dict[str, Any], ...]] = (
     {"maxapplications": 1, "resources": {"max": {"vcore": 3}}},
     {"resources": {"guaranteed": {"vcore": 1}, "max": {"vcore": 4}},
      "properties": {"application.sort.policy": "fair", "priority.offset": "1"}},
+    {"resources": {"max": {"vcore": 1}}, "properties": {"quota.preemption.delay": "5s"}},
 )  # fmt: skip
 NO_LEAVES: Final = (
     "root.fresh", "root.fresh.below", "bare", "", "root.users.ann", "root.users.team.ann",
@@ -43,6 +44,11 @@ NO_LEAVES: Final = (
 _ACLS: Final = ("", "ann", "ann,bob", " dev", "cid ops")
 _GATES: Final = ("fcfs", "easy", "easy", "conservative", "conservative", "sjf")
 """Policies that say who may start; those that go by run times are named twice."""
+IGNORE_CASE: Final = frozenset({
+    "application.sort.priority", "priority.policy", "preemption.policy", "preemption.unit",
+    "gang.admission", "queue.sort.policy",
+})  # fmt: skip
+"""Properties that are words in whatever case."""
 _DELAY: Final = "quota.preemption.delay"
 _CHANGED: Final = ("limits", "resources", "maxapplications", "properties", "childtemplate")
 """What may change of one queue, with all else as it is."""
@@ -68,6 +74,17 @@ def with_back_off(draw: Draw, config: Config) -> Config:
             own = queue.setdefault("properties", {})
             own["application.unschedasks.backoff"] = draw.one_of(("1", "1", "2"))
             own["application.unschedasks.backoff.delay"] = draw.one_of(("3s", "20s"))
+    return changed
+
+
+def with_capitals(draw: Draw, config: Config) -> Config:
+    """Write words in capitals where the case means nothing."""
+    changed = copy.deepcopy(config)
+    for _, queue in paths_below(changed["queues"][0]):
+        own = queue.get("properties", {})
+        for key in sorted(own.keys() & IGNORE_CASE):
+            if draw.once_in(2):
+                own[key] = draw.one_of((own[key].upper(), own[key].capitalize()))
     return changed
 
 

@@ -27,7 +27,13 @@ EVICTIONS = "evictions"
 """Another one: as a contest, and most leaves say how their work may be preempted."""
 LOWERED = "lowered"
 """Another one: parents with leaves, few of them with a guarantee that keeps a maximum up."""
-_BARE = {CONTEST, EVICTIONS, LOWERED}
+LIMITED = "limited"
+"""Another one: users and groups have limits in nearly every queue, and little else bounds them."""
+FENCED = "fenced"
+"""Another one: as a contest, and most queues change or fence the priorities below them."""
+AWARE = "aware"
+"""Another one: all leaves start one application after the other, within small maxima."""
+_BARE = {CONTEST, EVICTIONS, LOWERED, FENCED}
 _OF_PREEMPTION = {"preempt", *_BARE}
 USERS = ("ann", "bob", "cid")
 GROUPS = (["dev"], ["ops", "dev"], ["ops"], ["none"])
@@ -113,7 +119,11 @@ class Queues:
         properties |= self._properties()
         if properties:
             queue["properties"] = properties
-        if draw.once_in(2 if self.theme == "limits" else 5) and (limits := self._limits()):
+        if self.theme == LIMITED:
+            limits = self._limits_everywhere()
+        else:
+            limits = self._limits() if draw.once_in(2 if self.theme == "limits" else 5) else []
+        if limits:
             queue["limits"] = limits
         return queue
 
@@ -122,6 +132,8 @@ class Queues:
         policy = draw.one_of(("fifo", "fifo", "fair", "fair", "stateaware"))
         if self.theme in {"gangs", EVICTIONS, LOWERED} and policy == "fair":
             policy = "fifo"
+        if self.theme == AWARE:
+            policy = "stateaware"
         properties["application.sort.policy"] = policy
         self.leaves.append((path, policy))
         if draw.once_in(8):
@@ -151,12 +163,8 @@ class Queues:
         draw = self.draw
         bounds: dict[str, Any] = {}
         resources: dict[str, Any] = {}
-        if self.theme in _BARE:
-            if draw.once_in(2 if self.theme == CONTEST else 4):
-                resources["guaranteed"] = {"vcore": draw.whole(1, 4)}
-            if draw.once_in(6):
-                resources["max"] = {"vcore": draw.whole(4, 8)}
-            return {"resources": resources} if resources else {}
+        if self.theme in {AWARE, LIMITED, *_BARE}:
+            return self._few_bounds()
         if draw.once_in(2 if self.theme == "preempt" else 3):
             resources["guaranteed"] = {"vcore": draw.one_of((2, 4, 6))}
             if draw.once_in(4):
@@ -171,14 +179,28 @@ class Queues:
             bounds["maxapplications"] = draw.whole(1, most or 3)
         return bounds
 
+    def _few_bounds(self) -> dict[str, Any]:
+        """Bound just what the theme is about."""
+        draw, resources = self.draw, dict[str, Any]()
+        if self.theme == AWARE:
+            most_apps = {"maxapplications": draw.whole(1, 3)} if draw.once_in(4) else {}
+            return {"resources": {"max": {"vcore": draw.whole(2, 6)}}, **most_apps}
+        if self.theme == LIMITED:
+            return {"resources": {"max": {"vcore": draw.whole(3, 6)}}} if draw.once_in(5) else {}
+        if draw.once_in(2 if self.theme in {CONTEST, FENCED} else 4):
+            resources["guaranteed"] = {"vcore": draw.whole(1, 4)}
+        if draw.once_in(6):
+            resources["max"] = {"vcore": draw.whole(4, 8)}
+        return {"resources": resources} if resources else {}
+
     def _properties(self) -> dict[str, str]:
         draw, properties = self.draw, {}
         rare = 4 if self.theme in _OF_PREEMPTION else 8
         if draw.once_in(6):
             properties["application.sort.priority"] = "disabled"
-        if draw.once_in(8):
+        if draw.once_in(2 if self.theme == FENCED else 8):
             properties["priority.policy"] = "fence"
-        if draw.once_in(6):
+        if draw.once_in(2 if self.theme == FENCED else 6):
             properties["priority.offset"] = draw.one_of(("1", "2", "-1"))
         if draw.once_in(rare * 2):
             properties["preemption.policy"] = draw.one_of(("fence", "disabled"))
@@ -201,6 +223,21 @@ class Queues:
             if kind != 0:
                 limit["maxapplications"] = draw.one_of((1, 2))
             limits.append(limit)
+        return limits
+
+    def _limits_everywhere(self) -> list[dict[str, Any]]:
+        """Bound one user, everybody, a group and the other groups, so low that two meet it."""
+        draw, limits = self.draw, list[dict[str, Any]]()
+        for whom in ({"users": ["ann"]}, {"users": ["*"]}, {"groups": ["dev"]}, {"groups": ["*"]}):
+            # Nobody is in another group before one is named.
+            if draw.once_in(2) and not (whom == {"groups": ["*"]} and len(limits) < 1):
+                limit: dict[str, Any] = {"limit": "drawn", **whom}
+                kind = draw.whole(0, 2)
+                if kind != 1:
+                    limit["maxresources"] = {"vcore": draw.whole(1, 4)}
+                if kind != 0:
+                    limit["maxapplications"] = draw.one_of((1, 1, 2, 3))
+                limits.append(limit)
         return limits
 
 
@@ -271,7 +308,7 @@ class Writer:
         app = list(self.apps)[-1]
         if not self.apps[app]:
             fields = {"resource": self.draw.one_of(self.sizes[:5]), "count": self.draw.whole(1, 3)}
-            self._add_ask(app, {"key": f"k{len(self.keys)}", **fields})
+            self.add_ask(app, {"key": f"k{len(self.keys)}", **fields})
 
     def _gang(self, fields: dict[str, Any]) -> None:
         draw, name = self.draw, fields["id"]
@@ -303,9 +340,9 @@ class Writer:
         for ask in asks:
             if priority := draw.one_of((0, 0, 0, 1)):
                 ask["priority"] = priority
-            self._add_ask(name, ask)
+            self.add_ask(name, ask)
 
-    def _add_ask(self, app: str, ask: dict[str, Any]) -> None:
+    def add_ask(self, app: str, ask: dict[str, Any]) -> None:
         count = ask.get("count")
         names = [ask["key"]] if count is None else [f"{ask['key']}-{i}" for i in range(count)]
         self.keys += [(app, key) for key in names]
@@ -332,19 +369,19 @@ class Writer:
             ask["timeout"] = "20s"
         if draw.once_in(10):
             ask["tags"] = {"creationTime": draw.one_of(("1767225500", "1767225590"))}
-        self._add_ask(app, ask)
+        self.add_ask(app, ask)
 
     def contest(self) -> None:
         """One application takes what there is; the others want their share of it later."""
         draw, (greedy, *others) = self.draw, list(self.apps)[-4:]
         fields = {"resource": draw.one_of(self.sizes[:4]), "count": draw.whole(4, 10)}
-        self._add_ask(greedy, {"key": f"fill{len(self.keys)}", **fields})
+        self.add_ask(greedy, {"key": f"fill{len(self.keys)}", **fields})
         self.add("advance", "1s")
         for app in others:
             fields = {"resource": draw.one_of(self.sizes[:5]), "count": draw.whole(1, 4)}
             if draw.once_in(3):
                 fields["priority"] = draw.one_of((1, 2, -1))
-            self._add_ask(app, {"key": f"share{len(self.keys)}", **fields})
+            self.add_ask(app, {"key": f"share{len(self.keys)}", **fields})
         self.add("advance", draw.one_of(("3s", "21s", "35s")))
         # While victims are still to go, more is asked for, and some room comes from elsewhere.
         for _ in range(draw.whole(0, 2)):
@@ -358,7 +395,7 @@ class Writer:
         app = list(self.apps)[-1]
         if not self.apps[app]:
             size = {"vcore": draw.one_of((4000, 6000))}
-            self._add_ask(app, {"key": f"large{len(self.keys)}", "resource": size, "count": 2})
+            self.add_ask(app, {"key": f"large{len(self.keys)}", "resource": size, "count": 2})
         self.add("advance", "3s")
         self.newcomer(leaf)
         self.newcomer(leaf)

@@ -100,6 +100,11 @@ PARTS: Final[dict[str, float]] = {
     "one-swap": 0.13,
     "asked-victims": 0.1,
     "own-policies": 0.15,
+    "one-user": 0.08,
+    "one-placement": 0.06,
+    "one-priority": 0.06,
+    "one-leaf": 0.06,
+    "capitals": 0.08,
     RESTART: 0.12,
     OPERATORS: 0.15,
 }
@@ -109,9 +114,14 @@ _LATER: Final = (
     "broken-requests",
 )  # fmt: skip
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
-OF_ONE: Final = ("one-node", "one-ask", "one-manager", "one-swap")
+_LATEST: Final = ("one-user", "one-placement", "one-priority", "one-leaf")
+"""Scenes that came after all others, so that these are drawn as they were."""
+OF_ONE: Final = ("one-node", "one-ask", "one-manager", "one-swap", *_LATEST)
 """Scenes about one thing; a run that has one of these has no other."""
-_LAST: Final = ("second-type", *OF_ONE, "asked-victims", "own-policies")
+_LAST: Final = (
+    "second-type", *OF_ONE[: -len(_LATEST)], "asked-victims", "own-policies", *_LATEST,
+    "capitals",
+)  # fmt: skip
 """Parts that are drawn apart from those as well."""
 
 
@@ -213,6 +223,10 @@ _BESIDE_FOCUS: Final = 0.3
 """The chance of a part that a run has otherwise."""
 
 
+_JUDGED_LATEST: Final = 0.5
+"""So many of the latest scenes that the model could not judge otherwise."""
+
+
 def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
     """Draw for each part whether a run has it; what is drawn for one is the same for all wishes."""
     early = [name for name in PARTS if name not in {*_LATER, *_LAST, RESTART, OPERATORS}]
@@ -266,6 +280,8 @@ def with_last_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozen
     drawn = {name for name in _LAST if draw.chance(PARTS[name])} - {*wanted.without}
     if not parts & UNKNOWN_TO_MODEL:
         drawn -= UNKNOWN_TO_MODEL
+    elif drawn & {*_LATEST} and draw.chance(_JUDGED_LATEST):
+        parts, drawn = parts - UNKNOWN_TO_MODEL, drawn - UNKNOWN_TO_MODEL
     scenes = [name for name in OF_ONE if name in drawn]
     if scenes:
         parts -= _OTHER_SCENES | _LATER_SCENES

@@ -14,7 +14,14 @@ from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES
 from yunikorn_actors.lab.scenario_documents import Document
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.swarm import device_words, scenes_of_one, scenes_of_swaps
+from yunikorn_actors.lab.swarm import (
+    device_words,
+    scenes_of_limits,
+    scenes_of_one,
+    scenes_of_placement,
+    scenes_of_precedence,
+    scenes_of_swaps,
+)
 from yunikorn_actors.lab.swarm.broken_requests import damaged
 from yunikorn_actors.lab.swarm.reloads import (
     NO_LEAVES,
@@ -24,6 +31,7 @@ from yunikorn_actors.lab.swarm.reloads import (
     users_queue,
     with_acls,
     with_back_off,
+    with_capitals,
     with_little,
     with_lower_quota,
     with_one_change,
@@ -32,15 +40,19 @@ from yunikorn_actors.lab.swarm.reloads import (
     without_a_queue,
 )
 from yunikorn_actors.lab.swarm.request_forms import (
+    as_raw,
     in_later_form,
     joined,
     release_of_all,
     release_of_one,
 )
 from yunikorn_actors.lab.swarm.scripts import (
+    AWARE,
     CONTEST,
     EVICTIONS,
+    FENCED,
     GROUPS,
+    LIMITED,
     LOWERED,
     TASK_GROUPS,
     THEMES,
@@ -54,7 +66,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.state.reserved_nodes import WAIT_NS
-from yunikorn_actors.values.durations import HOUR
+from yunikorn_actors.values.durations import HOUR, SECOND
 from yunikorn_actors.values.tags import (
     APP_TAG_CREATE_FORCE,
     APP_TAG_CREATION_TIME,
@@ -118,6 +130,10 @@ _SCENES: Final = {
     "one-ask": "limits",
     "one-manager": "limits",
     "one-swap": "limits",
+    "one-user": LIMITED,
+    "one-placement": "order",
+    "one-priority": FENCED,
+    "one-leaf": AWARE,
 }
 """The parts of which a world has nothing but one, each with what its queues are for."""
 _OF_SCENES: Final = {
@@ -134,12 +150,18 @@ _OF_SCENES: Final = {
     "one-ask": frozenset({"reservations", "repeats"}),
     "one-manager": frozenset({"extra-configuration", "quotas"}),
     "one-swap": frozenset({"gangs", "repeats", "required-nodes", "waits"}),
+    "one-user": frozenset({"limits", "application-limits", "reloads", "waits"}),
+    "one-placement": frozenset({"placement-rules", "reloads", "quotas", "quota-preemption"}),
+    "one-priority": frozenset({"guarantees", "fences", "priorities", "waits"}),
+    "one-leaf": frozenset({"gangs", "quotas", "application-limits", "sort-policies", "waits"}),
 }  # fmt: skip
 """What else belongs to it."""
 _ALIKE: Final = 0.7
 _TIMEOUTS: Final = ("5s", "10s", "20s", "40s", "2m")
 _CREATED: Final = ("1767225500", "1767225590", "1767225605")
 """Seconds: before the first moment of a run, and after it."""
+_BEGUN_S: Final = 1767225600
+_APART_S: Final = (-90, -10, -1, 1, 5, 60, 600)
 _TAGS: Final[tuple[dict[str, str], ...]] = (
     *({APP_TAG_NODE_SORT_POLICY: name} for name in NODE_ORDERS),
     {APP_TAG_STATE_AWARE_DISABLE: "true"},
@@ -226,6 +248,8 @@ class World:
         """What this world is about and has little else."""
         self.parts = parts | _OF_SCENES.get(self.scene, frozenset())
         self.steps: list[dict[str, Any]] = []
+        self.passed_ns = 0
+        """How much time has passed so far, about."""
         self._is_together = False
         self.settings = drawn_settings(draw, parts)
         self.is_large = "large" in parts and not self.scene
@@ -484,6 +508,8 @@ class PartitionWriter(Writer):
         drawn = tuple(_with_parts(config, parts, name) for config in configs)
         if "back-off" in parts:
             drawn = tuple(with_back_off(draw, config) for config in drawn)
+        if "capitals" in parts:
+            drawn = tuple(with_capitals(draw, config) for config in drawn)
         if "policies" in parts:
             is_one = manager.world.scene == "one-gate"
             names = manager.world.names
@@ -496,7 +522,8 @@ class PartitionWriter(Writer):
         if "devices" in parts:
             self.sizes, self.capacities = device_words.SIZES, device_words.NODES
         if "placement-rules" in parts:
-            drawn = _with_rules(draw, drawn)
+            is_one = manager.world.scene == "one-placement"
+            drawn = _with_rules(draw, drawn, is_one=is_one)
         super().__init__(draw, theme, drawn, leaves, manual="manual-confirmations" in parts)
         if name != PARTITIONS[0]:
             # What is notified names no partition, so one resource manager needs names of its own.
@@ -542,6 +569,7 @@ class PartitionWriter(Writer):
         """Write a step without the words whose part this run has not."""
         if step == "advance":
             self.world.steps.append({step: fields})
+            self.world.passed_ns += parse_duration(str(fields)) or 0
             return
         parts = self.world.parts
         words: dict[str, Any] = fields if isinstance(fields, dict) else {"id": fields}
@@ -550,7 +578,8 @@ class PartitionWriter(Writer):
             kept.pop("tags", None)
         if self.name != PARTITIONS[0]:
             kept.setdefault("partition", self.name)
-        if step == "add_app" and "placement-rules" in parts:
+        is_placed = step == "add_app" and "placement-rules" in parts
+        if is_placed and self.world.scene != "one-placement":
             kept = self._placed_by_rules(kept)
         if step in {"add_app", "ask"}:
             kept = self._with_time(step, kept)
@@ -585,12 +614,17 @@ class PartitionWriter(Writer):
         if "timeout" in fields:
             self.world.times_ns.append(parse_duration(fields["timeout"]))
         if step == "ask" and "creation-times" in parts and draw.once_in(5):
-            tags = {**fields.get("tags", {}), TAG_CREATION_TIME: draw.one_of(_CREATED)}
+            tags = {**fields.get("tags", {}), TAG_CREATION_TIME: self._created()}
             fields = {**fields, "tags": tags}
         if step == "add_app" and "creation-times" in parts and draw.once_in(3):
-            tags = {**fields.get("tags", {}), APP_TAG_CREATION_TIME: draw.one_of(_CREATED)}
+            tags = {**fields.get("tags", {}), APP_TAG_CREATION_TIME: self._created()}
             fields = {**fields, "tags": tags}
         return fields
+
+    def _created(self) -> str:
+        """Draw a time around the beginning of the run, or around now: also one that is to come."""
+        around_now = _BEGUN_S + self.world.passed_ns // SECOND + self.draw.one_of(_APART_S)
+        return self.draw.one_of((*_CREATED, *(str(around_now),) * 3))
 
     def _with_odd_amounts(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Ask for a unit more, or less, than what quotas and nodes are made of."""
@@ -633,7 +667,13 @@ class PartitionWriter(Writer):
                 self.release_by_name,
             ),
             "removals": (self.remove, self.replace),
-            "reported-work": (self.bind, self.bind_again, self.node_with_work, self.gang_returns),
+            "reported-work": (
+                self.bind,
+                self.bind_again,
+                self.report_by_key,
+                self.node_with_work,
+                self.gang_returns,
+            ),
             "named-work": (self.bind_by_name,),
             "late-placeholders": (self.late_placeholder,),
             "foreign-work": (self.foreign, self.foreign_ends),
@@ -825,6 +865,10 @@ class PartitionWriter(Writer):
             "one-ask": (lambda: scenes_of_one.pause(self),) * 4,
             "one-manager": (lambda: scenes_of_one.pause(self),) * 3,
             "one-swap": (lambda: scenes_of_one.pause(self),) * 4,
+            "one-user": (lambda: scenes_of_limits.pause(self),) * 4,
+            "one-placement": (lambda: scenes_of_placement.pause(self),) * 3,
+            "one-priority": (lambda: scenes_of_precedence.claim_and_wait(self),) * 4,
+            "one-leaf": (lambda: scenes_of_precedence.pause(self),) * 4,
         }
 
     def _gang(self, fields: dict[str, Any]) -> None:
@@ -842,7 +886,7 @@ class PartitionWriter(Writer):
             "resource": draw.one_of(self.sizes[:5]),
             "count": draw.one_of(_LARGE_RUNS if self.world.is_large else _RUNS),
         }
-        self._add_ask(draw.one_of(list(self.apps)), fields)
+        self.add_ask(draw.one_of(list(self.apps)), fields)
 
     def everybody(self, most: int = 1) -> None:
         """Applications come into each leaf, often of one user."""
@@ -870,7 +914,7 @@ class PartitionWriter(Writer):
             self.add("create_node", {"id": self.nodes[-1], "capacity": self.capacities[3]})
         self.everybody(2)
         for app in list(self.apps):
-            self._add_ask(app, {"key": f"first{len(self.keys)}", "resource": self.sizes[0]})
+            self.add_ask(app, {"key": f"first{len(self.keys)}", "resource": self.sizes[0]})
 
     def contestants(self) -> None:
         """One takes all room before the others ask for theirs."""
@@ -883,7 +927,7 @@ class PartitionWriter(Writer):
         draw = self.draw
         fields = {"resource": draw.one_of(self.sizes[:4]), "count": draw.whole(4, 12)}
         self._greedy = self._one_of_apps(has_guarantee=False)
-        self._add_ask(self._greedy, {"key": f"fill{len(self.keys)}", **fields})
+        self.add_ask(self._greedy, {"key": f"fill{len(self.keys)}", **fields})
 
     def refuse_for(self, keys: str, nodes: int) -> None:
         """Predicates refuse so many nodes for asks with these keys; some go by victims as well."""
@@ -908,7 +952,7 @@ class PartitionWriter(Writer):
         if draw.once_in(4):
             fields["max_allocations"] = fields.pop("count")
         app = self._one_of_apps(has_guarantee=True)
-        self._add_ask(app, {"key": f"claim{len(self.keys)}", **fields})
+        self.add_ask(app, {"key": f"claim{len(self.keys)}", **fields})
 
     def _one_of_apps(self, *, has_guarantee: bool) -> str:
         """Draw an application; more often one in a leaf with a guarantee, or without."""
@@ -959,10 +1003,10 @@ class PartitionWriter(Writer):
 
     def claiming_gang(self) -> None:
         """A gang comes that may have others go, and then all that it lacks has to come free."""
-        self._whole_gang([leaf for leaf, _ in self.leaves if self._is_entitled(leaf)])
+        self._whole_gang([leaf for leaf, _ in self.leaves if self._is_entitled(leaf)], claims=True)
         self.add("advance", self.draw.one_of(("3s", "6s", "21s", "35s")))
 
-    def _whole_gang(self, leaves: list[str]) -> None:
+    def _whole_gang(self, leaves: list[str], *, claims: bool = False) -> None:
         draw, name = self.draw, f"{self.prefix}-{len(self.apps) + 1}"
         leaves = leaves or [leaf for leaf, _ in self.leaves]
         self.apps[name] = True
@@ -971,21 +1015,28 @@ class PartitionWriter(Writer):
         whole = {kind: n * count for kind, n in size.items()}
         fields = {"id": name, "queue": draw.one_of(leaves), "user": draw.one_of(USERS)}
         style = "Soft" if draw.once_in(4) else "Hard"
+        has_bound = claims and self.nodes and "required-nodes" in self.world.parts
+        if has_bound := bool(has_bound and draw.once_in(2)):
+            whole = {kind: n * (count + 1) for kind, n in size.items()}
         self.add("add_app", {**fields, "style": style, "placeholder_ask": whole})
+        if has_bound:
+            one = {"resource": size, "placeholder": True, "task_group": TASK_GROUPS[0]}
+            bound = {"required_node": draw.one_of(self.nodes)}
+            self.add_ask(name, {"key": f"{name}-bound", **one, **bound})
         both = {"resource": size, "count": count, "task_group": TASK_GROUPS[0]}
         if priority := draw.one_of((0, 0, 0, 1)):
             both["priority"] = priority
-        self._add_ask(name, {"key": f"{name}-ph", "placeholder": True, **both})
+        self.add_ask(name, {"key": f"{name}-ph", "placeholder": True, **both})
         if draw.once_in(2):
             more = {"count": draw.whole(1, count + 1), "originator": draw.once_in(3)}
-            self._add_ask(name, {"key": f"{name}-real", **both, **more})
+            self.add_ask(name, {"key": f"{name}-real", **both, **more})
 
     def varied_work(self) -> None:
         """Work that is as good as any other, but for one thing that says who goes first."""
         draw = self.draw
         fields: dict[str, Any] = {"resource": draw.one_of(self.sizes), "count": draw.whole(1, 3)}
         fields |= draw.one_of(_MANNERS_OF_WORK)
-        self._add_ask(draw.one_of(list(self.apps)), {"key": f"v{len(self.keys)}", **fields})
+        self.add_ask(draw.one_of(list(self.apps)), {"key": f"v{len(self.keys)}", **fields})
 
     def drop_claim(self) -> None:
         """What was asked for last is withdrawn, often while others go for it."""
@@ -1008,7 +1059,7 @@ class PartitionWriter(Writer):
             for _ in range(draw.whole(2, 4)):
                 app, key = draw.one_of(list(self.apps)), f"rush{len(self.keys)}"
                 count = draw.one_of((2, 3, 5, 8))
-                self._add_ask(app, {"key": key, "resource": size, "count": count})
+                self.add_ask(app, {"key": key, "resource": size, "count": count})
             if draw.once_in(4):
                 self.manager.lower_quota()
 
@@ -1035,7 +1086,7 @@ class PartitionWriter(Writer):
         if draw.once_in(6):
             fields["priority"] = draw.one_of((1, -1))
         others = draw.once_in(4) or not self._busy
-        self._add_ask(draw.one_of(list(self.apps) if others else self._busy), fields)
+        self.add_ask(draw.one_of(list(self.apps) if others else self._busy), fields)
 
     def job_ends(self) -> None:
         """End one that came early, and so perhaps runs."""
@@ -1059,7 +1110,7 @@ class PartitionWriter(Writer):
         if self.nodes:
             size, where = {"vcore": draw.one_of((4000, 5000, 7000))}, draw.one_of(self.nodes)
             fields = {"key": f"d{len(self.keys)}", "resource": size, "required_node": where}
-            self._add_ask(draw.one_of(list(self.apps)), fields)
+            self.add_ask(draw.one_of(list(self.apps)), fields)
 
     def daemon(self) -> None:
         """Ask for what has to run on one node."""
@@ -1067,7 +1118,7 @@ class PartitionWriter(Writer):
         if self.nodes:
             fields = {"key": f"d{len(self.keys)}", "resource": draw.one_of(self.sizes[:5])}
             where = {"required_node": draw.one_of(self.nodes)}
-            self._add_ask(draw.one_of(list(self.apps)), {**fields, **where})
+            self.add_ask(draw.one_of(list(self.apps)), {**fields, **where})
 
     def gang(self) -> None:
         """A gang comes, and asks for all of it at once."""
@@ -1108,7 +1159,7 @@ class PartitionWriter(Writer):
         whole = {"vcore": 7000 * count}
         self.add("add_app", {**app, "placeholder_ask": whole, "timeout": "10s"})
         fields = {"resource": size, "count": count, "placeholder": True, "task_group": "tg"}
-        self._add_ask(name, {"key": f"{name}-ph", **fields})
+        self.add_ask(name, {"key": f"{name}-ph", **fields})
         self.add("advance", draw.one_of(("10s", "21s", "15m", "31m")))
         self.nodes.append(f"n{len(self.nodes) + 1}")
         self.add("create_node", {"id": self.nodes[-1], "capacity": self.capacities[3]})
@@ -1121,7 +1172,7 @@ class PartitionWriter(Writer):
             size, count = draw.one_of(self.sizes[:3]), draw.whole(1, 4)
             fields: dict[str, Any] = {"key": f"g{len(self.keys)}", "resource": size}
             fields["max_allocations" if draw.once_in(4) else "count"] = count
-            self._add_ask(draw.one_of(gangs), {**fields, "task_group": "tg"})
+            self.add_ask(draw.one_of(gangs), {**fields, "task_group": "tg"})
 
     def ask_again(self) -> None:
         ask = self._earlier("ask")
@@ -1192,7 +1243,7 @@ class PartitionWriter(Writer):
                              "groups": draw.one_of(GROUPS), "timeout": timeout})  # fmt: skip
         for pause in (draw.one_of(("1s", "3s")), draw.one_of(("1s", "9s")), timeout):
             key = f"again{len(self.keys)}"
-            self._add_ask(name, {"key": key, "resource": draw.one_of(self.sizes[:3])})
+            self.add_ask(name, {"key": key, "resource": draw.one_of(self.sizes[:3])})
             self.add("advance", pause)
             self.add("release", {"app": name})
 
@@ -1213,9 +1264,23 @@ class PartitionWriter(Writer):
             size = self.draw.one_of(self.sizes)
             self.add("bind", {"app": app, "key": key, "node": where, "resource": size})
 
+    def report_by_key(self) -> None:
+        """Report work by its key and its node alone: it may be known, or some of it may wait."""
+        if self.keys and self.nodes:
+            draw, (app, key) = self.draw, self.draw.one_of(self.keys)
+            where = self._places.get((app, key), draw.one_of(self.nodes))
+            work = {"app": app, "key": key, "node": where, "resource": draw.one_of(self.sizes[:3])}
+            if self.name != PARTITIONS[0]:
+                work["partition"] = self.name
+            raw = as_raw(self.manager.rm_id, {"bind": work})
+            for item in raw["raw"]["request"]["allocations"]:
+                item.pop("UUID", None)
+            self.world.steps.append(raw)
+
     def bind_by_name(self) -> None:
         """Report work under a UUID that the core gives next, or has given to something else."""
-        if self.nodes:
+        # The books of a resource manager know an allocation by its UUID, in whichever partition.
+        if self.nodes and len(self.world.partition_names) == 1:
             draw, where = self.draw, self.draw.one_of(self.nodes)
             app, key = draw.one_of(list(self.apps)), f"b{len(self.keys)}"
             if self.keys and draw.once_in(2):
@@ -1261,6 +1326,8 @@ class PartitionWriter(Writer):
         fields: dict[str, Any] = {**app, "user": draw.one_of(USERS)}
         if draw.once_in(2):
             fields["timeout"] = draw.one_of(("10s", "70s", "10m"))
+        if "creation-times" in self.world.parts and draw.once_in(2):
+            fields["tags"] = {APP_TAG_CREATION_TIME: self._created()}
         self.add("add_app", fields)
         running: list[dict[str, Any]] = []
         for number in range(draw.whole(1, 3)):
@@ -1355,6 +1422,10 @@ _BEGINNINGS: Final[dict[str, Callable[[PartitionWriter], None]]] = {
     "one-ask": scenes_of_one.begin_with_ask,
     "one-manager": PartitionWriter.everybody,
     "one-swap": scenes_of_swaps.begin,
+    "one-user": scenes_of_limits.begin,
+    "one-placement": scenes_of_placement.begin,
+    "one-priority": scenes_of_precedence.begin_with_fences,
+    "one-leaf": scenes_of_precedence.begin_in_leaf,
 }
 _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-gang": PartitionWriter.moves_of_one_gang,
@@ -1368,6 +1439,10 @@ _MOVES: Final[dict[str, Callable[[PartitionWriter], Moves]]] = {
     "one-ask": scenes_of_one.of_ask,
     "one-manager": scenes_of_one.of_manager,
     "one-swap": scenes_of_swaps.of_swaps,
+    "one-user": scenes_of_limits.of_limits,
+    "one-placement": scenes_of_placement.of_placement,
+    "one-priority": scenes_of_precedence.of_fences,
+    "one-leaf": scenes_of_precedence.of_leaf,
 }
 assert _SCENES.keys() == _BEGINNINGS.keys() == _MOVES.keys()
 
@@ -1381,8 +1456,17 @@ def _is_time(setting: str) -> bool:
     return f"{setting}{NS}" in TIMES
 
 
-def _with_rules(draw: Draw, configs: tuple[Config, ...]) -> tuple[Config, ...]:
-    """Have applications placed, in all of them alike; now and then not everybody is let in."""
+def _with_rules(draw: Draw, configs: tuple[Config, ...], *, is_one: bool) -> tuple[Config, ...]:
+    """Have applications placed, in all of them alike; now and then not everybody is let in.
+
+    In a world that is about nothing else each has rules of its own.
+    """
+    if is_one:
+        drawn = tuple(scenes_of_placement.with_drawn_rules(draw, it) for it in configs)
+        has_acls = draw.once_in(3)
+        return tuple(
+            {**it, "queues": [with_acls(draw, it["queues"][0])]} if has_acls else it for it in drawn
+        )
     rules, users, has_acls = draw.one_of(RULES), users_queue(draw), draw.once_in(4)
     placing: list[Config] = []
     for config in configs:

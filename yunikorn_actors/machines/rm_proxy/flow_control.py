@@ -16,7 +16,7 @@ caller with too many unhandled requests waits there.
 """
 
 from collections import deque
-from typing import Any
+from typing import Any, Final
 
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
@@ -25,6 +25,8 @@ from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import (
     RequestsHandled,
     RMHeldBack,
+    RMLost,
+    RMUnregistered,
     RMUpdateAllocation,
     RMUpdateNode,
     TurnMarked,
@@ -125,6 +127,10 @@ class Deliveries:
         return Send(to=GATEWAY, message=message)
 
 
+_LAST: Final = (RMLost, RMUnregistered)
+"""What is said of a resource manager last: who has its name afterwards begins anew."""
+
+
 class Turns:
     def __init__(self, turn_max: int) -> None:
         """A part has so many items, the last request of it perhaps more."""
@@ -150,15 +156,17 @@ class Turns:
             waiting.append(message)
             return []
         effects: list[Effect] = [Send(to=CONTEXT, message=message)]
-        if alone:
-            return effects
-        sent = self._sent.get(rm_id, 0) + _items(message)
-        if sent < self._max:
-            self._sent[rm_id] = sent
-        else:
-            self._sent.pop(rm_id, None)
-            self._waiting[rm_id] = deque()
-            effects.append(Send(to=CONTEXT, message=TurnMarked(rm_id=rm_id)))
+        if not alone:
+            sent = self._sent.get(rm_id, 0) + _items(message)
+            if sent < self._max:
+                self._sent[rm_id] = sent
+            else:
+                self._sent.pop(rm_id, None)
+                self._waiting[rm_id] = deque()
+                effects.append(Send(to=CONTEXT, message=TurnMarked(rm_id=rm_id)))
+        if type(message) in _LAST:
+            # Now, and not when it was said: until then what was in front of it was counted.
+            self.forget(rm_id)
         return effects
 
     def handled(self, rm_id: str) -> list[Effect]:
@@ -174,7 +182,7 @@ class Turns:
         return effects
 
     def forget(self, rm_id: str) -> None:
-        """It has gone; what waits still goes out."""
+        """It was not let in."""
         self._sent.pop(rm_id, None)
 
 

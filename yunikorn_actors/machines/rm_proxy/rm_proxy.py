@@ -149,7 +149,9 @@ class RmProxy:
 
     def _on_rm_registration_rejected(self, message: rm.RMRegistrationRejected) -> list[Effect]:
         """Nothing has changed: a former life, if there is one, goes on."""
-        self.coming.pop(message.callback, None)
+        rm_id = self.coming.pop(message.callback, None)
+        if rm_id is not None and rm_id not in {*self.deliveries, *self.coming.values()}:
+            self._turns.forget(rm_id)
         return [
             StopMachine(address=message.callback),
             Send(to=message.reply_to, message=Declined(reason=message.reason)),
@@ -162,9 +164,7 @@ class RmProxy:
             del self.coming[callback]
         # Behind whatever of its requests still waits for its turn: Context gets all in the order in
         # which the caller made them.
-        effects = [*self._cut(rm_id), *self._send(rm_id, message)]
-        self._turns.forget(rm_id)
-        return effects
+        return [*self._cut(rm_id), *self._send(rm_id, message)]
 
     def _cut(self, rm_id: str) -> list[Effect]:
         """Nothing more is delivered to it."""

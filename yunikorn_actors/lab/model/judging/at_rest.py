@@ -66,6 +66,8 @@ def _must_not_preempt(run: JudgedRun, ask: Ask) -> None:
         there = [p for p in cluster.placed.values() if p.node == ask.spec.required_node]
         tried = any(placed.leaving for placed in there)
         may = kept and not tried and ask.spec.allow_preempt_other
+        # With others of a gang it claims only where all of them find room (G31).
+        may = may and not (ask.spec.placeholder and ask.app.spec.is_gang)
         if may and not placing.barred_by(cluster, ask):
             node = cluster.nodes[ask.spec.required_node]
             others = [k for k in cluster.kept if k.node == node.id and k.ask is not ask]

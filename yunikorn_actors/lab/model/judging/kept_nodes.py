@@ -4,7 +4,7 @@ from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import Ask
 from yunikorn_actors.lab.model.judging import doubts
 from yunikorn_actors.lab.model.judging.judged_run import JudgedRun, name_of
-from yunikorn_actors.lab.model.rules import ordering, placing
+from yunikorn_actors.lab.model.rules import ordering, placing, starting
 from yunikorn_actors.lab.model.rules.starting import LIVING
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.values.resource import fit_in_score, fits_in
@@ -80,4 +80,6 @@ def wants_node_kept(run: JudgedRun, ask: Ask) -> bool:
     old = cluster.now - ask.created > cluster.settings.reservation_delay_ns
     if not old or ask.spec.required_node or sums.keeps_of(cluster, ask):
         return False
-    return not placing.barred_by(cluster, ask) and bool(could_keep(run, ask))
+    # Whether an older application bars it is open where a gang holds that one back.
+    may = not placing.barred_by(cluster, ask) and starting.surely_runs(cluster, ask.app)
+    return may and bool(could_keep(run, ask))

@@ -1,0 +1,136 @@
+"""Worlds about placement, limits, priorities and one leaf: what shows in them, and who sees it."""
+
+from collections import Counter
+
+import pytest
+
+from yunikorn_actors.config import parse_config
+from yunikorn_actors.config.properties import QueueProperties
+from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.swarm.drawn import drawn
+from yunikorn_actors.lab.swarm.reloads import paths_below, with_capitals
+from yunikorn_actors.lab.swarm.scenes_of_placement import with_drawn_rules
+from yunikorn_actors.lab.swarm.scripts import AWARE, FENCED, LIMITED, drawn_queues
+from yunikorn_actors.lab.swarm.world_parts import ALL, UNKNOWN_TO_MODEL, Wanted
+from yunikorn_actors.machines.context import lifecycle
+from yunikorn_actors.machines.rm_proxy.flow_control import Turns
+from yunikorn_actors.planning.preemption import victim_rules
+from yunikorn_actors.state import placement
+
+SCENES = ("one-user", "one-placement", "one-priority", "one-leaf")
+RUNS_MAX = 40
+
+
+def _mutant(where: object, old: str, new: str) -> Mutant:
+    return Mutant(id="one", source="a slip", wrong="", where=where, old=old, new=new)  # type: ignore[arg-type]
+
+
+WRONG = {
+    "a rule that keeps nobody out": (
+        _mutant(placement._passes, "        return allow\n    matches", "        return True\n    matches"),
+        ("one-placement",), "G28",
+    ),
+    "a list of names is an expression": (
+        _mutant(placement._matches, "len(wanted) == 1", "len(wanted) >= 1"),
+        ("one-placement",), "G28",
+    ),
+    "a queue that drains takes applications": (
+        _mutant(placement._will_do, "is not QueueState.DRAINING", "is not None"),
+        ("one-placement",), "G28",
+    ),
+    "a priority leaves its fence": (
+        _mutant(
+            victim_rules._outside,
+            "return offset if queue.properties.priority_fence else priority + offset",
+            "return priority + offset",
+        ),
+        ("one-priority",), "model, victim",
+    ),
+    "the time of a gang begins again": (
+        _mutant(
+            lifecycle.watch_commitment,
+            "    elif COMMITMENT_TIMER not in app.timers:\n",
+            "    else:\n        _cancel_timer(turn, app, COMMITMENT_TIMER)\n",
+        ),
+        ("one-gang", "withdrawals", "quotas", "removals", "releases"), "G21",
+    ),
+    "what has left is counted": (
+        _mutant(
+            Turns.send,
+            "    if type(message) in _LAST:\n",
+            "    if not self._max:\n",
+        ),
+        (
+            "one-manager", "several-managers", "small-bounds", "lost-managers",
+            "new-registrations", "runs",
+        ),
+        "G29",
+    ),
+}  # fmt: skip
+
+
+def _violation(parts: tuple[str, ...]) -> str:
+    for number in range(1, RUNS_MAX + 1):
+        run = drawn(3, number, Wanted(only=parts))
+        outcome = explore(run.case, run.schedule(), run.checkers())
+        if outcome.violation is not None:
+            return f"{outcome.violation.kind} {outcome.violation.text}"
+    return ""
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_seen(what: str) -> None:
+    mutant, parts, kind = WRONG[what]
+    with mutant.applied():
+        assert kind in _violation(parts)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_part_of_these_is_judged_by_the_model(scene: str) -> None:
+    assert scene not in UNKNOWN_TO_MODEL
+    having = [run for number in range(1, 200) if scene in (run := drawn(2, number, ALL)).parts]
+    assert 2 < len(having) < 40
+    assert any(run.is_judged for run in having)
+
+
+@pytest.mark.parametrize("theme", [LIMITED, FENCED, AWARE])
+def test_their_queues_are_what_they_are_about(theme: str) -> None:
+    said = Counter[str]()
+    for number in range(20):
+        (whole,), leaves = drawn_queues(theme, number, 1)
+        text = str(whole)
+        words = {LIMITED: "'limits'", FENCED: "priority.policy", AWARE: "stateaware"}
+        said["all"] += words[theme] in text
+        assert leaves
+    assert said["all"] > 15
+
+
+def test_drawn_rules_have_every_form() -> None:
+    seen = Counter[str]()
+    for number in range(60):
+        (whole,), _ = drawn_queues("order", number, 1)
+        config = with_drawn_rules(Draw(4, number), whole["partitions"][0])
+        parse_config(str({"partitions": [config]}))
+        for rule in config.get("placementrules", ()):
+            seen[rule["name"]] += 1
+            seen["parent"] += "parent" in rule
+            seen[rule.get("filter", {}).get("type", "no filter")] += 1
+    forms = ("provided", "user", "tag", "fixed", "parent", "deny", "allow", "no filter")
+    assert all(seen[form] > 3 for form in forms), seen
+
+
+def test_capitals_mean_the_same() -> None:
+    changed = 0
+    for number in range(10):
+        (whole,), _ = drawn_queues(FENCED, number, 1)
+        before = whole["partitions"][0]
+        after = with_capitals(Draw(1, number), before)
+        changed += after != before
+        for (_, one), (_, other) in zip(
+            paths_below(before["queues"][0]), paths_below(after["queues"][0]), strict=True
+        ):
+            ours, theirs = (QueueProperties.of(it.get("properties", {})) for it in (one, other))
+            assert ours == theirs
+    assert changed > 5

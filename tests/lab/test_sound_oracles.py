@@ -1,0 +1,57 @@
+"""Small worlds in which an oracle found something that was right: each is sound."""
+
+import pytest
+
+from yunikorn_actors.lab.case import digest_of, parse_case
+from yunikorn_actors.lab.oracles.judges import CORE, MODEL, judged_by
+from yunikorn_actors.lab.run_schedule import play
+from yunikorn_actors.lab.tapes.tape import parse_tape
+
+LEAVES_DURING_LONG_WORK = (
+    """\
+name: a resource manager leaves while its request is long to translate
+settings: {slice_max: 1}
+steps:
+- register: {rm: rm-1, extra: {rm.maxUnhandled: '1'}}
+- create_node: {id: n3}
+- create_node: {id: m, count: 2}
+- lose_rm: rm-1
+""",
+    """\
+hold RMUpdateNode(create n3) from rm_proxy to context until after the end
+hold RunSlice(step 3) from rm_proxy to rm_proxy until after the end
+""",
+)
+OLDER_ONE_WAITS_FOR_ITS_PLACEHOLDER = (
+    """\
+name: an older application of the leaf waits until its placeholder is confirmed
+queues:
+  partitions:
+  - queues:
+    - name: root
+      submitacl: '*'
+      queues:
+      - {name: a, properties: {application.sort.policy: stateaware}}
+rm: {confirm: manual}
+steps:
+- create_node: {id: n1, capacity: {vcore: 1, memory: 1}}
+- add_app: {id: app-3, queue: root.a}
+- ask: {app: app-3, key: app-3-ph, resource: {vcore: 1}, placeholder: true, task_group: tg}
+- add_app: {id: app-4, queue: root.a}
+- ask: {app: app-3, key: g13, resource: {memory: 1}, task_group: tg}
+- advance: 8s
+- ask: {app: app-4, key: g16, resource: {memory: 1}, tags: {creationTime: '1767225605'}}
+""",
+    "",
+)
+
+
+@pytest.mark.parametrize(
+    "world", [LEAVES_DURING_LONG_WORK, OLDER_ONE_WAITS_FOR_ITS_PLACEHOLDER], ids=["leaves", "older"]
+)
+def test_what_is_right_is_no_finding(world: tuple[str, str]) -> None:
+    text, entries = world
+    tape = parse_tape(f"tape 2 of world.yaml sha256 {digest_of(text)} on proposing\n{entries}")
+    outcome = play(parse_case(text, "world.yaml"), tape, judged_by((CORE, MODEL)))
+    assert outcome.ok, outcome.violation
+    assert outcome.messages > 10
