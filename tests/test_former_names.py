@@ -7,7 +7,8 @@ import warnings
 
 import pytest
 
-from yunikorn_actors.former_names import FORMER
+from yunikorn_actors import SchedulerCore
+from yunikorn_actors.former_names import CALLS, FORMER
 
 
 @pytest.mark.parametrize("former", sorted(FORMER))
@@ -47,3 +48,16 @@ def test_a_function_of_the_laboratory_is_found_under_its_former_name() -> None:
         assert narrative.told is narrative.narrative_of
     with pytest.raises(AttributeError, match="no attribute 'never'"):
         _ = narrative.never
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_a_call_that_a_core_had_itself_is_found_at_its_part(name: str) -> None:
+    core = SchedulerCore()
+    with pytest.warns(DeprecationWarning, match=rf"{name} of a core is {CALLS[name]}\.{name} now"):
+        found = getattr(core, name)
+    assert found == getattr(getattr(core, CALLS[name]), name)
+
+
+def test_a_call_that_a_core_never_had_is_not_found() -> None:
+    with pytest.raises(AttributeError, match="'SchedulerCore' object has no attribute 'never'"):
+        SchedulerCore().never  # type: ignore[attr-defined] # noqa: B018

@@ -1,7 +1,7 @@
-"""Modules under the names that they had before: imported with a warning, for one release.
+"""Names that were used before: they are found with a warning, for one release.
 
-Only documented modules are listed. The finder comes first in `sys.meta_path`: a folder of the
-former name that only holds bytecode would be found as a package of its own.
+Of modules only those that are documented are listed. The finder comes first in `sys.meta_path`: a
+folder of the former name that only holds bytecode would be found as a package of its own.
 """
 
 import sys
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 FORMER: Final = {
     "domain": "state",
@@ -36,6 +36,22 @@ FORMER: Final = {
     "trace.compare": "trace.compare_runs",
     "trace.why": "trace.causes",
 }
+CALLS: Final = {
+    "callback_error_counts": "managers",
+    "catch_up": "followers",
+    "count_waiting": "questions",
+    "counts": "questions",
+    "diagnostics": "questions",
+    "follow": "followers",
+    "is_registered": "managers",
+    "open_stream": "followers",
+    "set_drained": "operator",
+    "unfollow": "followers",
+    "unhandled": "managers",
+    "unregister_lost": "operator",
+    "waiting_asks": "questions",
+}
+"""Calls that a core had itself, and the part of it that has them now."""
 _ROOT: Final = __package__ + "."
 
 
@@ -61,3 +77,22 @@ class FormerNames:
             stacklevel=2,
         )
         sys.modules[former] = import_module(now)
+
+
+class FormerCalls:
+    """A core that passes the calls on that its parts have now."""
+
+    # Hidden from type checkers: they would take any name for one of these.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+            part = CALLS.get(name)
+            if part is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            now = f"{name} of a core is {part}.{name} now"
+            warnings.warn(
+                f"{now}; the former name goes with the next release",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(getattr(self, part), name)

@@ -37,6 +37,7 @@ from yunikorn_actors.drivers.live.actors import Actor, CallbackHolder, FollowerH
 from yunikorn_actors.drivers.live.clock import Clock, RealClock, TimerThread
 from yunikorn_actors.drivers.live.dispatcher import Dispatched, Dispatcher
 from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
+from yunikorn_actors.former_names import FormerCalls
 from yunikorn_actors.journal import Journal, Kept, without_collections
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.failures import REPLACED_MAX
@@ -103,7 +104,7 @@ _OVER: Final[dict[_State, str]] = {
 _cores: "weakref.WeakSet[SchedulerCore]" = weakref.WeakSet()
 
 
-class SchedulerCore(Gateway, EventStreams, ScopedCore):
+class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
     """The core on threads of this process: make one, `start` it or enter it, register.
 
     Updates return at once and are answered at the callback of the resource manager. Calls that wait
