@@ -14,7 +14,7 @@ from yunikorn_actors.trace.records import record_index as places
 from yunikorn_actors.trace.records.record_index import Places
 from yunikorn_actors.trace.story import story
 
-NAMES = ("app-1", "a", "n2", "core-1", "rm-1", "nobody has this")
+NAMES = ("app-1", "a", "n2", "core-1", "rm-1", "nobody has this", "")
 
 
 @pytest.fixture

@@ -17,11 +17,19 @@ from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
+from yunikorn_actors.messages.base import Message
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.scrub.alphabet import Alphabet, Words
 from yunikorn_actors.trace.scrub.scrub import Scrubbed
 from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.values.tags import (
+    APP_TAG_QUEUE_FALLBACK,
+    GPU_DEVICES,
+    GPU_MODEL,
+    TAG_PREDICATES,
+    TAG_RUNTIME,
+)
 
 Screen = pytest.CaptureFixture[str]
 MARK = "zq"
@@ -209,6 +217,63 @@ def test_whatever_a_resource_manager_says(path: Path, examples: int) -> None:
     play()
 
 
+class Follower:
+    def receive(self, message: Message) -> None:
+        """It hears of what becomes true."""
+
+
+def test_devices_run_times_timers_and_followers(path: Path) -> None:
+    """The core decides by numbers, yes and no in texts: they are not names."""
+    tape = Tape(path, "proposing", 5)
+    core = Simulator(
+        Topology("proposing", settings=Settings(), instance=INSTANCE), checkers=(tape,)
+    )
+    request = si.RegisterResourceManagerRequest(
+        rm_id="zqrm", policy_group="zqgroup", version="1",
+        config="partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
+        "[{name: zqleaf}]}]}]",
+    )  # fmt: skip
+    core.register_resource_manager(request, Choosy(core))
+    core.follow(Follower())
+    nodes = [
+        si.NodeInfo(
+            node_id=f"zqnode-{model}", action=si.ActionFromRM.CREATE,
+            attributes={GPU_DEVICES: "2", GPU_MODEL: model},
+            schedulable_resource=si.Resource.of({"vcore": 8000, "gpu": 2000}),
+        )
+        for model in ("zqold", "zqnew")
+    ]  # fmt: skip
+    core.update_node(si.NodeRequest(rm_id="zqrm", nodes=tuple(nodes)))
+    app = si.AddApplicationRequest(
+        application_id="zqapp", queue_name="root.zqleaf", partition_name="default",
+        ugi=si.UserGroupInformation(user="zqann"), tags={APP_TAG_QUEUE_FALLBACK: "false"},
+    )  # fmt: skip
+    core.update_application(si.ApplicationRequest(rm_id="zqrm", new=(app,)))
+    asks = [
+        si.AllocationAsk(
+            allocation_key=key, application_id="zqapp", partition_name="default",
+            resource_ask=si.Resource.of({"vcore": 1000, "gpu": 1000}),
+            tags={GPU_MODEL: models, TAG_RUNTIME: "30", TAG_PREDICATES: "false"},
+            execution_timeout_milli_seconds=5_000,
+        )
+        for key, models in (("zqa", "zqnew"), ("zqb", "zqold|zqnew"), ("zqc", "zqnone"))
+    ]  # fmt: skip
+    core.update_allocation(si.AllocationRequest(rm_id="zqrm", asks=tuple(asks)))
+    core.settle()
+    core.advance(10 * SECOND)
+    core.state_dump()
+    tape.end(core)
+    out = scrubbed(path)
+    assert types_of(out) == types_of(path)
+    assert out.read_bytes().lower().count(MARK.encode()) == 0
+    assert_replays(out)
+    kinds = {kind for kind, _ in types_of(path)}
+    assert {"ApplicationTimerDue", "PartitionSnapshot", "FollowRequested"} <= kinds, "vacuous"
+    facts = [fact for it in records(out) for fact in it.get("payload", {}).get("facts", ())]
+    committed = {fact["key"] for fact in facts if fact["fact"] == "AllocationCommitted"}
+    assert len(committed) == 2, "vacuous: the models meet nobody"
+
+
 # -- what cannot be done
 
 
@@ -221,7 +286,9 @@ def test_what_does_not_replay_is_not_scrubbed(path: Path, capsys: Screen) -> Non
     out = path.with_name("out.trace")
     assert main(["trace", "scrub", str(path), "-o", str(out)]) == 1
     where = f"{proposal['mailbox']}/{proposal['step']}"
-    assert f"not what was recorded from {where} on" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"not what was recorded from {where} on" in error
+    assert "so what came later is not known: trace replay says more" in error
     assert not out.exists()
 
 

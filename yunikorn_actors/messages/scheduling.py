@@ -1,7 +1,7 @@
 """Messages between Context and its schedulers, and messages of Context's timers."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -199,6 +199,10 @@ class FactsMissed(Message, frozen=True, kw_only=True):
     partition: str
     epoch: int
     revision: int
+
+
+ALLOCATION_TIMER: Final = "allocation:"
+"""The kind of a timer of one allocation begins so, and its UUID follows."""
 
 
 class ApplicationTimerDue(Message, frozen=True, kw_only=True):

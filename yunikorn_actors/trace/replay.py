@@ -231,7 +231,7 @@ class DifferentError(Exception):
         """Say it where something else was asked for."""
         return (
             f"the replay is not what was recorded from {place(self.cause)} on ({self.what}), so "
-            "what came later is not as_warning: trace replay says more"
+            "what came later is not known: trace replay says more"
         )
 
 

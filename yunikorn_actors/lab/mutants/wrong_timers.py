@@ -97,7 +97,7 @@ TIMERS = (
         source="a step left out",
         wrong="The timer of an allocation outlives it.",
         where=lifecycle.cancel_allocation_timer,
-        old="_cancel_timer(turn, app, _ALLOCATION_TIMER + uuid)",
+        old="_cancel_timer(turn, app, ALLOCATION_TIMER + uuid)",
         new="pass",
     ),
     Mutant(

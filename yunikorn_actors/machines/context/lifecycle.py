@@ -14,6 +14,7 @@ from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
 from yunikorn_actors.machines.slices import Steps, ends_piece
 from yunikorn_actors.messages.rm_events import ApplicationUpdate
 from yunikorn_actors.messages.scheduling import (
+    ALLOCATION_TIMER,
     ApplicationTimerDue,
     HistoryExpiryDue,
     QueueCleaningDue,
@@ -46,7 +47,6 @@ STATE_TIMER = "state"
 PLACEHOLDER_TIMER = "placeholder"
 COMMITMENT_TIMER = "commitment"
 EXECUTION_TIMER = "execution"
-_ALLOCATION_TIMER = "allocation:"
 
 _ENDS_WHEN_IDLE = frozenset(
     {ApplicationState.ACCEPTED, ApplicationState.STARTING, ApplicationState.RUNNING}
@@ -277,16 +277,16 @@ def current_timer(state: PartitionState, message: ApplicationTimerDue) -> Applic
 
 
 def arm_allocation_timer(turn: Turn, app: Application, uuid: str, timeout_ms: int) -> None:
-    _arm_timer(turn, app, _ALLOCATION_TIMER + uuid, timeout_ms * MILLISECOND)
+    _arm_timer(turn, app, ALLOCATION_TIMER + uuid, timeout_ms * MILLISECOND)
 
 
 def allocation_of_timer(kind: str) -> str:
     """Return the UUID of the allocation that this kind of timer belongs to, if it is one."""
-    return kind.removeprefix(_ALLOCATION_TIMER) if kind.startswith(_ALLOCATION_TIMER) else ""
+    return kind.removeprefix(ALLOCATION_TIMER) if kind.startswith(ALLOCATION_TIMER) else ""
 
 
 def cancel_allocation_timer(turn: Turn, app: Application, uuid: str) -> None:
-    _cancel_timer(turn, app, _ALLOCATION_TIMER + uuid)
+    _cancel_timer(turn, app, ALLOCATION_TIMER + uuid)
 
 
 def timer_has_fired(turn: Turn, app: Application, kind: str) -> None:

@@ -131,7 +131,8 @@ class Places:
 
     def _numbers(self, base: int, data: bytes, name: bytes) -> Iterator[int]:
         at = data.find(name)
-        while at >= 0:
+        # A name that was left out stands everywhere, and behind the last record as well.
+        while 0 <= at < len(data):
             number = bisect_right(self._starts, base + at) - 1
             yield number
             at = data.find(name, self._starts[number + 1] - base)

@@ -22,6 +22,7 @@ from yunikorn_actors.config.names import looks_like_expression
 from yunikorn_actors.config.placement_rules import TAG
 from yunikorn_actors.config.properties import READERS
 from yunikorn_actors.messages.base import callback_address, is_callback, manager_of
+from yunikorn_actors.messages.scheduling import ALLOCATION_TIMER, ApplicationTimerDue
 from yunikorn_actors.trace.scrub.alphabet import Alphabet, Words
 from yunikorn_actors.values import tags as c
 
@@ -84,6 +85,11 @@ class Cover:
         ours, new = self._uuids
         return f"{new}{text.removeprefix(ours)}" if text.startswith(ours) else self.ask(text)
 
+    def timer(self, text: str) -> str:
+        """Cover the kind of a timer: that of an allocation has its UUID."""
+        uuid = text.removeprefix(ALLOCATION_TIMER)
+        return text if uuid == text else f"{ALLOCATION_TIMER}{self.uuid(uuid)}"
+
     def partition(self, text: str) -> str:
         found = _PARTITION.fullmatch(text)
         return f"[{self.word(found[1])}]{self.word(found[2])}" if found else self.word(text)
@@ -94,6 +100,10 @@ class Cover:
         if is_callback(text) and (manager := manager_of(text)) and not text.startswith("events:"):
             return callback_address(self.word(manager), int(text.rpartition("#")[2]))
         return text
+
+    def models(self, text: str) -> str:
+        """Cover the models that will do, each by itself: a node has one of them."""
+        return "|".join(map(self.word, text.split("|")))
 
     def listed(self, text: str) -> str:
         """Cover the names in an access list."""
@@ -203,11 +213,15 @@ _FIELDS: Final[dict[str, Kind]] = {
     # The parsed configuration stands beside its text, and machines read that.
     "config": _left_out,
     **dict.fromkeys(
-        ("reply_to", "hearer", "kind", "extra", "gang_scheduling_style", "user_group_resolver"),
+        (
+            *("reply_to", "hearer", "follower", "kind", "extra"),
+            *("gang_scheduling_style", "user_group_resolver"),
+        ),
         _kept,
     ),
 }
 _IN: Final[dict[type, dict[str, Kind]]] = {
+    ApplicationTimerDue: {"kind": Cover.timer},
     PartitionConfig: {"name": Cover.partition},
     QueueConfig: {"name": Cover.word},
     RuleConfig: {"name": _kept, "value": Cover.word},
@@ -225,11 +239,15 @@ _TAGS: Final[dict[str, Kind]] = {
             c.APP_TAG_CREATION_TIME, c.APP_TAG_CREATE_FORCE, c.APP_TAG_STATE_AWARE_DISABLE,
             c.APP_TAG_NAMESPACE_RESOURCE_QUOTA, c.APP_TAG_NAMESPACE_RESOURCE_GUARANTEED,
             c.APP_TAG_NAMESPACE_RESOURCE_MAX_APPS, c.APP_TAG_COMPLETING_DISABLE,
-            c.APP_TAG_NODE_SORT_POLICY,
+            c.APP_TAG_NODE_SORT_POLICY, c.APP_TAG_QUEUE_FALLBACK,
+            c.TAG_PREDICATES, c.TAG_RUNTIME, c.GPU_DEVICES,
         )
     },
+    c.GPU_MODEL.lower(): Cover.models,
 }  # fmt: skip
 _ATTRIBUTES: Final[dict[str, Kind]] = {
     c.NODE_READY_ATTRIBUTE: _kept,
     c.NODE_PARTITION: Cover.partition,
+    c.GPU_DEVICES: _kept,
+    c.GPU_MODEL: Cover.models,
 }
