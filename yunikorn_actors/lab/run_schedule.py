@@ -17,6 +17,7 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.harness import Schedule, World
 from yunikorn_actors.lab.model.judging.judged_run import Difference
+from yunikorn_actors.lab.oracles.named_violation import NamedViolation
 from yunikorn_actors.lab.oracles.promises import Broken
 from yunikorn_actors.lab.tapes.tape import Entry, Tape
 from yunikorn_actors.lab.tapes.tape_names import mailbox_name, topics
@@ -224,6 +225,8 @@ def violation_of(error: Exception) -> Violation:
         return Violation(text=str(error), kind=error.promise)
     if isinstance(error, Difference):
         return Violation(text=f"by the model, {error}", kind=f"model, {error.kind}")
+    if isinstance(error, NamedViolation):
+        return Violation(text=str(error), kind=error.kind)
     if isinstance(error, InvariantViolation):
         found = _ID.search(str(error))
         kind = found[0] if found else _NUMBER.sub("N", str(error))

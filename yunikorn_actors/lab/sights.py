@@ -5,13 +5,14 @@ beside it makes of the run: routes of a read side, records in files, reports to 
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
+from yunikorn_actors.errors import NoReply
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.answered import answers
@@ -184,11 +185,21 @@ class Watched(Oracle):
     def at_the_front_door(self) -> None:
         """Have a program do something, in another core beside this world."""
         if self._turn in _FRONT:
-            seen = walk(Draw(_OF_PROGRAMS, self._number), with_functions=True)
-            self._note((f"at the front door, {what}", value) for what, value in seen)
+            self._walk("at the front door", lambda draw: walk(draw, with_functions=True))
         elif self._turn in _WALKS:
-            calls = _WALKS[self._turn](Draw(_OF_PROGRAMS, self._number))
-            self._note((f"at a core, {what}", value) for what, value in calls)
+            self._walk("at a core", _WALKS[self._turn])
+
+    def _walk(self, where: str, steps: Callable[[Draw], Iterator[tuple[str, Any]]]) -> None:
+        """Note what is seen; where that does not come to rest, twice, this is what is seen."""
+        try:
+            try:
+                seen = [*steps(Draw(_OF_PROGRAMS, self._number))]
+            except NoReply:
+                # The computer may have been that busy.
+                seen = [*steps(Draw(_OF_PROGRAMS, self._number))]
+        except NoReply as error:
+            seen = [("it does not come to rest, twice", str(error))]
+        self._note((f"{where}, {what}", value) for what, value in seen)
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
         self.sights.extend(Sight(what, value) for what, value in seen)

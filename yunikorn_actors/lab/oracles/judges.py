@@ -5,13 +5,14 @@ it would give the same messages, and nobody would find what was found.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.oracles.operator_oracle import Operators
 from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
+from yunikorn_actors.lab.oracles.walk_oracle import WalkBeside
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.replayed import Replayed
 from yunikorn_actors.lab.tapes.tape import Tape
@@ -22,6 +23,7 @@ RECORDING: Final = "recording"
 BY_OPERATORS: Final = "operators"
 MODEL: Final = "model"
 _SIDES: Final = re.compile(r"sides (\d+)/(\d+)")
+_WALKS: Final = re.compile(r"walk (\d+)/(\d+)")
 
 
 def sides_drawn(seed: int, run: int) -> str:
@@ -29,16 +31,28 @@ def sides_drawn(seed: int, run: int) -> str:
     return f"sides {seed}/{run}"
 
 
+def walk_drawn(seed: int, run: int) -> str:
+    """Name the walk beside the world, and what it is drawn from."""
+    return f"walk {seed}/{run}"
+
+
 def judged_by(words: Iterable[str]) -> tuple[Checker, ...]:
     """Make the oracles of the core and those named, for one run."""
     named = tuple(words)
-    drawn = next(filter(None, map(_SIDES.fullmatch, named)), None)
-    judges = oracles() if drawn is None else all_oracles(Draw(int(drawn[1]), int(drawn[2])))
+    draw = next(_draws_of(_SIDES, named), None)
+    judges = oracles() if draw is None else all_oracles(draw)
     if RECORDING in named:
         judges = (*judges, Replayed())
     if BY_OPERATORS in named:
         judges = (*judges, Operators())
+    judges = (*judges, *(WalkBeside(it) for it in _draws_of(_WALKS, named)))
     return (*judges, FollowedByModel()) if MODEL in named else judges
+
+
+def _draws_of(form: re.Pattern[str], words: Iterable[str]) -> Iterator[Draw]:
+    """Yield what those words name from which something is drawn."""
+    for found in filter(None, map(form.fullmatch, words)):
+        yield Draw(int(found[1]), int(found[2]))
 
 
 def judges_of(tape: Tape, *, by_model: bool = False) -> tuple[Checker, ...]:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from yunikorn_actors import si
@@ -34,7 +33,7 @@ Heard = tuple[str, Any]
 DUMP: Final = "the dump"
 HEARD: Final = "what the callback of the program heard"
 _STEPS: Final = (10, 25)
-_PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.0002
 _ROUNDS: Final = 3
 """What comes on a loop leaves more to it: so many rounds at a time."""
@@ -118,8 +117,12 @@ class Front(Scheduler):
         """Whether all that was called for is sent."""
         return self._operations.session.outbox.is_settled
 
+    @property
+    def plain_core(self) -> Any:  # noqa: ANN401 - of the class that the program gave
+        return self._operations.session.core
 
-class _LoopFront(AsyncScheduler):
+
+class LoopFront(AsyncScheduler):
     @property
     def is_settled(self) -> bool:
         """Whether all that was called for is sent."""
@@ -161,28 +164,20 @@ class OnThreads:
         return self.scheduler.is_settled
 
 
-class OnLoop:
-    """`AsyncScheduler`: a loop runs while a call is made, and while nothing is settled."""
+class LoopedProgram:
+    """A program on a loop, which runs while a call is made, and when it is asked to."""
 
-    def __init__(self, arguments: Mapping[str, Any], _: si.ResourceManagerCallback) -> None:
-        """A callback on a loop hears no responses, so the program has none."""
+    def __init__(self, scheduler: "LoopFront") -> None:
         self._loop = asyncio.new_event_loop()
         # A program that ends has no use for what its futures raise then.
         self._loop.set_exception_handler(lambda *_: None)
-        self.scheduler: Final = _LoopFront(QUEUES, core=AsyncSchedulerCore(**arguments))
-        self.core: Final = self.scheduler.plain_core
+        self._scheduler = scheduler
 
-    def __enter__(self) -> Self:
-        self._loop.run_until_complete(self.scheduler.start())
-        return self
+    def begin(self) -> None:
+        self._loop.run_until_complete(self._scheduler.start())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._loop.run_until_complete(self.scheduler.close())
+    def end(self) -> None:
+        self._loop.run_until_complete(self._scheduler.close())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
@@ -194,7 +189,7 @@ class OnLoop:
         return self._loop.run_until_complete(done())
 
     def events(self) -> Callable[[], list[Any]]:
-        events = self.do(self.scheduler.events)
+        events = self.do(self._scheduler.events)
 
         async def ended() -> list[Any]:
             events.close()
@@ -202,19 +197,49 @@ class OnLoop:
 
         return lambda: self._loop.run_until_complete(ended())
 
-    @property
-    def is_settled(self) -> bool:
-        # What was left to the loop by now, and what that leaves to it.
+    def go_on(self) -> None:
+        """Have done what was left to the loop by now, and what that leaves to it."""
         for _ in range(_ROUNDS):
             self._loop.run_until_complete(asyncio.sleep(0))
+
+
+class OnLoop:
+    """`AsyncScheduler`: a loop runs while a call is made, and while nothing is settled."""
+
+    def __init__(self, arguments: Mapping[str, Any], _: si.ResourceManagerCallback) -> None:
+        """A callback on a loop hears no responses, so the program has none."""
+        self.scheduler: Final = LoopFront(QUEUES, core=AsyncSchedulerCore(**arguments))
+        self.core: Final = self.scheduler.plain_core
+        self._looped = LoopedProgram(self.scheduler)
+
+    def __enter__(self) -> Self:
+        self._looped.begin()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._looped.end()
+
+    def do(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the call returns
+        return self._looped.do(call)
+
+    def events(self) -> Callable[[], list[Any]]:
+        return self._looped.events()
+
+    @property
+    def is_settled(self) -> bool:
+        self._looped.go_on()
         return self.scheduler.is_settled
 
 
-def walk(draw: Draw, door: Doors = OnThreads, *, with_functions: bool = False) -> Iterator[Heard]:
+def walk(
+    draw: Draw, door: Doors = OnThreads, *, with_functions: bool = False, is_plain: bool = False
+) -> Iterator[Heard]:
     """Make a core and a program, and yield what the program sees.
 
     `with_functions`: it has executors, and applications that contend for room. What comes at once
-    there may come to two doors in another order.
+    there may come to two doors in another order. `is_plain`: no time passes, and there are
+    no gangs. Where a connection breaks, what is under way there begins anew, and which placeholder
+    goes first may be another one.
     """
     arguments = {
         "driver": "direct", "instance": "front", "clock": StandingClock(EPOCH_NS),
@@ -222,7 +247,7 @@ def walk(draw: Draw, door: Doors = OnThreads, *, with_functions: bool = False) -
     }  # fmt: skip
     raw = _RawAsked() if with_functions else _Raw()
     with door(arguments, raw) as opened:
-        program = _Program(draw, opened, raw, with_functions=with_functions)
+        program = _Program(draw, opened, raw, with_functions=with_functions, is_plain=is_plain)
         events = opened.events()
         yield from program.begin()
         for _ in range(draw.whole(*_STEPS)):
@@ -261,8 +286,10 @@ class _RawAsked(_Raw):
 
 
 class _Program:
-    def __init__(self, draw: Draw, door: Door, raw: _Raw, *, with_functions: bool) -> None:
-        self._draw, self._has_functions = draw, with_functions
+    def __init__(
+        self, draw: Draw, door: Door, raw: _Raw, *, with_functions: bool, is_plain: bool
+    ) -> None:
+        self._draw, self._has_functions, self._is_plain = draw, with_functions, is_plain
         self._core = door.core
         self._door = door
         self._do = door.do
@@ -280,7 +307,8 @@ class _Program:
         self._steps: tuple[Callable[[], Any], ...] = (
             *(self._ask,) * 8, *(self._release,) * 3, *(self._application,) * 2, self._cancel,
             self._close, self._node, self._change_node, self._change_node, self._look_at_nodes,
-            self._explain, self._explain, self._wait, self._wait, self._configure, self._simulate,
+            self._explain, self._explain, *(() if is_plain else (self._wait,) * 2),
+            self._configure, self._simulate,
         )  # fmt: skip
         if with_functions:
             self._steps += (
@@ -315,7 +343,7 @@ class _Program:
 
     def _settle(self) -> None:
         """Wait until nothing is under way; functions of executors go on one after the other."""
-        self._deadline = time.monotonic() + _PATIENCE_S
+        self._deadline = time.monotonic() + PATIENCE_S
         while True:
             # What the core has answered last may have the front send something.
             self._wait_until(lambda: self._door.is_settled and self._core.is_settled())
@@ -365,7 +393,7 @@ class _Program:
 
         def divided() -> float:
             self._begun.append(key)
-            self._may_go_on[key].wait(_PATIENCE_S)
+            self._may_go_on[key].wait(PATIENCE_S)
             return 10 / number
 
         words: dict[str, Any] = draw.one_of(
@@ -386,7 +414,7 @@ class _Program:
 
     def _application(self) -> None:
         draw, name = self._draw, f"app{self._draw.whole(1, 6)}"
-        gang = draw.one_of(_GANGS)
+        gang = draw.one_of(_GANGS[:1] if self._is_plain else _GANGS)
         words = {
             "queue": f"root.{draw.one_of(_LEAVES)}", "user": draw.one_of(("ann", "bob")),
             "gang": gang, "gang_style": draw.one_of(("Soft", "Hard")),

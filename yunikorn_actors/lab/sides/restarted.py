@@ -7,7 +7,7 @@ is read from there has to be what the core had.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +26,9 @@ from yunikorn_actors.journal.snapshots import write_part
 from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.sides.full_disk import full_disk
 from yunikorn_actors.lab.sides.journaled import of_core, stored
+from yunikorn_actors.lab.sides.rotating_journal import append_rotating
 from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
@@ -40,6 +42,10 @@ _DAMAGES: Final = 2
 """So often the files are damaged, and whole again."""
 _BY_JOURNAL: Final = 3
 """One end in so many is written by journals as a core has them: each takes as long as its disk."""
+_BY_PROCESS: Final = 8
+"""Of snapshots of files before the last one, one in so many is made by another process."""
+_OF_JOURNALS: Final = 10
+"""The seed of what becomes of them."""
 _POWER_CUTS: Final = 3
 """One end in so many is one of the computer, not of the core alone."""
 
@@ -93,15 +99,25 @@ class Ended(Oracle):
         return stored(made.truth.as_message())
 
     def _by_journal(self, name: str, draw: Draw) -> Truth:
-        """Have two journals after each other write it: the second goes on with a snapshot."""
+        """Have two journals after each other write it: the second goes on with a snapshot.
+
+        Now and then the disk gets full on the way, or files are so short that snapshots are made of
+        those before the last one.
+        """
         first = draw.number(len(self._written) + 1)
-        faults: list[str] = []
+        # Tapes of former versions draw on from here as they did.
+        draw = Draw(_OF_JOURNALS, first)
+        faults = list[str]()
         try:
-            for entries in (self._written[:first], self._written[first:]):
-                journal = Journal(name)
-                for entry in entries:
-                    journal.append(entry)
-                journal.close()
+            _append(name, self._written[:first])
+            if draw.once_in(2):
+                faults += self._until_full(name, first, draw)
+                _append(name, self._written[first:])
+            elif draw.once_in(2):
+                in_process = not draw.once_in(_BY_PROCESS)
+                append_rotating(name, self._written[first:], in_process=in_process)
+            else:
+                _append(name, self._written[first:])
             journal = Journal(name)
             journal.close()
             made = _read(Folder(name)).truth
@@ -114,6 +130,30 @@ class Ended(Oracle):
             raise InvariantViolation("journal of a core that ended: " + "; ".join(faults))
         return made
 
+    def _until_full(self, name: str, first: int, draw: Draw) -> Iterator[str]:
+        """Go on while there is no room for a whole record: what was taken is kept, and no more."""
+        journal = Journal(name)
+        whole = len(framed(encode(Entry(at_ns=0))))
+        try:
+            with full_disk(draw.number(whole)):
+                for entry in (*self._written[first:], Entry(at_ns=0))[:2]:
+                    try:
+                        journal.append(entry)
+                    except JournalError as error:
+                        if "make room on that disk" not in str(error):
+                            yield f"a full disk is reported so: {error}".replace(name, "")
+                    else:
+                        yield "a full disk takes a record"
+            try:
+                journal.append(Entry(at_ns=0))
+            except JournalError:
+                pass
+            else:
+                yield "after a record that is missing another one is taken"
+        finally:
+            journal.close()
+        yield from self._differences(_read(Folder(name)).truth, len(self._written) - first)
+
     def _differences(self, made: Truth, lost: int) -> Iterator[str]:
         if not lost and self._context is not None:
             yield from of_core(made, self._context)
@@ -125,6 +165,13 @@ class Ended(Oracle):
             expected.take(stored_entry(memoryview(encode(entry))))
         if made.digest() != expected.digest():
             yield f"without the last {lost} of {len(self._written)} entries it has another state"
+
+
+def _append(name: str, entries: Sequence[Entry]) -> None:
+    journal = Journal(name)
+    for entry in entries:
+        journal.append(entry)
+    journal.close()
 
 
 class Damage:

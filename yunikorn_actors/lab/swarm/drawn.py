@@ -16,6 +16,7 @@ from yunikorn_actors.lab.oracles.judges import (
     RECORDING,
     judged_by,
     sides_drawn,
+    walk_drawn,
 )
 from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.schedules.faults import Faulty
@@ -46,6 +47,8 @@ _WHOLE: Final = 5
 """One run in so many is judged with its journal and its read side as well."""
 _RECORDED: Final = 8
 """One run in so many is recorded as well, and its recording run again."""
+_WITH_A_WALK: Final = 14
+"""Beside one run in so many another core is walked through: what no world comes to."""
 _DEPTH: Final = 3
 _SEEDS: Final = 1 << 32
 
@@ -82,6 +85,8 @@ class Drawn(Struct, frozen=True, kw_only=True):
             judges += (RECORDING,)
         if OPERATORS in self.parts:
             judges += (BY_OPERATORS,)
+        if self.number % _WITH_A_WALK == 0:
+            judges += (walk_drawn(self.number, self.order),)
         return (*judges, MODEL) if self.is_judged else judges
 
     def checkers(self) -> tuple[Checker, ...]:

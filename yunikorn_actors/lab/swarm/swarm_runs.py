@@ -16,6 +16,7 @@ from yunikorn_actors.lab.coverage import Coverage
 from yunikorn_actors.lab.explore import Budget, Run, run_of
 from yunikorn_actors.lab.fan_out import RUNS_IN_SHARE, FanOut
 from yunikorn_actors.lab.oracles.judges import judges_of
+from yunikorn_actors.lab.oracles.walk_oracle import OF_A_WALK
 from yunikorn_actors.lab.run_schedule import Outcome, Violation, explore, play, write
 from yunikorn_actors.lab.shrinking.budget import Effort
 from yunikorn_actors.lab.shrinking.shrink_case import CaseShrinker, Failing
@@ -213,7 +214,8 @@ class Swarm:
         effort = Effort(SHRINK_PLAYS_MAX, self._shrink_seconds)
         shrinker = CaseShrinker(found, violation.kind, run.checkers, effort)
         try:
-            small = shrinker.shrink() if self._shrinks else found
+            is_of_world = not violation.kind.startswith(OF_A_WALK)
+            small = shrinker.shrink() if self._shrinks and is_of_world else found
         except KeyboardInterrupt:
             self._is_interrupted = True
             small = shrinker.best

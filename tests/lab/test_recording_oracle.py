@@ -1,0 +1,82 @@
+"""What is answered of a recording is judged by the messages of its run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from yunikorn_actors.lab.oracles import recording_oracle
+from yunikorn_actors.lab.run_schedule import explore
+from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES, Replayed
+from yunikorn_actors.lab.swarm.swarm_runs import Plan
+from yunikorn_actors.trace import causes, compare_runs, path, read, stats, story
+from yunikorn_actors.trace.export import sqlite
+from yunikorn_actors.trace.filters import FilterOptions
+from yunikorn_actors.trace.origins import cause_index
+from yunikorn_actors.trace.scrub import cover
+
+
+def found(runs: int = 20) -> set[str]:
+    """Say what is wrong in the recordings of some runs, by the first words."""
+    kinds = set[str]()
+    for number in range(1, runs + 1):
+        run = Plan(seed=3).drawn(number)
+        if not UNLIKE_MACHINES & {*run.faults}:
+            outcome = explore(run.case, run.schedule(), (Replayed(),))
+            if outcome.violation is not None:
+                kinds.add(outcome.violation.text.partition("asked: ")[2].partition(":")[0])
+    return kinds
+
+
+@pytest.fixture(autouse=True)
+def all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_oracle, "_PART", 1)
+
+
+def test_nothing_is_wrong() -> None:
+    assert found(40) == set()
+
+
+def _first(found: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave the last of several out."""
+
+    def cut(*arguments: Any, **words: Any) -> Any:
+        return list(found(*arguments, **words))[:-1]
+
+    return cut
+
+
+def _later(waits: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave out what held an ask first."""
+
+    def cut(*arguments: Any) -> Any:
+        found = waits(*arguments)
+        periods = [replace(it, begin=causes.Moment(1, 1)) for it in found.periods]
+        return replace(found, periods=tuple(periods))
+
+    return cut
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "spoil", "kind"),
+    [
+        (stats, "_longest", lambda _: lambda _: 0, "counts"),
+        (stats, "_spread", lambda _: lambda _: None, "counts"),
+        (FilterOptions, "takes", lambda _: lambda *_: True, "filtered"),
+        (cause_index.CauseIndex, "up", _first, "chains"),
+        (story._Life, "is_concerned", lambda _: lambda *_: False, "lives"),
+        (path._Walk, "_names", lambda _: lambda *_: False, "ways"),
+        (causes._Ask, "waits", _later, "waits"),
+        (sqlite._Writer, "write", lambda _: lambda *_: None, "in sql"),
+        (compare_runs.Comparison, "is_same", lambda _: True, "compared"),
+        (cover.Cover, "_covered", lambda _: lambda *it: it[-1], "without names"),
+        (read, "RECORD_MAX", lambda _: 10, "cut off"),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_what_is_wrong_is_found(
+    monkeypatch: pytest.MonkeyPatch, place: Any, name: str, spoil: Callable[..., Any], kind: str
+) -> None:
+    monkeypatch.setattr(place, name, spoil(getattr(place, name)))
+    assert kind in found()
