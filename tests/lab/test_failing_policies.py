@@ -15,7 +15,7 @@ from yunikorn_actors.state.facts import PolicyFailed
 
 FIRST_FAILS_IN_A_QUESTION = 13
 WITH_FAILING_FOLDS = (25, 55)
-OTHERS = (*range(14, 20), 29)
+OTHERS = (*range(14, 20), 29, 47)
 WORLDS = (FIRST_FAILS_IN_A_QUESTION, *OTHERS)
 
 

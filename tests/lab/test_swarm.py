@@ -20,6 +20,7 @@ from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.oracles.judges import BY_OPERATORS, MODEL, RECORDING, judges_of
+from yunikorn_actors.lab.oracles.walk_oracle import OF_A_WALK
 from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm import swarm_runs
@@ -332,4 +333,4 @@ def test_a_tape_names_all_that_judged_its_run() -> None:
         tape = parse_tape(str(replace(run.case.tape(), judges=run.judges)))
         assert [*map(type, judges_of(tape))] == [*map(type, run.checkers())]
         named |= {word.partition(" ")[0] for word in tape.judges}
-    assert {"core", "sides", RECORDING, BY_OPERATORS, MODEL} == named
+    assert {"core", "sides", RECORDING, BY_OPERATORS, MODEL, OF_A_WALK} == named

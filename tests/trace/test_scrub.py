@@ -234,7 +234,7 @@ def test_devices_run_times_timers_and_followers(path: Path) -> None:
         "[{name: zqleaf}]}]}]",
     )  # fmt: skip
     core.register_resource_manager(request, Choosy(core))
-    core.follow(Follower())
+    core.followers.follow(Follower())
     nodes = [
         si.NodeInfo(
             node_id=f"zqnode-{model}", action=si.ActionFromRM.CREATE,

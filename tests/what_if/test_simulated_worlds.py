@@ -27,6 +27,7 @@ from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import Image, LivingImage, image_of, restore
 from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.values.resource import equals
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, context_of, state_of
 from yunikorn_actors.what_if.run import digest_of
@@ -63,7 +64,8 @@ def test_a_living_image_counts_as_one_that_is_counted_anew() -> None:
             anew, living = (_replica(make, state) for make in (image_of, _living))
             assert snapshot(living) == snapshot(anew), number
             for mine, other in zip(living.nodes.values(), anew.nodes.values(), strict=True):
-                assert (mine.available, mine.parts) == (other.available, other.parts), number
+                assert equals(mine.available, other.available), number
+                assert mine.parts == other.parts, number
                 seen["devices"] += mine.parts is not None
                 seen["work"] += len(mine.allocations)
             for app in living.applications.values():
@@ -199,7 +201,8 @@ def test_a_copy_of_a_replica_goes_on_with_the_uuids_of_its_core(
 def test_a_state_from_a_dump_is_as_far_as_its_core() -> None:
     """Timers, what gangs have had, budgets that are spent, quotas that come due, who is away."""
     seen: Counter[str] = Counter()
-    for name in (*((31, number) for number in range(60)), (461, 35), (452, 16)):
+    seldom = [(31, number) for number in (96, 195, 207, 344)]
+    for name in (*((31, number) for number in range(60)), *seldom, (461, 35), (452, 16)):
         found = world(*name, "proposing", is_whole=False)
         if found is None:
             continue
