@@ -35,7 +35,7 @@ def all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_wrong() -> None:
-    assert found(40) == set()
+    assert found(15) == set()
 
 
 def _first(found: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,16 +61,30 @@ def _later(waits: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("place", "name", "spoil", "kind"),
     [
-        (stats, "_longest", lambda _: lambda _: 0, "counts"),
-        (stats, "_spread", lambda _: lambda _: None, "counts"),
-        (FilterOptions, "takes", lambda _: lambda *_: True, "filtered"),
-        (cause_index.CauseIndex, "up", _first, "chains"),
-        (story._Life, "is_concerned", lambda _: lambda *_: False, "lives"),
-        (path._Walk, "_names", lambda _: lambda *_: False, "ways"),
+        pytest.param(stats, "_longest", lambda _: lambda _: 0, "counts", marks=pytest.mark.slow),
+        pytest.param(stats, "_spread", lambda _: lambda _: None, "counts", marks=pytest.mark.slow),
+        pytest.param(
+            FilterOptions, "takes", lambda _: lambda *_: True, "filtered", marks=pytest.mark.slow
+        ),
+        pytest.param(cause_index.CauseIndex, "up", _first, "chains", marks=pytest.mark.slow),
+        pytest.param(
+            story._Life, "is_concerned", lambda _: lambda *_: False, "lives", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            path._Walk, "_names", lambda _: lambda *_: False, "ways", marks=pytest.mark.slow
+        ),
         (causes._Ask, "waits", _later, "waits"),
-        (sqlite._Writer, "write", lambda _: lambda *_: None, "in sql"),
+        pytest.param(
+            sqlite._Writer, "write", lambda _: lambda *_: None, "in sql", marks=pytest.mark.slow
+        ),
         (compare_runs.Comparison, "is_same", lambda _: True, "compared"),
-        (cover.Cover, "_covered", lambda _: lambda *it: it[-1], "without names"),
+        pytest.param(
+            cover.Cover,
+            "_covered",
+            lambda _: lambda *it: it[-1],
+            "without names",
+            marks=pytest.mark.slow,
+        ),
         (read, "RECORD_MAX", lambda _: 10, "cut off"),
     ],
     ids=lambda it: it if isinstance(it, str) else "",

@@ -47,18 +47,32 @@ def _true(_: Any) -> Any:
     ("walk", "place", "name", "spoil"),
     [
         ("doors", AsyncScheduler, "drain", _none),
-        ("doors", outgoing, "placements_in", lambda _: lambda _: iter(())),
-        ("doors", extension.Extension, "_explain", lambda _: _nothing),
+        pytest.param(
+            "doors", outgoing, "placements_in", lambda _: lambda _: iter(()), marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "doors", extension.Extension, "_explain", lambda _: _nothing, marks=pytest.mark.slow
+        ),
         ("HTTP", request_guard.Guard, "check_host", _none),
-        ("HTTP", request_guard, "_check_same_origin", _none),
-        ("HTTP", sessions.Attempts, "note_wrong", _none),
-        ("HTTP", sessions.Sessions, "is_open", lambda _: lambda *_: False),
-        ("HTTP", request_guard, "bearer", lambda _: lambda it: it.partition(b" ")[2]),
-        ("HTTP", http_server, "GZIP_MIN", lambda _: 1),
-        ("HTTP", http_server, "_harden", lambda _: _nothing),
+        pytest.param("HTTP", request_guard, "_check_same_origin", _none, marks=pytest.mark.slow),
+        pytest.param("HTTP", sessions.Attempts, "note_wrong", _none, marks=pytest.mark.slow),
+        pytest.param(
+            "HTTP", sessions.Sessions, "is_open", lambda _: lambda *_: False, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "HTTP",
+            request_guard,
+            "bearer",
+            lambda _: lambda it: it.partition(b" ")[2],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("HTTP", http_server, "GZIP_MIN", lambda _: 1, marks=pytest.mark.slow),
+        pytest.param("HTTP", http_server, "_harden", lambda _: _nothing, marks=pytest.mark.slow),
         ("gRPC", statuses, "code_of", lambda _: lambda _: statuses.StatusCode.UNKNOWN),
-        ("gRPC", extension, "encoded_events", lambda _: lambda _: b""),
-        ("gRPC", extension, "PIECE", lambda _: 0),
+        pytest.param(
+            "gRPC", extension, "encoded_events", lambda _: lambda _: b"", marks=pytest.mark.slow
+        ),
+        pytest.param("gRPC", extension, "PIECE", lambda _: 0, marks=pytest.mark.slow),
     ],
     ids=lambda it: it if isinstance(it, str) else "",
 )

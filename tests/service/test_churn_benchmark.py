@@ -1,5 +1,6 @@
 """The benchmark of coming and going, for a moment: what it prints, never how much."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -35,7 +36,8 @@ WRONG = {
     "dropped": (announcing("tuple(new)", "tuple(new[1:])"), "was not notified of it"),
     "sent to another manager": (
         announcing("message.rm_id, Call", "max(self.deliveries), Call"),
-        "it has not asked for that",
+        # Of both managers one is the first to notice.
+        "it has not asked for that|was not notified of it",
     ),
 }
 
@@ -52,4 +54,4 @@ def test_an_announcement_that_is_wrong_ends_the_run(
     monkeypatch.setattr(churn, "lines", lambda *_: iter([str(churn.lives(address, 30, 2.0))]))
     with mutant.applied():
         assert 1 == churn.main([])
-    assert sentence in capsys.readouterr().err
+    assert re.search(sentence, capsys.readouterr().err)
