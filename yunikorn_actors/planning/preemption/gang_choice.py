@@ -46,7 +46,7 @@ SETS_MAX = 4096
 WHOLE_MAX = SETS_MAX.bit_length() - 1
 """Of so many applications all sets may be looked at."""
 LOOKS_MAX = SETS_MAX * SINGLES_MAX
-"""So many single victims are looked at for all sets; where there are many, it is fewer sets."""
+"""So many looks at single victims, for all sets together; the more there are, the fewer sets."""
 _PARTS_PER_MILLION = 1_000_000
 
 

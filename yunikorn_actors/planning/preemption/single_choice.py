@@ -160,7 +160,7 @@ def _fewest(
 
 
 def in_turn(singles: dict[str, list[Victim]]) -> list[dict[str, list[Victim]]]:
-    """Return what is tried first, and all of it, as what opted out goes only where it has to."""
+    """Return what is tried in turn: the work that did not opt out, and then all of it."""
     willing = {
         node_id: [victim for victim in its if not victim.order[0]]
         for node_id, its in singles.items()
