@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace as with_fields
 from support import RM
 
 from tests.what_if.test_simulate import CONFIG, SECOND, asks, busy, node
@@ -44,6 +45,44 @@ def test_a_dump_of_a_core(topology: TopologyName) -> None:
     core.run_until_idle()
     (placed,) = answer.course.placed
     assert core.explain("app", "3").placed == {placed.node: 1}
+
+
+@both
+def test_managers_of_a_dump_that_share_a_policy_group(topology: TopologyName) -> None:
+    """A configuration that one of them brings holds for the other as well."""
+
+    def config(vcore: int) -> str:
+        queue = f"{{name: a, resources: {{max: {{vcore: {vcore}}}}}}}"
+        root = f"{{name: root, submitacl: '*', queues: [{queue}]}}"
+        return f"partitions: [{{name: default, queues: [{root}]}}]"
+
+    core = VirtualCore(topology=topology)
+    core.start()
+    for rm_id in ("rm-1", "rm-2"):
+        core.register_resource_manager(
+            si.RegisterResourceManagerRequest(
+                rm_id=rm_id, policy_group="together", config=config(1)
+            ),
+            si.ResourceManagerCallback(),
+        )
+        core.update_node(with_fields(node(f"node-{rm_id}", 4_000), rm_id=rm_id))
+        ann = si.UserGroupInformation(user="ann")
+        app = si.AddApplicationRequest(application_id=f"app-{rm_id}", queue_name="root.a", ugi=ann)
+        core.update_application(si.ApplicationRequest(rm_id=rm_id, new=(app,)))
+        ask = si.AllocationAsk(
+            application_id=f"app-{rm_id}", allocation_key="task",
+            resource_ask=si.Resource.of({"vcore": 3_000}),
+        )  # fmt: skip
+        core.update_allocation(si.AllocationRequest(rm_id=rm_id, asks=(ask,)))
+    core.run_until_idle()
+    state = state_from_dump(json.loads(json.dumps(core.state_dump())), topology=topology)
+    change = si.UpdateConfigurationRequest(rm_id="rm-2", policy_group="together", config=config(3))
+    answer = simulate(state, change, until=0)
+    core.update_configuration(change)
+    core.run_until_idle()
+    assert {it.application for it in answer.course.placed} == {"app-rm-1", "app-rm-2"}
+    for rm_id in ("rm-1", "rm-2"):
+        assert core.explain(f"app-{rm_id}", "task").placed == {f"node-{rm_id}": 1}
 
 
 @both

@@ -159,10 +159,12 @@ class _Collected(si.ResourceManagerCallback):
 def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
     simulator.now_ns = read.at_ns
     collected = _Collected()
+    configs: dict[str, SchedulerConfig] = {}
+    """By policy group: its members share one."""
     for rm_id in read.managers:
-        config = read.config(rm_id)
+        config, group = read.config(rm_id), read.group(rm_id)
+        configs.setdefault(group, config)
         open_ = replace(config, partitions=tuple(map(_opened, config.partitions)), checksum="open")
-        group = read.group(rm_id)
         registered = si.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=group)
         simulator.managers.register(registered, collected, open_)
         held = RMHeldBack(rm_id=rm_id, callback=next(reversed(simulator.callbacks)), held=True)
@@ -176,8 +178,10 @@ def _made(read: "_Ours | _YuniKorns", simulator: Simulator) -> CoreState:
             )
         )
         simulator.settle()
+    for rm_id in read.managers:
+        group = read.group(rm_id)
         update = si.UpdateConfigurationRequest(rm_id=rm_id, policy_group=group)
-        simulator.managers.configure(update, config)
+        simulator.managers.configure(update, configs[group])
     simulator.settle()
     refused = (f"this version does not take {it}" for it in collected.refused)
     state = state_of(simulator)
@@ -275,11 +279,9 @@ class _Ours:
                 yield from (it["allocated_ns"] for it in app["allocations"])
 
     def group(self, rm_id: str) -> str:
-        """Return its policy group; one that is shared is taken as one for each."""
-        managers = self._dump.get("managers", {})
-        groups = {id_: it["policy_group"] for id_, it in managers.items()}
-        own = groups.get(rm_id, rm_id)
-        return own if list(groups.values()).count(own) == 1 else rm_id
+        """Return its policy group; earlier versions do not write it."""
+        group: str = self._dump.get("managers", {}).get(rm_id, {}).get("policy_group", rm_id)
+        return group
 
     def _of(self, rm_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, part in self._partitions.items():
