@@ -44,14 +44,42 @@ steps:
 """,
     "",
 )
+RESERVED_WHILE_ITS_GANG_ENDS = (
+    """\
+name: a gang ends in slices, and its placeholder has a reservation until it goes
+settings: {slice_max: 1}
+steps:
+- add_app: {id: app-1, placeholder_ask: {gpu: 1}}
+- create_node:
+    id: n1
+    capacity: {gpu: 9}
+    allocations:
+    - {key: g1, app: app-1, resource: {gpu: 1}}
+    - {key: g2, app: app-1, resource: {gpu: 1}}
+- create_node: {id: n2, capacity: {gpu: 2}}
+- ask: {app: app-1, key: ph, resource: {gpu: 9}, placeholder: true, task_group: tg}
+- ask: {app: app-1, key: g2, resource: {vcore: 1}, max_allocations: 2}
+- advance: 3s
+- expect: {apps: {app-1: {reservations: 1}}}
+- register: {}
+""",
+    "",
+)
+"""The model follows no manager that registers again."""
 
 
 @pytest.mark.parametrize(
-    "world", [LEAVES_DURING_LONG_WORK, OLDER_ONE_WAITS_FOR_ITS_PLACEHOLDER], ids=["leaves", "older"]
+    ("world", "judges"),
+    [
+        (LEAVES_DURING_LONG_WORK, (CORE, MODEL)),
+        (OLDER_ONE_WAITS_FOR_ITS_PLACEHOLDER, (CORE, MODEL)),
+        (RESERVED_WHILE_ITS_GANG_ENDS, (CORE,)),
+    ],
+    ids=["leaves", "older", "reserved"],
 )
-def test_what_is_right_is_no_finding(world: tuple[str, str]) -> None:
+def test_what_is_right_is_no_finding(world: tuple[str, str], judges: tuple[str, ...]) -> None:
     text, entries = world
     tape = parse_tape(f"tape 2 of world.yaml sha256 {digest_of(text)} on proposing\n{entries}")
-    outcome = play(parse_case(text, "world.yaml"), tape, judged_by((CORE, MODEL)))
+    outcome = play(parse_case(text, "world.yaml"), tape, judged_by(judges))
     assert outcome.ok, outcome.violation
     assert outcome.messages > 10

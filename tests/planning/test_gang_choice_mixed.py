@@ -54,9 +54,11 @@ class Drawn(NamedTuple):
     """How many asks the guarantee of the asking queue has room for."""
     kept: list[str]
     """Hard gangs that may not go, as a part of them may not."""
+    quota: int | None
+    """How much the queue above the asking one and those near it has room for, if it has a quota."""
 
 
-def draw(seed: int, most: int = 12) -> Drawn:
+def draw(seed: int, most: int = 12, *, has_quota: bool = False) -> Drawn:
     rng = random.Random(seed)  # noqa: S311 - which states, no secrets
     opts_out = random.Random(f"opts out {seed}")  # noqa: S311
     made = Written(FAR)
@@ -100,6 +102,7 @@ def draw(seed: int, most: int = 12) -> Drawn:
             made.reconfigure(path, guaranteed={"vcore": has - spare[path]})
     size, count = rng.randint(1, 5), rng.randint(1, 8)
     claim = rng.randint(1, 12)
+    quota = _draw_quota(made, seed, size * count) if has_quota else None
     made.reconfigure(ASKING, guaranteed={"vcore": claim * size})
     made.add("asks", queue=ASKING)
     made.ask("a", "asks", vcore=size, priority=PRIORITY)
@@ -114,13 +117,21 @@ def draw(seed: int, most: int = 12) -> Drawn:
     }
     hard = [app for app in state.applications.values() if app.spec.is_hard and app.spec.is_gang]
     kept = [it.id for it in hard if not all(map(_may_go, it.allocations.values()))]
-    far = [it.id for it in hard if it.queue.path == FAR]
-    assert {it.victim.allocations[0].spec.application_id for it in gangs} == (
-        {it.id for it in hard} - {*kept, *far}
-    )
+    may_go = {it.id for it in hard if it.queue.path != FAR} - {*kept}
+    assert {it.victim.allocations[0].spec.application_id for it in gangs} == may_go
     return Drawn(
-        made, claimant, rooms, gangs, singles, size, count, spare, min(count, claim), kept
+        made, claimant, rooms, gangs, singles, size, count, spare, min(count, claim), kept, quota
     )  # fmt: skip
+
+
+def _draw_quota(made: Written, seed: int, most: int) -> int:
+    """Let so much into the queue above the asking one and those near it."""
+    rng = random.Random(f"quota {seed}")  # noqa: S311
+    quota = rng.randint(0, most)
+    used = made.state.queues["root.fence"].allocated.get("vcore", 0)
+    fenced = {"preemption.policy": "fence"}
+    made.reconfigure("root.fence", max={"vcore": used + quota}, properties=fenced)
+    return quota
 
 
 def _may_go(allocation: Allocation) -> bool:
@@ -162,6 +173,11 @@ def optimum(it: Drawn, sizes: Sizes | None = None) -> Quality:
         bound({places[node, size]: 1.0 for node in nodes}, number)
     served = width - 1
     bound({served: 1.0, **dict.fromkeys(range(len(victims), served), -1.0)}, 0)
+    if it.quota is not None:
+        near = {
+            at: -float(v.resource["vcore"]) for at, v in enumerate(victims) if v.leaf.path in NEAR
+        }
+        bound({**near, **{at: float(size) for (_, size), at in places.items()}}, it.quota)
     for path, most in it.spare.items():
         of = {at: float(v.resource["vcore"]) for at, v in enumerate(victims) if v.leaf.path == path}
         bound(of, most)
@@ -229,6 +245,13 @@ def would_go(it: Drawn) -> Quality:
     for node, room in it.rooms.items():
         freed = sum(v.resource["vcore"] for v in victims if v.node_id == node)
         places += (room.get("vcore", 0) + freed) // it.size
+    if it.quota is not None:
+        freed = sum(
+            v.resource["vcore"]
+            for v in victims
+            if made.application(v.spec.application_id).queue.path in NEAR
+        )
+        places = min(places, (it.quota + freed) // it.size)
     return (min(places, it.most), *_lost(it, {victim.uuid for victim in victims}))
 
 
@@ -283,6 +306,21 @@ def test_the_choice_is_the_optimum(seeds: range) -> None:
     assert kept > len(seeds) / 2, "vacuous: hardly anything may not go"
 
 
+@ranges.seeds(1000, usual=10)
+def test_the_choice_is_the_optimum_within_a_quota(seeds: range) -> None:
+    """A quota that lets nothing more in makes single work go as a full node does."""
+    hurt = short = 0
+    for seed in seeds:
+        it = draw(seed, has_quota=True)
+        best = optimum(it)
+        assert chosen(it) == best, f"seed {seed}"
+        assert would_go(it) == best, f"seed {seed}"
+        hurt += best[1]
+        short += it.quota is not None and it.quota < best[0] * it.size
+    assert hurt > len(seeds) / 5, "vacuous: hardly anything has to go"
+    assert short > len(seeds) / 5, "vacuous: hardly a quota is in the way"
+
+
 @pytest.mark.parametrize("seed", [100, 116, 233, 360, 442, 851])
 def test_other_single_work_than_in_order_serves_more(seed: int) -> None:
     """A guarantee lets only a part of it go: in order more gangs went, or fewer were served."""
@@ -310,12 +348,13 @@ def test_beyond_the_bound_of_steps_single_work_goes_in_order(
     assert worse == 6, "vacuous: in order would do as well"
 
 
+@pytest.mark.parametrize("has_quota", [False, True])
 @ranges.seeds(1000, usual=12)
-def test_for_a_gang_of_several_sizes_the_optimum_goes(seeds: range) -> None:
+def test_for_a_gang_of_several_sizes_the_optimum_goes(seeds: range, has_quota: bool) -> None:
     """All of its sizes find room together, or nothing goes."""
     hurt = served = several = 0
     for seed in seeds:
-        it = draw(seed)
+        it = draw(seed, has_quota=has_quota)
         sizes = gang_of_sizes(it, seed)
         best = optimum(it, sizes)
         assert would_go_for_gang(it) == best, f"seed {seed}: {sizes}"

@@ -294,10 +294,13 @@ def reservations_of(state: PartitionState, app: Application) -> Iterator[str]:
 
 
 def _reserved_asks(state: PartitionState, app: Application) -> Iterator[str]:
+    # A gang is over with the first slice of its end; its asks, and what is kept for them, go in
+    # those that follow.
+    follows = is_being_reloaded(state) or _is_in_hand(state, app)
     for ask in app.asks.values():
         if len(ask.reserved) > ask.remaining:
             yield f"ask {ask.spec.key} has more reservations than repeats that wait"
-        if ask.reserved and waits_for_gang(app, ask.spec) and not is_being_reloaded(state):
+        if ask.reserved and not follows and waits_for_gang(app, ask.spec):
             yield f"ask {ask.spec.key} has a reservation, and its gang holds it back"
         for node_id in ask.reserved:
             node = state.nodes.get(node_id)

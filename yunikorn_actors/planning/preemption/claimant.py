@@ -4,7 +4,7 @@ The expected usage includes the ask from the start, so it shows what a queue lac
 planner finds victims with this, and Context checks with it what the planner found.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -36,7 +36,7 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.reserved_nodes import kept_for
-from yunikorn_actors.values.resource import Resource, charge, discharge, match_any
+from yunikorn_actors.values.resource import Resource, add, charge, discharge, match_any
 
 Lack = tuple[Queue, str]
 Order = tuple[Any, ...]
@@ -86,6 +86,12 @@ class Victim:
             if allocation.node_id == node_id:
                 charge(room, freed(allocation))
         return room
+
+    def relieves(self, lacks: Iterable[Lack]) -> bool:
+        """Whether a queue that lets no more in uses less of what it lacks when this is gone."""
+        return any(
+            queue in self.leaf.lineage and self.resource.get(kind, 0) > 0 for queue, kind in lacks
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -195,11 +201,14 @@ class Claimant:
 
     # -- queues
 
-    def lacks_quota(self) -> Iterator[Lack]:
-        """Yield what keeps the ask out although a node has room."""
+    def lacks_quota(self, asks: int = 1) -> Iterator[Lack]:
+        """Yield what keeps the ask, or the last of so many like it, out though a node has room."""
         for level in self.leaf.lineage:
             limit = self._state.capacity if level.parent is None else level.spec.max
-            for kind in excess(limit, self.usage.of(level), self.wanted):
+            used = self.usage.of(level)
+            if asks > 1:
+                used = add(used, {kind: n * (asks - 1) for kind, n in self.wanted.items()})
+            for kind in excess(limit, used, self.wanted):
                 yield level, kind
 
     def lacks_guarantee(self) -> Iterator[Lack]:
@@ -208,17 +217,26 @@ class Claimant:
             for kind in excess(self._bounds[level.path], self.usage.of(level), self.wanted):
                 yield level, kind
 
+    def most_entitled(self, count: int) -> int:
+        """Say how many asks like this one the guarantee of their leaf is for, whatever goes."""
+        return max(0, self._most_within(self._bounds.get(self.leaf.path), self.leaf, count))
+
     def most_asks(self, count: int) -> int:
         """Say how many asks like this one the guarantees and the quotas have room for."""
         for level in self.leaf.lineage:
             limit = self._state.capacity if level.parent is None else level.spec.max
-            used = self.usage.of(level)
-            for bound in (limit, self._bounds.get(level.path)):
-                for kind, size in self.wanted.items():
-                    if bound and size > 0 and kind in bound:
-                        # One of them is counted as used.
-                        count = min(count, (bound[kind] - used.get(kind, 0)) // size + 1)
+            count = self._most_within(limit, level, count)
+            count = self._most_within(self._bounds.get(level.path), level, count)
         return max(0, count)
+
+    def _most_within(self, bound: Resource | None, level: Queue, count: int) -> int:
+        if bound:
+            used = self.usage.of(level)
+            for kind, size in self.wanted.items():
+                if size > 0 and kind in bound:
+                    # One of them is counted as used.
+                    count = min(count, (bound[kind] - used.get(kind, 0)) // size + 1)
+        return count
 
     # -- victims
 
@@ -263,6 +281,33 @@ class Claimant:
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
                 return False
         return not victim.has_budget or self._throttle.may_lose(leaf, len(victim.allocations))
+
+    def relieve(
+        self, victims: Iterable["Victim"], served: int, asks: int
+    ) -> tuple[int, list["Victim"]]:
+        """Take of these in order what the quotas need to let more than the served asks in.
+
+        Return how many of so many are served then, and what went for them. Work anywhere below
+        such a queue is of use, on whichever node it runs.
+        """
+        taken: list[Victim] = []
+        tried: list[Victim] = []
+        lacks = tuple(self.lacks_quota(served + 1))
+        for victim in victims:
+            if not lacks:
+                break
+            if not victim.relieves(lacks) or not self.may_take(victim):
+                continue
+            self.take(victim)
+            tried.append(victim)
+            lacks = tuple(self.lacks_quota(served + 1))
+            while not lacks and served < asks:
+                served += 1
+                taken, tried = taken + tried, []
+                lacks = tuple(self.lacks_quota(served + 1)) if served < asks else ()
+        for victim in tried:
+            self.give_back(victim)
+        return served, taken
 
     def may_displace(self, node: Node, application_id: str) -> bool:
         """Whether all that wait for a node may lose it, though nothing has to go there."""

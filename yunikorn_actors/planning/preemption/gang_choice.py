@@ -139,21 +139,26 @@ class Choice:
         rooms: dict[str, Resource],
         singles_on: Callable[[str], list[Victim]],
         count: int,
+        nodes: Iterable[str] = (),
     ) -> None:
+        """Work on the other nodes is looked at where quotas are short."""
         self._claimant = claimant
         self._wanted = {kind: n for kind, n in claimant.wanted.items() if n > 0}
         self._rooms = rooms
         """Of each node that the ask may use: what is free or comes free, and is not promised."""
-        self._count = count
+        self._count = claimant.most_entitled(count)
         self._places = {node_id: self._places_in(room) for node_id, room in rooms.items()}
         self._free_places = sum(self._places.values())
         self._singles = {node_id: found for node_id in rooms if (found := singles_on(node_id))}
-        singles = [victim for found in self._singles.values() for victim in found]
+        self._singles_on = singles_on
+        self._other_nodes = [node_id for node_id in nodes if node_id not in rooms]
+        self._elsewhere: list[dict[str, list[Victim]]] = []
+        found = [victim for its in self._singles.values() for victim in its]
         self._turns = in_turn(self._singles)
-        self._is_bounded = len(singles) <= SINGLES_MAX and any(
-            claimant.is_bounded(victim.leaf) for victim in singles
+        self._is_bounded = len(found) <= SINGLES_MAX and any(
+            claimant.is_bounded(victim.leaf) for victim in found
         )
-        self._looks_each = max(1, len(singles))
+        self._looks_each = max(1, len(found))
         """At single victims, for one set."""
         self._steps = STEPS_MAX
         self._plans: dict[tuple[int, tuple[str, ...]], tuple[int, tuple[Victim, ...]]] = {}
@@ -272,21 +277,16 @@ class Choice:
 
     def _with_singles(self, gone: list[Victim]) -> Worth:
         rooms, (places, rest) = self._without(gone)
-        self._beside, made = (), 0
+        self._beside, most = (), -1
         for turn, singles in enumerate(self._turns):
-            if places + made >= self._count:
+            served, beside = self._served_with(turn, singles, gone, rooms, places)
+            if served > most:
+                most, self._beside = served, beside
+            if most >= self._count:
                 break
-            makes, taken = self._made_by_singles(turn, singles, gone, rooms, places)
-            if makes > made:
-                made, self._beside = makes, taken
-        for victim in self._beside:
-            self._claimant.take(victim)
-        served = min(places + made, self._count, self._claimant.most_asks(self._count))
-        for victim in self._beside:
-            self._claimant.give_back(victim)
-        return Worth(served, rest)
+        return Worth(most, rest)
 
-    def _made_by_singles(
+    def _served_with(
         self,
         turn: int,
         singles: dict[str, list[Victim]],
@@ -294,22 +294,44 @@ class Choice:
         rooms: dict[str, Resource],
         places: int,
     ) -> tuple[int, tuple[Victim, ...]]:
-        """Count the places that single victims make beside these, and say which make them."""
-        absorbed = _names_of(gone)
+        """Count the asks that are served with single work beside these, and say which goes."""
+        claimant, absorbed = self._claimant, _names_of(gone)
         made, taken, is_bound = self._made_in_order(singles, frozenset(absorbed), rooms, places)
+        places_with = min(places + made, self._count)
+        served = claimant.most_asks(places_with)
+        if served < places_with:
+            # For these there is room, and a quota lets nothing more in.
+            singles = self._anywhere(turn, singles)
+            others = (
+                victim
+                for its in singles.values()
+                for victim in _beside(absorbed, its)
+                if victim not in taken
+            )
+            served, more = claimant.relieve(sorted(others, key=in_order), served, places_with)
+            is_bound = served < places_with
+            taken += more
         for victim in taken:
-            self._claimant.give_back(victim)
-        if not is_bound or places + made >= self._count or not self._is_bounded:
-            return made, tuple(taken)
+            claimant.give_back(victim)
+        if not is_bound or served >= self._count or not self._is_bounded:
+            return served, tuple(taken)
         plan = self._plans.get((turn, absorbed))
         if plan is None:
             usable = {node_id: _beside(absorbed, its) for node_id, its in singles.items()}
             choice = SingleChoice(
-                self._claimant, self._places_in, self._rooms | rooms, usable, self._steps
+                claimant, self._places_in, self._rooms | rooms, usable, places, self._steps
             )
-            plan = choice.more_than(made, self._count - places), choice.best or tuple(taken)
+            plan = choice.more_than(served, self._count), choice.best or tuple(taken)
             self._steps, self._plans[turn, absorbed] = choice.steps, plan
         return plan
+
+    def _anywhere(self, turn: int, singles: dict[str, list[Victim]]) -> dict[str, list[Victim]]:
+        """Add what runs on nodes that the asks cannot use: it relieves quotas as well."""
+        if not self._elsewhere:
+            found = {node_id: self._singles_on(node_id) for node_id in self._other_nodes}
+            self._elsewhere = in_turn(found)
+        is_last = turn == len(self._turns) - 1
+        return singles | self._elsewhere[-1 if is_last else 0]
 
     def _made_in_order(
         self,
@@ -351,9 +373,13 @@ class Choice:
         rooms = {node_id: dict(room) for node_id, room in self._rooms.items()}
         for it in (it for victim in gone for it in victim.allocations if it.node_id in rooms):
             charge(rooms[it.node_id], freed(it))
-        singles = {node_id: _beside(absorbed, self._singles.get(node_id, ())) for node_id in rooms}
         for victim in gone:
             self._claimant.take(victim)
+        is_short = self._claimant.most_asks(self._count) < self._count
+        usable = self._anywhere(len(self._turns) - 1, self._singles) if is_short else self._singles
+        singles = {
+            node_id: _beside(absorbed, usable.get(node_id, ())) for node_id in (*rooms, *usable)
+        }
         served = served_in_order(self._claimant, self._places_in, rooms, singles, self._count)
         for victim in gone:
             self._claimant.give_back(victim)

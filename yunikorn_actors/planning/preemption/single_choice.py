@@ -8,7 +8,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from yunikorn_actors.planning.preemption.claimant import Claimant, Victim, score_of
+from yunikorn_actors.planning.preemption.claimant import Claimant, Victim, in_order, score_of
 from yunikorn_actors.planning.preemption.device_room import freed
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
@@ -31,7 +31,7 @@ class _Candidate(NamedTuple):
 
 
 class SingleChoice:
-    """The most places that single work makes beside one set of gangs that goes."""
+    """The most asks that are served with single work beside one set of gangs that goes."""
 
     def __init__(
         self,
@@ -39,15 +39,21 @@ class SingleChoice:
         places_in: Callable[[Resource], int],
         rooms: dict[str, Resource],
         singles: dict[str, list[Victim]],
+        places: int,
         steps: int,
     ) -> None:
         self._claimant = claimant
         self._places_in = places_in
         self._rooms = rooms
+        """Of the nodes that the asks may use; work elsewhere relieves quotas alone."""
+        self._places = places
+        """What there is without single work."""
         self._candidates = self._prepare(singles)
         self.steps = steps
         """How many are left."""
         self._most = self._target = 0
+        self._is_short = False
+        """Whether guarantees or quotas let fewer asks in; what goes can only relieve them."""
         self._taken: list[Victim] = []
         self.best: tuple[Victim, ...] = ()
 
@@ -57,8 +63,9 @@ class SingleChoice:
         total, beyond = sum(map(len, singles.values())), 0
         for node_id, victims in reversed(singles.items()):
             left: Resource = {}
+            room = self._rooms.get(node_id)
             for victim in reversed(victims):
-                its = victim.on(node_id)
+                its = {} if room is None else victim.on(node_id)
                 left = dict(left)
                 charge(left, its)
                 at = total - len(found) - 1
@@ -70,7 +77,7 @@ class SingleChoice:
                 )
                 next_other = after.next_other if after is not None and like else at + 1
                 found.append(_Candidate(victim, node_id, its, left, beyond, next_other))
-            beyond += self._gain(self._rooms[node_id], left)
+            beyond += 0 if room is None else self._gain(room, left)
         found.reverse()
         return found
 
@@ -79,32 +86,34 @@ class SingleChoice:
         charge(after, more)
         return self._places_in(after) - self._places_in(room)
 
-    def more_than(self, made: int, target: int) -> int:
-        """Say how many places there are at most, up to a target; `made` are known already."""
-        self._most, self._target = made, target
-        self._go(0, {}, 0)
+    def more_than(self, served: int, target: int) -> int:
+        """Say how many asks are served at most, up to a target; so many are known to be."""
+        self._most, self._target = served, target
+        self._is_short = self._claimant.most_asks(target) < target
+        self._go(0, {}, self._places)
         return self._most
 
-    def _go(self, at: int, room: Resource, made: int) -> None:
-        if made > self._most:
-            self._most, self.best = made, tuple(self._taken)
+    def _go(self, at: int, room: Resource, places: int) -> None:
+        served = self._claimant.most_asks(places) if self._is_short else places
+        if served > self._most:
+            self._most, self.best = served, tuple(self._taken)
         if at == len(self._candidates) or self._most >= self._target or not self.steps:
             return
         self.steps -= 1
         it = self._candidates[at]
         if not at or self._candidates[at - 1].node_id != it.node_id:
-            room = self._rooms[it.node_id]
-        if made + self._gain(room, it.left) + it.beyond <= self._most:
+            room = self._rooms.get(it.node_id, {})
+        if places + self._gain(room, it.left) + it.beyond <= self._most:
             return
         if self._claimant.may_take(it.victim):
             self._claimant.take(it.victim)
             self._taken.append(it.victim)
             after = dict(room)
             charge(after, it.freed)
-            self._go(at + 1, after, made + self._gain(room, it.freed))
+            self._go(at + 1, after, places + self._gain(room, it.freed))
             self._taken.pop()
             self._claimant.give_back(it.victim)
-        self._go(it.next_other, room, made)
+        self._go(it.next_other, room, places)
 
 
 def served_in_order(
@@ -114,7 +123,10 @@ def served_in_order(
     singles: dict[str, list[Victim]],
     count: int,
 ) -> int:
-    """Say how many asks find room one by one, each where least goes for it; uses up the rooms."""
+    """Say how many asks find room one by one, each where least goes for it; uses up the rooms.
+
+    What a quota needs goes after that, on whichever node it runs.
+    """
     taken: list[Victim] = []
     served = 0
     while served < count:
@@ -133,6 +145,17 @@ def served_in_order(
             charge(rooms[node_id], victim.on(node_id))
         discharge(rooms[node_id], claimant.wanted)
         taken += victims
+        if any(claimant.lacks_quota(served + 1)):
+            others = [it for its in singles.values() for it in its]
+            served_then, more = claimant.relieve(sorted(others, key=in_order), served, served + 1)
+            taken += more
+            if served_then == served:
+                break
+            for victim in more:
+                node_id = victim.allocations[0].node_id
+                singles[node_id].remove(victim)
+                if node_id in rooms:
+                    charge(rooms[node_id], victim.on(node_id))
         served += 1
     for victim in taken:
         claimant.give_back(victim)

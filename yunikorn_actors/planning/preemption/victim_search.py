@@ -16,7 +16,6 @@ from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
-    Lack,
     Score,
     Victim,
     candidates_on,
@@ -173,7 +172,7 @@ class Search:
             room = None if is_barred(self._shape, node.id) else self._scene.room_on(node)
             if room is not None and self._may_use(node):
                 rooms[node.id] = room
-        choice = Choice(self._claimant, rooms, self._singles_on, waiting())
+        choice = Choice(self._claimant, rooms, self._singles_on, waiting(), self._state.nodes)
         chosen = chosen_of(self._state, choice, whole, self._scene.now_ns)
         planned = frozenset(it.allocations[0].uuid for it in choice.planned)
         if not planned and [it.allocations for it in chosen] == [
@@ -456,22 +455,11 @@ class Search:
 
     def _more(self, victims: list[Victim]) -> list[Victim] | None:
         """Pick the further victims that the quotas need to let the ask in; None if they cannot."""
-        lacks = tuple(self._claimant.lacks_quota())
-        more: list[Victim] = []
-        if not lacks:
-            return more
-        for victim in self._everywhere():
-            if victim in victims or not _relieves(victim, lacks):
-                continue
-            if self._claimant.may_take(victim):
-                self._claimant.take(victim)
-                more.append(victim)
-                lacks = tuple(self._claimant.lacks_quota())
-                if not lacks:
-                    return more
-        for victim in more:
-            self._claimant.give_back(victim)
-        return None
+        if not any(self._claimant.lacks_quota()):
+            return []
+        others = (victim for victim in self._everywhere() if victim not in victims)
+        served, more = self._claimant.relieve(others, 0, 1)
+        return more if served else None
 
     def _everywhere(self) -> Iterator[Victim]:
         """Yield all candidates in order; they are put in order once."""
@@ -530,9 +518,3 @@ def _reduce(short: Resource, resource: Resource) -> None:
 def _grow(short: Resource, resource: Resource) -> None:
     for kind in short:
         short[kind] += resource.get(kind, 0)
-
-
-def _relieves(victim: Victim, lacks: tuple[Lack, ...]) -> bool:
-    return any(
-        queue in victim.leaf.lineage and victim.resource.get(kind, 0) > 0 for queue, kind in lacks
-    )
