@@ -11,9 +11,9 @@ from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.reloads import paths_below, with_capitals
-from yunikorn_actors.lab.swarm.scenes_of_placement import with_drawn_rules
 from yunikorn_actors.lab.swarm.scripts import AWARE, FENCED, LIMITED, drawn_queues
 from yunikorn_actors.lab.swarm.world_parts import ALL, UNKNOWN_TO_MODEL, Wanted
+from yunikorn_actors.lab.swarm.world_queues import with_drawn_rules
 from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.machines.rm_proxy.flow_control import Turns
 from yunikorn_actors.planning.preemption import victim_rules

@@ -37,7 +37,7 @@ from yunikorn_actors.lab.swarm.world_parts import (
     with_operators,
     with_restart,
 )
-from yunikorn_actors.lab.swarm.worlds import World
+from yunikorn_actors.lab.swarm.world_scripts import script_of
 from yunikorn_actors.scenario.document import scenario_of
 
 _STRATEGIES: Final = ("uniform", "uniform", "pct", "pos", "delay")
@@ -125,7 +125,7 @@ def drawn(seed: int, number: int, wanted: Wanted = ALL, policies: str = "") -> D
         parts |= {"policies"}
     elif "own-policies" in parts:
         policies = deciding_policies.WHERE
-    script = World(draw, parts, policies).script(f"run {number} of seed {seed}")
+    script = script_of(draw, parts, policies, f"run {number} of seed {seed}")
     is_fused = "fused" in parts and "several-schedulers" not in parts
     schedulers = draw.whole(2, 3) if "several-schedulers" in parts else 1
     case = _case(written(script), f"swarm-{seed}-{number}.yaml")

@@ -7,8 +7,12 @@ and the root are met exactly, by what runs, what is kept and what was charged by
 
 from typing import Any, Final
 
-from yunikorn_actors.lab.swarm.scenes_of_one import Moves, PartitionWriter
-from yunikorn_actors.lab.swarm.scripts import USERS
+from yunikorn_actors.lab.swarm.gang_moves import gang_work
+from yunikorn_actors.lab.swarm.manager_moves import change_queue, confirm, reload
+from yunikorn_actors.lab.swarm.node_moves import lose_node, node_with_work, resize_node, return_node
+from yunikorn_actors.lab.swarm.request_moves import change_ask, daemon
+from yunikorn_actors.lab.swarm.scripts import USERS, Writer
+from yunikorn_actors.lab.swarm.worlds import Moves, PartitionWriter
 
 _USERS: Final = (USERS[0], USERS[0], USERS[1])
 _GROUPS: Final = (["dev"], ["dev"], ["ops", "dev"], ["none"])
@@ -74,32 +78,17 @@ def pause(writer: PartitionWriter) -> None:
     writer.add("advance", writer.draw.one_of(_PAUSES))
 
 
-def of_limits(writer: PartitionWriter) -> Moves:
-    """Return what makes use of limits, frees what they bound, or changes them."""
-    manager, confirm = writer.manager, writer.confirm
-
-    def comes() -> None:
-        _comes(writer)
-
-    def asks() -> None:
-        _asks(writer)
-
-    def much() -> None:
-        _asks_for_much(writer)
-
-    def ends() -> None:
-        _ends(writer)
-
-    return {
-        "": (comes, comes, comes, asks, asks, writer.release, ends, ends),
-        "reloads": (manager.reload, manager.reload, manager.change_queue),
-        "reservations": (much, much),
-        "required-nodes": (writer.daemon,),
-        "reported-work": (writer.bind, writer.node_with_work),
-        "withdrawals": (writer.cancel,),
-        "changed-asks": (writer.change_ask,),
-        "gangs": (writer.gang_work,),
-        "manual-confirmations": (confirm, confirm),
-        "lost-nodes": (writer.lose_node, writer.return_node),
-        "resized-nodes": (writer.resize_node,),
-    }
+OF_LIMITS: Final[Moves] = {
+    "": (_comes, _comes, _comes, _asks, _asks, Writer.release, _ends, _ends),
+    "reloads": (reload, reload, change_queue),
+    "reservations": (_asks_for_much, _asks_for_much),
+    "required-nodes": (daemon,),
+    "reported-work": (Writer.bind, node_with_work),
+    "withdrawals": (Writer.cancel,),
+    "changed-asks": (change_ask,),
+    "gangs": (gang_work,),
+    "manual-confirmations": (confirm, confirm),
+    "lost-nodes": (lose_node, return_node),
+    "resized-nodes": (resize_node,),
+}
+"""What makes use of limits, frees what they bound, or changes them."""

@@ -8,9 +8,34 @@ repeats. Here nearly every step is about the same one.
 from collections.abc import Callable
 from typing import Any, Final
 
-Moves = dict[str, tuple[Callable[[], None], ...]]
-PartitionWriter = Any
-"""That of `swarm.worlds`, which has these scenes."""
+from yunikorn_actors.lab.swarm.gang_moves import gang, gang_work
+from yunikorn_actors.lab.swarm.joined_requests import join
+from yunikorn_actors.lab.swarm.manager_moves import (
+    change_queue,
+    come_back,
+    confirm,
+    leave,
+    refuse_nodes,
+    register,
+    reload,
+)
+from yunikorn_actors.lab.swarm.node_moves import (
+    describe_node,
+    drain,
+    lose_node,
+    node_with_work,
+    open_node,
+    overfill,
+    resize_node,
+    return_node,
+)
+from yunikorn_actors.lab.swarm.request_moves import daemon, everybody, large_daemon, replace
+from yunikorn_actors.lab.swarm.running_work_moves import foreign, foreign_ends
+from yunikorn_actors.lab.swarm.scenes_of_full_nodes import rush
+from yunikorn_actors.lab.swarm.scenes_of_victims import claim, fill
+from yunikorn_actors.lab.swarm.scripts import Writer
+from yunikorn_actors.lab.swarm.worlds import Moves, PartitionWriter
+
 _KEY: Final = "it"
 _PAUSES: Final = ("1s", "3s", "3s", "16s", "31s")
 _CHANGES: Final[tuple[Callable[[PartitionWriter], dict[str, Any]], ...]] = (
@@ -27,8 +52,8 @@ _CHANGES: Final[tuple[Callable[[PartitionWriter], dict[str, Any]], ...]] = (
 
 def begin(writer: PartitionWriter) -> None:
     """Take nearly all room, and have somebody want more of it than there is."""
-    writer.everybody()
-    writer.fill()
+    everybody(writer)
+    fill(writer)
     writer.add("advance", "1s")
 
 
@@ -75,60 +100,50 @@ def pause(writer: PartitionWriter) -> None:
     writer.add("advance", writer.draw.one_of(_PAUSES))
 
 
-def of_node(writer: PartitionWriter) -> Moves:
-    """Return what may happen to a node, and what asks for it."""
-    manager, confirm = writer.manager, writer.confirm
-    return {
-        "": (
-            *(writer.describe_node,) * 3, writer.drain, writer.open, writer.resize_node,
-            writer.ask, writer.newcomer, writer.release,
-        ),
-        "required-nodes": (writer.daemon, writer.daemon, writer.large_daemon),
-        "lost-nodes": (writer.lose_node, writer.return_node, writer.return_node),
-        "reported-work": (writer.bind, writer.node_with_work, writer.overfill),
-        "foreign-work": (writer.foreign, writer.foreign_ends),
-        "manual-confirmations": (confirm, confirm),
-        "gangs": (writer.gang, writer.gang_work),
-        "guarantees": (writer.claim,),
-        "predicates": (manager.refuse_nodes,),
-    }  # fmt: skip
+OF_NODE: Final[Moves] = {
+    "": (
+        *(describe_node,) * 3, drain, open_node, resize_node,
+        Writer.ask, Writer.newcomer, Writer.release,
+    ),
+    "required-nodes": (daemon, daemon, large_daemon),
+    "lost-nodes": (lose_node, return_node, return_node),
+    "reported-work": (Writer.bind, node_with_work, overfill),
+    "foreign-work": (foreign, foreign_ends),
+    "manual-confirmations": (confirm, confirm),
+    "gangs": (gang, gang_work),
+    "guarantees": (claim,),
+    "predicates": (refuse_nodes,),
+}  # fmt: skip
+"""What may happen to a node, and what asks for it."""
 
 
-def of_ask(writer: PartitionWriter) -> Moves:
-    """Return what may happen to an ask, and what makes room for it."""
-    manager, confirm = writer.manager, writer.confirm
-
-    def again() -> None:
-        _ask_again(writer)
-
-    return {
-        "": (again, again, again, writer.release, writer.fill, lambda: _end_it(writer)),
-        "required-nodes": (writer.daemon,),
-        "reported-work": (lambda: _report_it(writer), writer.bind),
-        "resized-nodes": (writer.resize_node,),
-        "drained-nodes": (writer.drain, writer.open),
-        "lost-nodes": (writer.lose_node, writer.return_node),
-        "manual-confirmations": (confirm, confirm),
-        "removals": (writer.replace,),
-        "guarantees": (writer.claim,),
-        "predicates": (manager.refuse_nodes,),
-        "reloads": (manager.change_queue,),
-    }
+OF_ASK: Final[Moves] = {
+    "": (_ask_again, _ask_again, _ask_again, Writer.release, fill, _end_it),
+    "required-nodes": (daemon,),
+    "reported-work": (_report_it, Writer.bind),
+    "resized-nodes": (resize_node,),
+    "drained-nodes": (drain, open_node),
+    "lost-nodes": (lose_node, return_node),
+    "manual-confirmations": (confirm, confirm),
+    "removals": (replace,),
+    "guarantees": (claim,),
+    "predicates": (refuse_nodes,),
+    "reloads": (change_queue,),
+}
+"""What may happen to an ask, and what makes room for it."""
 
 
-def of_manager(writer: PartitionWriter) -> Moves:
-    """Return what a resource manager does that comes and goes, while its work is under way."""
-    manager, confirm = writer.manager, writer.confirm
-    return {
-        "": (
-            manager.register, manager.come_back, manager.come_back, manager.leave, manager.join,
-            writer.ask, writer.newcomer, writer.rush,
-        ),
-        "manual-confirmations": (confirm, confirm),
-        "reloads": (manager.reload, manager.change_queue),
-        "releases": (writer.release,),
-        "reported-work": (writer.bind, writer.node_with_work),
-        "gangs": (writer.gang, writer.gang_work),
-        "lost-nodes": (writer.lose_node,),
-        "predicates": (manager.refuse_nodes,),
-    }  # fmt: skip
+OF_MANAGER: Final[Moves] = {
+    "": (
+        register, come_back, come_back, leave, join,
+        Writer.ask, Writer.newcomer, rush,
+    ),
+    "manual-confirmations": (confirm, confirm),
+    "reloads": (reload, change_queue),
+    "releases": (Writer.release,),
+    "reported-work": (Writer.bind, node_with_work),
+    "gangs": (gang, gang_work),
+    "lost-nodes": (lose_node,),
+    "predicates": (refuse_nodes,),
+}  # fmt: skip
+"""What a resource manager does that comes and goes, while its work is under way."""

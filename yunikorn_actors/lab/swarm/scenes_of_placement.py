@@ -4,14 +4,12 @@ Elsewhere rules are one of a few lists, and nearly all applications name a leaf 
 they do little but come and go, while queues drain, are left out and come back.
 """
 
-import json
-from contextlib import suppress
 from typing import Any, Final
 
-from yunikorn_actors.config import ConfigError, parse_config
-from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.swarm.reloads import NO_LEAVES, Config, users_queue
-from yunikorn_actors.lab.swarm.scenes_of_one import Moves, PartitionWriter
+from yunikorn_actors.lab.swarm.manager_moves import leave, leave_queue_out, reload
+from yunikorn_actors.lab.swarm.reloads import NO_LEAVES
+from yunikorn_actors.lab.swarm.scripts import Writer
+from yunikorn_actors.lab.swarm.worlds import Moves, PartitionWriter
 from yunikorn_actors.values.tags import APP_TAG_CREATE_FORCE, APP_TAG_QUEUE_FALLBACK
 
 _USERS: Final = ("ann", "ann", "bob", "bob.c", "Cid", "a_1")
@@ -21,52 +19,8 @@ _NAMES: Final = (
     "ROOT.A", "rootish", "root", "root.users", *NO_LEAVES,
 )  # fmt: skip
 _TAGS: Final = ("dev", "Dev", "a.b", "root.a", "root.users.x", "", "a b", "ops")
-_WHOM: Final[tuple[dict[str, Any], ...]] = (
-    {}, {"users": ["ann"]}, {"users": ["bob", "Cid"]}, {"users": ["^a"]}, {"users": [".*o"]},
-    {"users": ["a.*", "bob"]}, {"users": ["^a", "bob"]}, {"groups": ["dev"]},
-    {"groups": ["ops", "none"]}, {"groups": ["^d"]}, {"groups": ["d.*", "ops"]},
-    {"users": ["ann"], "groups": ["ops"]}, {"users": ["x"], "groups": ["^o"]},
-)  # fmt: skip
-_FIXED: Final = ("root.fixed", "fixed", "fixed.below", "root.users", "users", "root.default")
 _PAUSES: Final = ("1s", "9s", "10s", "11s", "31s")
 """Around the time after which an empty queue is removed."""
-_DEPTH_MAX: Final = 2
-_TRIES: Final = 40
-
-
-def _rule(draw: Draw, depth: int = 0) -> dict[str, Any]:
-    name = draw.one_of(("provided", "provided", "user", "tag", "tag", "fixed"))
-    rule: dict[str, Any] = {"name": name}
-    if not draw.once_in(3):
-        rule["create"] = True
-    if name == "tag":
-        rule["value"] = draw.one_of(("namespace", "Namespace", "team"))
-    elif name == "fixed":
-        rule["value"] = draw.one_of(_FIXED)
-    if draw.once_in(2):
-        rule["filter"] = dict(draw.one_of(_WHOM))
-        if draw.once_in(2):
-            rule["filter"]["type"] = draw.one_of(("deny", "allow", "deny"))
-    if depth < _DEPTH_MAX and draw.once_in(3):
-        rule["parent"] = _rule(draw, depth + 1)
-    return rule
-
-
-def with_drawn_rules(draw: Draw, config: Config) -> Config:
-    """Give a configuration rules of every form, and some queues below which they create others."""
-    (root,) = config["queues"]
-    more = [users_queue(draw)]
-    if draw.once_in(2):
-        more.append({"name": "fixed", "parent": draw.once_in(2)})
-    if draw.once_in(3):
-        more.append({"name": "default"})
-    changed = {**config, "queues": [{**root, "queues": [*root.get("queues", ()), *more]}]}
-    for _ in range(_TRIES):
-        changed["placementrules"] = [_rule(draw) for _ in range(draw.whole(1, 3))]
-        with suppress(ConfigError):
-            parse_config(json.dumps({"partitions": [changed]}))
-            return changed
-    return config
 
 
 def begin(writer: PartitionWriter) -> None:
@@ -102,22 +56,13 @@ def pause(writer: PartitionWriter) -> None:
     writer.add("advance", writer.draw.one_of(_PAUSES))
 
 
-def of_placement(writer: PartitionWriter) -> Moves:
-    """Return what changes where the next application goes."""
-    manager = writer.manager
-
-    def comes() -> None:
-        _comes(writer)
-
-    def asks() -> None:
-        _asks(writer)
-
-    return {
-        "": (
-            *(comes,) * 6, asks, writer.remove, writer.remove, manager.leave_queue_out,
-            manager.leave_queue_out, manager.reload,
-        ),
-        "reported-work": (writer.bind, writer.bind),
-        "application-tags": (writer.app,),
-        "lost-managers": (manager.leave,),
-    }  # fmt: skip
+OF_PLACEMENT: Final[Moves] = {
+    "": (
+        *(_comes,) * 6, _asks, Writer.remove, Writer.remove, leave_queue_out,
+        leave_queue_out, reload,
+    ),
+    "reported-work": (Writer.bind, Writer.bind),
+    "application-tags": (Writer.app,),
+    "lost-managers": (leave,),
+}  # fmt: skip
+"""What changes where the next application goes."""

@@ -7,8 +7,12 @@ leaf.
 
 from typing import Any, Final
 
-from yunikorn_actors.lab.swarm.scenes_of_one import Moves, PartitionWriter
-from yunikorn_actors.lab.swarm.scripts import USERS
+from yunikorn_actors.lab.swarm.gang_moves import gang_returns, gang_work, late_placeholder
+from yunikorn_actors.lab.swarm.manager_moves import change_queue, confirm, reload
+from yunikorn_actors.lab.swarm.node_moves import lose_node, resize_node, return_node
+from yunikorn_actors.lab.swarm.request_moves import change_ask, daemon, everybody
+from yunikorn_actors.lab.swarm.scripts import USERS, Writer
+from yunikorn_actors.lab.swarm.worlds import Moves, PartitionWriter
 
 _PRIORITIES: Final = (-1, 0, 0, 1, 2)
 _SIZES: Final = ({"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 3000})
@@ -21,7 +25,7 @@ _START_PAUSES: Final = ("1s", "3s", "10s", "31s", "5m", "15m")
 
 def begin_with_fences(writer: PartitionWriter) -> None:
     """Work of every priority has all room, in all leaves, before somebody claims some of it."""
-    writer.everybody()
+    everybody(writer)
     for _ in range(writer.draw.whole(2, 4)):
         _fill(writer)
     writer.add("advance", "1s")
@@ -49,27 +53,18 @@ def claim_and_wait(writer: PartitionWriter) -> None:
     writer.add("advance", writer.draw.one_of(_CLAIM_PAUSES))
 
 
-def of_fences(writer: PartitionWriter) -> Moves:
-    """Return what happens where priorities say who may go for whom."""
-    manager, confirm = writer.manager, writer.confirm
-
-    def fill() -> None:
-        _fill(writer)
-
-    def claim() -> None:
-        _claim(writer)
-
-    return {
-        "": (fill, fill, claim, claim, claim, writer.release),
-        "required-nodes": (writer.daemon,),
-        "manual-confirmations": (confirm, confirm),
-        "withdrawals": (writer.cancel,),
-        "lost-nodes": (writer.lose_node,),
-        "resized-nodes": (writer.resize_node,),
-        "reported-work": (writer.bind,),
-        "changed-asks": (writer.change_ask,),
-        "reloads": (manager.reload, manager.change_queue),
-    }
+OF_FENCES: Final[Moves] = {
+    "": (_fill, _fill, _claim, _claim, _claim, Writer.release),
+    "required-nodes": (daemon,),
+    "manual-confirmations": (confirm, confirm),
+    "withdrawals": (Writer.cancel,),
+    "lost-nodes": (lose_node,),
+    "resized-nodes": (resize_node,),
+    "reported-work": (Writer.bind,),
+    "changed-asks": (change_ask,),
+    "reloads": (reload, change_queue),
+}
+"""What happens where priorities say who may go for whom."""
 
 
 # -- one after the other
@@ -105,21 +100,15 @@ def pause(writer: PartitionWriter) -> None:
     writer.add("advance", writer.draw.one_of(_START_PAUSES))
 
 
-def of_leaf(writer: PartitionWriter) -> Moves:
-    """Return what lets applications of a leaf start, and what ends them."""
-    manager, confirm = writer.manager, writer.confirm
-
-    def comes() -> None:
-        _comes(writer)
-
-    return {
-        "": (comes, comes, writer.ask, writer.gang_work, writer.release, writer.release),
-        "removals": (writer.remove, writer.remove),
-        "withdrawals": (writer.cancel, writer.cancel),
-        "manual-confirmations": (confirm, confirm),
-        "reloads": (manager.reload, manager.change_queue),
-        "reported-work": (writer.bind, writer.gang_returns),
-        "late-placeholders": (writer.late_placeholder,),
-        "lost-nodes": (writer.lose_node, writer.return_node),
-        "resized-nodes": (writer.resize_node,),
-    }
+OF_LEAF: Final[Moves] = {
+    "": (_comes, _comes, Writer.ask, gang_work, Writer.release, Writer.release),
+    "removals": (Writer.remove, Writer.remove),
+    "withdrawals": (Writer.cancel, Writer.cancel),
+    "manual-confirmations": (confirm, confirm),
+    "reloads": (reload, change_queue),
+    "reported-work": (Writer.bind, gang_returns),
+    "late-placeholders": (late_placeholder,),
+    "lost-nodes": (lose_node, return_node),
+    "resized-nodes": (resize_node,),
+}
+"""What lets applications of a leaf start, and what ends them."""

@@ -4,10 +4,19 @@ Elsewhere a gang and its members come in one go and mostly fit. What may not sta
 placeholder, is larger than all of them, or changes while its swap is under way, is rare there.
 """
 
-from typing import Any
+from typing import Any, Final
 
-from yunikorn_actors.lab.swarm.scenes_of_one import Moves, PartitionWriter
-from yunikorn_actors.lab.swarm.scripts import USERS
+from yunikorn_actors.lab.swarm.manager_moves import come_back, confirm, leave
+from yunikorn_actors.lab.swarm.node_moves import (
+    drain,
+    lose_node,
+    open_node,
+    resize_node,
+    return_node,
+)
+from yunikorn_actors.lab.swarm.request_moves import refuse_for, release_otherwise
+from yunikorn_actors.lab.swarm.scripts import USERS, Writer
+from yunikorn_actors.lab.swarm.worlds import Moves, PartitionWriter
 
 _GROUP = "tg"
 _MEMBERS = "g"
@@ -18,7 +27,7 @@ _LIVES: tuple[dict[str, Any], ...] = ({}, {}, {"timeout": "10s"}, {"timeout": "4
 def begin(writer: PartitionWriter) -> None:
     """A gang comes, and its placeholders have their nodes before anything else happens."""
     draw = writer.draw
-    writer.refuse_for(_MEMBERS, nodes=0)
+    refuse_for(writer, _MEMBERS, nodes=0)
     count, size = draw.whole(1, 4), draw.one_of(writer.sizes[:3])
     leaf, _ = draw.one_of(writer.leaves)
     app = {"id": f"{writer.prefix}-1", "queue": leaf, "user": draw.one_of(USERS)}
@@ -81,32 +90,29 @@ def _smaller_placeholder(writer: PartitionWriter) -> None:
 
 
 def _refused(writer: PartitionWriter) -> None:
-    writer.refuse_for(_MEMBERS, nodes=writer.draw.whole(0, 2))
+    refuse_for(writer, _MEMBERS, nodes=writer.draw.whole(0, 2))
 
 
-def of_swaps(writer: PartitionWriter) -> Moves:
-    """Return what may happen to swaps, from before they are decided until they are over."""
-    confirm = writer.confirm
-
-    def member() -> None:
-        _member(writer)
-
-    def refused() -> None:
-        _refused(writer)
-
-    def changed() -> None:
-        _changed_member(writer)
-
-    return {
-        "": (member, member, member, refused, refused, changed, changed, writer.node),
-        "manual-confirmations": (confirm, confirm),
-        "releases": (writer.release, writer.release_otherwise),
-        "withdrawals": (writer.cancel,),
-        "reported-work": (lambda: _smaller_placeholder(writer), writer.bind),
-        "resized-nodes": (writer.resize_node,),
-        "drained-nodes": (writer.drain, writer.open),
-        "lost-nodes": (writer.lose_node, writer.return_node),
-        "removals": (writer.remove,),
-        "quotas": (writer.newcomer,),
-        "lost-managers": (writer.manager.leave, writer.manager.come_back),
-    }
+OF_SWAPS: Final[Moves] = {
+    "": (
+        _member,
+        _member,
+        _member,
+        _refused,
+        _refused,
+        _changed_member,
+        _changed_member,
+        Writer.node,
+    ),
+    "manual-confirmations": (confirm, confirm),
+    "releases": (Writer.release, release_otherwise),
+    "withdrawals": (Writer.cancel,),
+    "reported-work": (_smaller_placeholder, Writer.bind),
+    "resized-nodes": (resize_node,),
+    "drained-nodes": (drain, open_node),
+    "lost-nodes": (lose_node, return_node),
+    "removals": (Writer.remove,),
+    "quotas": (Writer.newcomer,),
+    "lost-managers": (leave, come_back),
+}
+"""What may happen to swaps, from before they are decided until they are over."""

@@ -296,7 +296,7 @@ class Writer:
         gang = policy != "fair" and draw.once_in(2 if self.theme == "gangs" else 5)
         self.apps[name] = gang
         if gang:
-            self._gang(fields)
+            self.add_gang(fields)
             return
         if draw.once_in(12):
             fields["timeout"] = "40s"
@@ -310,7 +310,7 @@ class Writer:
             fields = {"resource": self.draw.one_of(self.sizes[:5]), "count": self.draw.whole(1, 3)}
             self.add_ask(app, {"key": f"k{len(self.keys)}", **fields})
 
-    def _gang(self, fields: dict[str, Any]) -> None:
+    def add_gang(self, fields: dict[str, Any]) -> None:
         draw, name = self.draw, fields["id"]
         asks: list[dict[str, Any]] = []
         whole: dict[str, int] = {}
