@@ -1,8 +1,8 @@
 """Run a body of scenario files beside the repository: `python run_body.py FOLDER`.
 
-Every file runs with seeds 0 to 5 on both topologies and once on threads and direct, in a process of
-its own that has a time limit: a file that does not end is a fault like any other. As many run at
-once as there are processors. The files that `not_yet.txt` names wait for a feature: they run as
+Every file runs with seeds 0 to 5 on both topologies and once on threads and direct. There are as many
+processes as processors, and each runs one file after the other within a time limit: a file that
+does not end is a fault like any other, and the next one has a new process. The files that `not_yet.txt` names wait for a feature: they run as
 well, and one of them that passes fails the run, so the list only shrinks.
 """
 
@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -40,46 +41,67 @@ def main(folder: Path) -> int:
     files = sorted(folder.rglob("*.yaml"))
     names = {file.relative_to(folder).as_posix(): file for file in files}
     faults = [f"not_yet.txt names {name}, which is not there" for name in waiting.keys() - names]
-    begun: deque[_Runner] = deque()
+    runners = deque(_Runner(waiting) for _ in range(os.cpu_count() or 1))
     for name, file in names.items():
-        if len(begun) == (os.cpu_count() or 1):
-            faults.extend(begun.popleft().faults())
-        begun.append(_Runner(name, file, waiting))
-    for runner in begun:
+        faults.extend(runners[0].faults())
+        runners[0].begin(name, file)
+        runners.rotate(-1)
+    for runner in runners:
         faults.extend(runner.faults())
+        runner.close()
     summary = f"{len(names)} files, {len(waiting)} of them wait for a feature, {len(faults)} faults"
     sys.stdout.write("\n".join([*sorted(faults), summary, ""]))
     return 1 if faults or not names else 0
 
 
 class _Runner:
-    """Runs a file in a process that can be ended: a loop in a machine ends in no other way."""
+    """Runs files in a process that can be ended: a loop in a machine ends in no other way."""
 
-    def __init__(self, name: str, file: Path, waiting: dict[str, str]) -> None:
-        self._name = name
-        self._until = time.monotonic() + LIMIT_S
-        self._ours, theirs = multiprocessing.Pipe(duplex=False)
+    def __init__(self, waiting: dict[str, str]) -> None:
+        self._waiting = waiting
+        self._name = ""
+        self._until = 0.0
+        self._start()
+
+    def _start(self) -> None:
+        self._ours, theirs = multiprocessing.Pipe()
         self._process = multiprocessing.Process(
-            target=_send_faults, args=(theirs, name, file, waiting)
+            target=_send_faults, args=(theirs, self._ours, self._waiting), daemon=True
         )
         self._process.start()
         theirs.close()
 
+    def begin(self, name: str, file: Path) -> None:
+        self._name, self._until = name, time.monotonic() + LIMIT_S
+        self._ours.send((name, file))
+
     def faults(self) -> list[str]:
+        """Return the faults of the file that was begun, if one was."""
+        if not self._name:
+            return []
+        name, self._name = self._name, ""
         try:
-            if not self._ours.poll(max(0.0, self._until - time.monotonic())):
-                return [f"{self._name}: does not end within {LIMIT_S} s"]
-            return list(self._ours.recv())
+            if self._ours.poll(max(0.0, self._until - time.monotonic())):
+                return list(self._ours.recv())
+            fault = f"{name}: does not end within {LIMIT_S} s"
         except EOFError:
-            return [f"{self._name}: its process ended without a result"]
-        finally:
-            self._ours.close()
-            self._process.kill()
-            self._process.join()
+            fault = f"{name}: its process ended without a result"
+        self.close()
+        self._start()
+        return [fault]
+
+    def close(self) -> None:
+        self._ours.close()
+        self._process.kill()
+        self._process.join()
 
 
-def _send_faults(to: Connection, name: str, file: Path, waiting: dict[str, str]) -> None:
-    to.send(_faults(name, file, waiting))
+def _send_faults(to: Connection, others: Connection, waiting: dict[str, str]) -> None:
+    others.close()
+    with suppress(EOFError):
+        while True:
+            name, file = to.recv()
+            to.send(_faults(name, file, waiting))
 
 
 def _faults(name: str, file: Path, waiting: dict[str, str]) -> list[str]:

@@ -26,15 +26,24 @@ def _die() -> list[str]:
     [
         (list, []),
         (lambda: ["a fault"], ["a fault"]),
-        (_hang, ["a.yaml: does not end within 0.5 s"]),
+        (_hang, ["a.yaml: does not end within 0.1 s"]),
         (_die, ["a.yaml: its process ended without a result"]),
     ],
 )
-def test_each_file_has_a_time_limit(runs: Callable[[], list[str]], expected: list[str]) -> None:
+def test_each_file_has_a_time_limit_and_the_next_one_is_run(
+    runs: Callable[[], list[str]], expected: list[str]
+) -> None:
     runner: Any = BODY["_Runner"]
     names = runner.faults.__globals__
-    names["LIMIT_S"], names["_faults"] = 0.5 if runs is _hang else 30, lambda *_: runs()
-    assert expected == runner("a.yaml", Path("a.yaml"), {}).faults()
+    names["LIMIT_S"], names["_faults"] = 0.1 if runs is _hang else 30, lambda *_: runs()
+    started = runner({})
+    try:
+        assert [] == started.faults()
+        for name in ("a.yaml", "b.yaml"):
+            started.begin(name, Path(name))
+            assert [it.replace("a.yaml", name) for it in expected] == started.faults()
+    finally:
+        started.close()
 
 
 def test_each_fault_of_several_files_is_named(
