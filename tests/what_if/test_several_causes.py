@@ -247,7 +247,20 @@ def fence_and_a_quota(cluster: Any) -> Wanted:
     return _waiting(cluster.ask("job", "task", 3_000, preemption_policy=POLICY))
 
 
+def raise_that_others_take(cluster: Any) -> Wanted:
+    """Room by a release goes to what matters most; a configuration is decided by before."""
+    cluster.queues("{name: batch, limits: [{limit: '', users: [ann], maxresources: {vcore: 2}}]}")
+    cluster.nodes(node_1=3_000)
+    cluster.submit("old", "other", "job")
+    cluster.ask("old", "task", 2_000)
+    cluster.ask("other", "task", 1_000, max_allocations=20)
+    return _waiting(cluster.ask("job", "task", 3_000, priority=5))
+
+
 FOUND: dict[Arranged, set[str]] = {
+    raise_that_others_take: {
+        "raise vcore of ann in root.batch from 2 to 6 and add a node with vcore 3"
+    },
     user_below_group_and_wildcards: {
         "raise vcore of ann in root.batch from 3 to 4 and vcore of dev in root.batch from 4 to 6",
         "wait for 600 s",

@@ -244,8 +244,9 @@ class _Search:
         **bounds: Any,  # noqa: ANN401
     ) -> Course:
         self._trials += 1
-        # One after the other, as an operator makes them: the core decides by each.
-        made = [Change(it, is_first=self._is_first) for it in extra]
+        # One after the other, as an operator makes them: the core decides by each. A configuration
+        # is loaded before what stands behind it is taken, so no moment has both.
+        made = [Change(it, is_first=self._is_first or isinstance(it, Reconfigure)) for it in extra]
 
         def done(_: int) -> Course:
             answer = simulate(
