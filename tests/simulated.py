@@ -48,6 +48,7 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import QueueState
 from yunikorn_actors.state.snapshot import LivingImage, restore
 from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.values.resource import pruned
 from yunikorn_actors.values.tags import TAG_RUNTIME
 from yunikorn_actors.what_if import Answer, Change, Course
 from yunikorn_actors.what_if.change_checks import checked, in_order
@@ -444,9 +445,12 @@ def differences(
 
 
 def in_any_order(course: Course) -> list[list[str]]:
-    """Leave out in which order partitions decide at one moment: that is in no state."""
+    """Leave out in which order partitions decide at one moment: that is in no state.
+
+    Amounts of zero are left out as well, as in a dump.
+    """
     placed = [
-        dataclasses.replace(it, uuid="", resources=dict(sorted(it.resources.items())))
+        dataclasses.replace(it, uuid="", resources=dict(sorted(pruned(it.resources).items())))
         for it in course.placed
     ]
     return [sorted(map(str, it)) for it in (placed, course.ended, course.refused)]

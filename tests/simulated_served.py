@@ -297,6 +297,8 @@ def remembers(machines: Mapping[str, Machine]) -> Iterator[str]:
     apps = [app for model in models for app in model.apps.values()]
     if any(ask.tried is not None for app in apps for ask in app.asks.values()):
         yield "a pause between searches for victims"
+    if any(len(model.reserved_nodes) > 1 for model in models):
+        yield "which of the nodes that are kept had room first"
     if any(it.cleaning for it in partitions):
         yield "an empty queue"
     if machines[RM_PROXY].canonical_state().get("at_context"):

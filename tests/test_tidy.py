@@ -419,7 +419,7 @@ READ_ACROSS = {
     f"{PACKAGE}.service.aio": {"_core", "_operations"},
     f"{PACKAGE}.service.connect": {"_operations"},
     f"{PACKAGE}.service.reconnecting": {"_connect_anew"},
-    f"{PACKAGE}.what_if.dumps": {"_post"},
+    f"{PACKAGE}.what_if.yunikorn_dump": {"_post"},
 }
 """Private names that a module reads of another one; there may only be fewer."""
 

@@ -118,18 +118,30 @@ def test_a_full_backlog_holds_no_request_back(topology: TopologyName) -> None:
 
 @pytest.mark.parametrize("node_id", ["node-1", "node-2"])
 def test_a_dump_tells_of_swaps_under_way(node_id: str) -> None:
-    """The placeholders are on the first node; one has to make room, for a member here or there."""
+    """Both placeholders are on one node; one has to make room, for a smaller member here or there."""
     core, made = cluster("fused", node_1=2_000)
     made.submit("gang", placeholder_ask=si.Resource.of({"vcore": 2_000}))
     for key in ("hold-1", "hold-2"):
         made.ask("gang", key, 1_000, placeholder=True, task_group_name="tg")
     made.nodes(node_2=2_000)
     only = {si.constants.TAG_REQUIRED_NODE: node_id}
-    made.ask("gang", "member", 1_000, task_group_name="tg", tags=only)
+    made.ask("gang", "member", 500, task_group_name="tg", tags=only)
     (part,) = core.state_dump()["partitions"].values()
     (swap,) = part["applications"]["gang"]["swaps"]
     assert (swap["node"], swap["crosses"]) == (node_id, node_id == "node-2")
     assert list(unlike_dump(core._simulator)) == []
+
+
+def test_which_kept_node_had_room_first_begins_anew() -> None:
+    core, made = cluster("fused", node_1=2_000, node_2=2_000)
+    made.submit("other", "job")
+    for number in ("1", "2"):
+        only = {si.constants.TAG_REQUIRED_NODE: f"node-{number}"}
+        made.ask("other", number, 2_000, tags=only)
+        made.ask("job", number, 1_000, tags=only)
+    found = list(remembers(core._simulator.machines))
+    assert found == ["which of the nodes that are kept had room first"]
+    assert "which of the nodes that are kept for asks had room first" in BEGUN_ANEW
 
 
 def test_how_long_a_queue_has_been_empty_begins_anew() -> None:

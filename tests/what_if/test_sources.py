@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 from support import RM
 
+from tests.what_if.test_least_change import cluster
 from tests.what_if.test_simulate import CONFIG, SECOND, asks, busy, node
 from yunikorn_actors import InvalidRequest, JournalError, SchedulerCore, VirtualCore, si
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
@@ -306,6 +307,37 @@ def test_a_dump_with_any_one_part_changed_is_a_state_or_refused() -> None:
     assert 30 < refused < 130
 
 
+def test_a_dump_of_a_core_with_any_one_part_changed_is_a_state_or_refused() -> None:
+    """What contradicts itself is refused before anything is simulated."""
+    source, draw = json.loads(json.dumps(_swapping().state_dump())), Random(20_26)  # noqa: S311
+    values = (None, "", 0, -1, 1.5, 10**30, "x", True, [], {}, [None], {"a": None})
+    places, refused = [("partitions", *it) for it in _places(source["partitions"])], 0
+    for place in draw.sample(places, 150):
+        dump = part = copy.deepcopy(source)
+        for step in place[:-1]:
+            part = part[step]
+        part[place[-1]] = draw.choice(values)
+        with suppress(InvalidRequest):
+            state = state_from_dump(dump)
+            simulate(state, until=0)
+            continue
+        refused += 1
+    assert 30 < refused < 130
+
+
+def _swapping() -> VirtualCore:
+    """A member takes the place of its placeholder, work runs, and something waits."""
+    core, made = cluster("fused", node_1=2_000, node_2=2_000)
+    made.submit("gang", placeholder_ask=si.Resource.of({"vcore": 2_000}))
+    for key in ("hold-1", "hold-2"):
+        made.ask("gang", key, 1_000, placeholder=True, task_group_name="tg")
+    made.ask("gang", "member", 500, task_group_name="tg")
+    made.submit("job")
+    for key in ("1", "2", "3"):
+        made.ask("job", key, 1_500)
+    return core
+
+
 def _places(value: Any) -> Iterator[tuple[Any, ...]]:
     named = value.items() if isinstance(value, dict) else enumerate(value)
     for name, below in named:
@@ -509,6 +541,54 @@ def test_the_place_in_a_dump_where_something_is_wrong() -> None:
     del _part(ours)["applications"]["app"]["allocations"][0]["resource"]
     with pytest.raises(InvalidRequest, match=r"application app, allocation .: 'resource' is mis"):
         state_from_dump(ours)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "complaint"),
+    [
+        (("nodes", 0, "nodesInfo", 0, "nodeID"), None, "node 1 of the list: 'nodeID' is missing"),
+        (("applications", 0, "applicationID"), None, "application 1 of the list: 'applicationID'"),
+        (("nodes",), [{"nodeID": "n1"}], "nodes: 'partitionName' is missing"),
+        (("applications", 0), "app", "it must be an object in applications, and is a str"),
+        (("nodes", 0, "nodesInfo"), {"n1": {}}, "nodes: .*must be a list: nodesInfo, and is a dict"),
+        (("queues", 0, "children"), [{"queuename": "root.x"}], "queue root.x: 'isManaged' is miss"),
+    ],
+)  # fmt: skip
+def test_each_part_of_a_dump_is_called_by_its_own_name(
+    place: Any, value: object, complaint: str
+) -> None:
+    dump = part = _go()
+    for step in place[:-1]:
+        part = part[step]
+    part[place[-1]] = value
+    with pytest.raises(InvalidRequest, match=complaint):
+        state_from_dump(dump)
+
+
+def test_keys_that_a_newer_yunikorn_writes_are_left_out_and_named() -> None:
+    dump = _go()
+    (part, *_) = dump["config"]["Partitions"]
+    part["StateDumpFilePath"] = "/tmp/dump"  # noqa: S108
+    part["Queues"][0] |= {"Weight": 3, "Properties": {"Any.Name": "x"}}
+    part["Preemption"]["Depth"] = {"Max": 1}
+    dump["config"]["FutureKnob"] = dump["nodes"][0]["nodesInfo"][0]["zone"] = {"a": [1]}
+    state = state_from_dump(dump)
+    assert [it for it in state.lacks if "keys of the configuration" in it] == [
+        "what these keys of the configuration mean, which are left out: depth, weight"
+    ]
+    waits = [simulate(it, until=3).course.waits for it in (state, state_from_dump(_go()))]
+    assert waits[0] == waits[1] != ()
+
+
+def test_a_dump_says_its_revision_and_what_its_manager_wants() -> None:
+    core = busy("fused")
+    extra = {"rm.pausedTimeout": "1s"}
+    core.update_configuration(si.UpdateConfigurationRequest(rm_id=RM, extra_config=extra))
+    core.run_until_idle()
+    dump = json.loads(json.dumps(core.state_dump()))
+    state = state_from_dump(dump)
+    assert state.revisions == {f"[{RM}]default": _part(dump)["revision"]}
+    assert state.registered.managers[0].registration.extra_config == extra
 
 
 @pytest.mark.parametrize("name", ["applications", "nodes", "queues"])

@@ -34,9 +34,9 @@ from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.snapshot import image_of
 
 BEGUN_ANEW = (
-    "back-offs, the pause between two searches for victims, how long a queue has been empty, how "
-    "far the turn of a resource manager has come, and what policies of your own keep beside the "
-    "facts: they begin anew"
+    "back-offs, the pause between two searches for victims, which of the nodes that are kept for "
+    "asks had room first, how long a queue has been empty, how far the turn of a resource manager "
+    "has come, and what policies of your own keep beside the facts: they begin anew"
 )
 """What machines remember, and no state has."""
 

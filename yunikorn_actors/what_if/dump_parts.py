@@ -1,0 +1,48 @@
+"""What the readers of both kinds of state dumps share."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from yunikorn_actors.values.resource import Resource
+
+PREEMPTION: Final = (
+    "preemption policies: what runs may be preempted, and what waits preempts nothing of others"
+)
+_LEFT: Final = ("Failing", "Resuming")
+"""States whose way out no dump says: what is asked back, and when."""
+_NAMED_MAX: Final = 3
+
+
+class DumpPath:
+    """What of a dump is being read, for the words of an error."""
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    def at(self, *parts: object) -> None:
+        """Name it by its kinds and names in turn."""
+        words = map(str, parts)
+        self.name = ", ".join(
+            f"{kind} {name}".strip() for kind, name in zip(words, words, strict=True)
+        )
+
+
+def amounts(given: Mapping[str, Any] | None) -> Resource:
+    return {name: whole(name, it) for name, it in (given or {}).items()}
+
+
+def whole(name: str, value: Any) -> int:  # noqa: ANN401 - of a dump
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is no whole number: {value!r:.80}") from None
+
+
+def left_states(states: Mapping[str, str]) -> Iterator[str]:
+    """Name applications that begin in another state than they are in."""
+    for state in _LEFT:
+        names = [id_ for id_, it in states.items() if it == state]
+        if names:
+            more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+            listed = ", ".join(names[:_NAMED_MAX])
+            yield f"how far {listed}{more} came while {state}: they go on as if they were not"
