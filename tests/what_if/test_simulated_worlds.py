@@ -20,6 +20,7 @@ from tests.simulated import (
 from tests.what_if.test_least_change import cluster
 from yunikorn_actors import VirtualCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.base import RM_PROXY
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import NO_POLICIES
 from yunikorn_actors.state.applications import ApplicationState
@@ -29,7 +30,7 @@ from yunikorn_actors.state.snapshot import Image, LivingImage, image_of, restore
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import equals
 from yunikorn_actors.what_if.changes import Change
-from yunikorn_actors.what_if.core_state import BEGUN_ANEW, context_of, state_of
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, Copy, context_of, state_of
 from yunikorn_actors.what_if.run import digest_of
 from yunikorn_actors.what_if.simulation import simulate
 
@@ -130,6 +131,19 @@ def test_a_dump_tells_of_swaps_under_way(node_id: str) -> None:
     (swap,) = part["applications"]["gang"]["swaps"]
     assert (swap["node"], swap["crosses"]) == (node_id, node_id == "node-2")
     assert list(unlike_dump(core._simulator)) == []
+
+
+def test_to_come_back_as_one_was_is_no_part_of_a_turn() -> None:
+    """Managers that share a core take turns: one that has used some has less of its next part."""
+    core, _ = cluster("fused", node_1=2_000)
+    for rm_id in ("rm-2", "rm-3"):
+        other = si.RegisterResourceManagerRequest(rm_id=rm_id)
+        core.register_resource_manager(other, si.ResourceManagerCallback())
+    copy, state = Copy(state_of(core._simulator)), state_of(core._simulator)
+    for known in state.registered.managers:
+        copy.go_on_with(known, si.ResourceManagerCallback())
+    copy.settle()
+    assert "at_context" not in copy.machines[RM_PROXY].canonical_state()
 
 
 def test_which_kept_node_had_room_first_begins_anew() -> None:

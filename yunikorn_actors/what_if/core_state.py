@@ -15,9 +15,17 @@ from yunikorn_actors.core.registered_managers import Registration
 from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Envelope, Message, manager_of
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    RM_PROXY,
+    Envelope,
+    Message,
+    manager_of,
+)
 from yunikorn_actors.messages.restart import (
     CoreRestored,
     EventsRestored,
@@ -160,6 +168,10 @@ class Copy(WithoutEvents):
             extra_config=registration.extra_config,
         )
         self.managers.register(request, callback, brought.get(registration.policy_group))
+        proxy = self.machines[RM_PROXY]
+        assert isinstance(proxy, RmProxy)
+        # This was no part of a turn where it came back.
+        proxy.turns.forget(registration.rm_id)
         for name in known.epochs:
             for app in context.partitions[name].state.applications.values():
                 self.managers.resolvers.remember(registration.rm_id, app.spec.user, app.spec.groups)

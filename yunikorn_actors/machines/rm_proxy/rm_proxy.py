@@ -73,7 +73,7 @@ class RmProxy:
         """
         self.parts: dict[str, Parts] = {}
         """Of answers that come in several messages."""
-        self._turns = Turns(settings.turn_max)
+        self.turns = Turns(settings.turn_max)
         self._slices = Slices(RM_PROXY, settings.slice_max)
         """Requests that are long to translate, in a lane for each resource manager."""
         self._at_once_max = LOOKED_AT_IN_ONE * settings.slice_max
@@ -109,7 +109,7 @@ class RmProxy:
             },
             "coming": dict(sorted(self.coming.items())),
             "dropped": self.dropped,
-            **self._turns.canonical_state(),
+            **self.turns.canonical_state(),
             **({"parts": sorted(self.parts)} if self.parts else {}),
             **({} if self.is_at_rest else {"long_work": self._slices.canonical_state()}),
             "questions": self.questions.canonical_state(),
@@ -151,7 +151,7 @@ class RmProxy:
         """Nothing has changed: a former life, if there is one, goes on."""
         rm_id = self.coming.pop(message.callback, None)
         if rm_id is not None and rm_id not in {*self.deliveries, *self.coming.values()}:
-            self._turns.forget(rm_id)
+            self.turns.forget(rm_id)
         return [
             StopMachine(address=message.callback),
             Send(to=message.reply_to, message=Declined(reason=message.reason)),
@@ -271,10 +271,10 @@ class RmProxy:
         return [*self.questions.seen(rm_id), *self._send(rm_id, event)]
 
     def _send(self, rm_id: str, message: Message) -> list[Effect]:
-        return self._turns.send(rm_id, message, alone=len(self.deliveries) <= 1)
+        return self.turns.send(rm_id, message, alone=len(self.deliveries) <= 1)
 
     def _on_turn_handled(self, message: rm.TurnHandled) -> list[Effect]:
-        return self._turns.handled(message.rm_id)
+        return self.turns.handled(message.rm_id)
 
     # -- questions about placements
 
