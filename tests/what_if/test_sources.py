@@ -24,6 +24,7 @@ from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.states.simulated import state_from_trace
 from yunikorn_actors.values.tags import APP_TAG_NAMESPACE_RESOURCE_QUOTA
 from yunikorn_actors.what_if.core_state import Copy, CoreState, work_of
+from yunikorn_actors.what_if.dump_parts import PREDICATES
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.simulation import simulate
@@ -589,6 +590,21 @@ def test_a_dump_says_its_revision_and_what_its_manager_wants() -> None:
     state = state_from_dump(dump)
     assert state.revisions == {f"[{RM}]default": _part(dump)["revision"]}
     assert state.registered.managers[0].registration.extra_config == extra
+
+
+def test_a_dump_says_who_registered_first_and_what_each_is_asked() -> None:
+    core = VirtualCore().start()
+    plain, choosy = si.ResourceManagerCallback(), cluster("fused", node_1=1)[0]
+    (asked,) = choosy._simulator.callbacks.values()
+    for rm_id, callback in (("rm-2", asked), ("rm-1", plain)):
+        core.register_resource_manager(si.RegisterResourceManagerRequest(rm_id=rm_id), callback)
+    dump = json.loads(json.dumps(core.state_dump()))
+    managers = [it.registration for it in state_from_dump(dump).registered.managers]
+    known = [(it.rm_id, it.capabilities.has_predicates) for it in managers]
+    assert known == [("rm-2", True), ("rm-1", False)]
+    assert PREDICATES not in state_from_dump(dump).lacks
+    del dump["managers"]["rm-2"]["capabilities"]
+    assert PREDICATES in state_from_dump(dump).lacks
 
 
 @pytest.mark.parametrize("name", ["applications", "nodes", "queues"])

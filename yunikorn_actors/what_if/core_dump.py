@@ -18,6 +18,7 @@ from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.followers import ManagerDescribed
+from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.si import TerminationType
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.applications import (
@@ -32,6 +33,7 @@ from yunikorn_actors.state.snapshot import Image, restore
 from yunikorn_actors.values.ids import manager_of_partition, short_partition_name
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 from yunikorn_actors.what_if.dump_parts import (
+    PREDICATES,
     PREEMPTION,
     DumpPath,
     amounts,
@@ -88,7 +90,9 @@ def state_of_core_dump(
         at_ns=at_ns, settings=settings, topology=topology,
     )  # fmt: skip
     states = {id_: app["state"] for it in parts.values() for id_, app in it["applications"].items()}
-    former = () if "at_ns" in dump else _FORMER_LACKS
+    former = [] if "at_ns" in dump else [*_FORMER_LACKS]
+    if not all("capabilities" in it for it in dump.get("managers", {}).values()):
+        former.append(PREDICATES)
     return replace(state, lacks=(*_LACKS, *former, *left_states(states)))
 
 
@@ -107,16 +111,19 @@ def _managers(dump: Row, path: DumpPath) -> Iterator[ManagerDescribed]:
     of_manager: dict[str, list[tuple[str, Row]]] = {}
     for name, part in dump["partitions"].items():
         of_manager.setdefault(manager_of_partition(name), []).append((name, part))
-    for rm_id, parts in of_manager.items():
+    described: Mapping[str, Row] = dump.get("managers", {})
+    managers = [(rm_id, described.get(rm_id, {})) for rm_id in of_manager]
+    # In the order in which they registered: the first makes the changes that name none.
+    for rm_id, known in sorted(managers, key=lambda it: int(it[1].get("generation", 0))):
         path.at("resource manager", rm_id)
-        known = dump.get("managers", {}).get(rm_id, {})
-        configs = tuple(convert(_config(*it), PartitionConfig) for it in parts)
+        configs = tuple(convert(_config(*it), PartitionConfig) for it in of_manager[rm_id])
         extra = known.get("extra_config", {})
         yield ManagerDescribed(
             rm_id=rm_id,
             version=known.get("version", ""),
             policy_group=known.get("policy_group", rm_id),
             build_info=known.get("build_info", {}),
+            capabilities=convert(known.get("capabilities", {}), Capabilities),
             extra_config=extra,
             extra=ExtraConfig.of(extra),
             config=SchedulerConfig(

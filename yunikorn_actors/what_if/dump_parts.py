@@ -8,6 +8,7 @@ from yunikorn_actors.values.resource import Resource
 PREEMPTION: Final = (
     "preemption policies: what runs may be preempted, and what waits preempts nothing of others"
 )
+PREDICATES: Final = "whether resource managers have predicates: none is asked"
 _LEFT: Final = ("Failing", "Resuming")
 """States whose way out no dump says: what is asked back, and when."""
 _NAMED_MAX: Final = 3

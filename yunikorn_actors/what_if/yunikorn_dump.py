@@ -33,13 +33,21 @@ from yunikorn_actors.values import tags
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.what_if.core_state import CoreState, state_of
-from yunikorn_actors.what_if.dump_parts import PREEMPTION, DumpPath, amounts, left_states, whole
+from yunikorn_actors.what_if.dump_parts import (
+    PREDICATES,
+    PREEMPTION,
+    DumpPath,
+    amounts,
+    left_states,
+    whole,
+)
 
 Row = Mapping[str, Any]
 _LACKS: Final = (
     "that an application of which nothing runs now has begun: it begins anew",
     "how often an ask repeats: each counts once",
     PREEMPTION,
+    PREDICATES,
     "styles and timeouts of gangs, and whether they were admitted: they are Soft",
     "reservations, back-offs and what was found of asks: all of it is found anew",
     "which of several asks of one time came first: that is their order in the dump",

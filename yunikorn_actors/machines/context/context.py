@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from msgspec import to_builtins
+
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.machines.context.administration import act_on_drained
 from yunikorn_actors.machines.context.applications import (
@@ -176,6 +178,11 @@ class Context(Joining):
         state = self.canonical_state()
         for name, partition in self.partitions.items():
             add_declared(state["partitions"][name], partition.state)
+        for rm_id, manager in self._partitions.registry.managers.items():
+            state["managers"][rm_id] |= {
+                "generation": manager.generation,
+                "capabilities": to_builtins(manager.capabilities),
+            }
         return {**state, "at_ns": now_ns}
 
     def canonical_state(self) -> dict[str, Any]:
