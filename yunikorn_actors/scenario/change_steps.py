@@ -5,6 +5,7 @@ stands behind it; `reconfigure` changes one queue of the configuration in force.
 """
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Final
 
 from yaml.nodes import MappingNode
@@ -95,14 +96,6 @@ def _changes(written: tuple[w.WrittenStep, ...], file: str) -> Iterator[Change]:
 
 
 def _reconfigure(step: w.Reconfigure) -> Reconfigure:
-    return Reconfigure(
-        queue=step.queue,
-        max=step.max or {},
-        max_applications=step.max_applications,
-        guaranteed=step.guaranteed or {},
-        properties=step.properties,
-        user=step.user,
-        group=step.group,
-        partition=step.partition or "default",
-        rm_id=step.rm,
-    )
+    names = (it.name for it in fields(Reconfigure) if it.name != "rm_id")
+    given = {name: value for name in names if (value := getattr(step, name)) not in (None, "")}
+    return Reconfigure(**given, rm_id=step.rm)

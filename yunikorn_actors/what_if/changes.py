@@ -9,11 +9,12 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
+from yunikorn_actors.config import QueueConfig, SchedulerConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.messages.restart import KnownManager
 from yunikorn_actors.values.ids import DEFAULT_PARTITION
+from yunikorn_actors.values.resource import Resource
 from yunikorn_actors.what_if.core_state import context_of
 
 Request = (
@@ -141,12 +142,8 @@ def _no_queue(path: str, known: tuple[QueueConfig, ...]) -> InvalidRequest:
 def _sized(config: QueueConfig, change: Reconfigure) -> QueueConfig:
     return replace(
         config,
-        max={**(config.max or {}), **change.max} if change.max else config.max,
-        guaranteed=(
-            {**(config.guaranteed or {}), **change.guaranteed}
-            if change.guaranteed
-            else config.guaranteed
-        ),
+        max=_merged(config.max, change.max),
+        guaranteed=_merged(config.guaranteed, change.guaranteed),
         max_applications=_or(change.max_applications, config.max_applications),
         properties={**config.properties, **change.properties},
     )
@@ -158,7 +155,11 @@ def _limited(config: QueueConfig, change: Reconfigure) -> QueueConfig:
     for wanted in (change.user or change.group, "*"):
         for place, limit in enumerate(limits):
             if wanted in (limit.users if change.user else limit.groups):
-                limits[place] = _raised(limit, change)
+                limits[place] = replace(
+                    limit,
+                    max_resources=_merged(limit.max_resources, change.max),
+                    max_applications=_or(change.max_applications, limit.max_applications),
+                )
                 return replace(config, limits=tuple(limits))
     raise InvalidRequest(
         f"queue: {change.queue} has no limit for {change.user or change.group}: name the queue "
@@ -166,14 +167,8 @@ def _limited(config: QueueConfig, change: Reconfigure) -> QueueConfig:
     )
 
 
-def _raised(limit: LimitConfig, change: Reconfigure) -> LimitConfig:
-    return replace(
-        limit,
-        max_resources=(
-            {**(limit.max_resources or {}), **change.max} if change.max else limit.max_resources
-        ),
-        max_applications=_or(change.max_applications, limit.max_applications),
-    )
+def _merged(present: Resource | None, given: Mapping[str, int]) -> Resource | None:
+    return {**(present or {}), **given} if given else present
 
 
 def _or(given: int | None, present: int) -> int:

@@ -48,6 +48,10 @@ _TOGETHER: Final = (
 )
 
 
+Room = dict[Bound | str, int]
+"""How far bounds are lifted, and how much a new node has, by the type of resource."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is to start, and how soon."""
@@ -292,112 +296,97 @@ class _Search:
         kinds = sorted({kind for _, size in self._asks.values() for kind in size})
         # With all the room there is, others that wait may take it: so first as much as is wanted.
         raised, lifted = self._lifts()
-        small = {kind: self._whole(kind) for kind in kinds}
-        large = dict.fromkeys(kinds, _LIFTED >> 1)
-        ways = [*self._first((raised, {}), (lifted, {})), *self._first(({}, small), ({}, large))]
-        for one in ways or self._first((raised, small), (lifted, large)):
-            option = self._least(*one)
+        small: Room = {kind: self._whole(kind) for kind in kinds}
+        large: Room = dict.fromkeys(kinds, _LIFTED >> 1)
+        ways = [*self._first(raised, lifted), *self._first(small, large)]
+        for one in ways or self._first({**raised, **small}, {**lifted, **large}):
+            option = self._least(one)
             if option is not None:
                 yield option
 
-    def _lifts(self) -> tuple[dict[Bound, int], dict[Bound, int]]:
+    def _lifts(self) -> tuple[Room, Room]:
         """Return all bounds, raised by what is wanted, and out of the way."""
         bounds = list(self._bounds())
-        raised = {it: it.present + self._need(it.kind) for it in bounds}
-        return raised, dict.fromkeys(bounds, _LIFTED)
+        return {it: self._usual(it) for it in bounds}, dict.fromkeys(bounds, _LIFTED)
 
-    def _first(
-        self, *ways: tuple[dict[Bound, int], Resource]
-    ) -> list[tuple[dict[Bound, int], Resource]]:
+    def _first(self, *ways: Room) -> list[Room]:
         """Return the first of these that helps, if one does."""
-        return [*islice((it for it in ways if self._helps(self._requests(*it))), 1)]
+        return [*islice((it for it in ways if self._does(it)), 1)]
 
-    def _requests(
-        self, lifted: dict[Bound, int], size: dict[str, int], acts: Iterable[_Act] = ()
-    ) -> list[Request | Reconfigure]:
-        requests: list[Request | Reconfigure] = [it.raised(amount) for it, amount in lifted.items()]
-        if size:
-            requests.append(_node(self._partition, size))
-        return requests + [it.make() for it in acts]
+    def _does(self, room: Room, acts: Iterable[_Act] = ()) -> bool:
+        return self._helps(self._requests(room, acts))
+
+    def _requests(self, room: Room, acts: Iterable[_Act] = ()) -> list[Request | Reconfigure]:
+        raised = [it.raised(amount) for it, amount in room.items() if isinstance(it, Bound)]
+        size = _of_node(room)
+        node = [_node(self._partition, size)] if size else []
+        return [*raised, *node, *(it.make() for it in acts)]
 
     def _whole(self, kind: str) -> int:
         return sum(count * size.get(kind, 0) for count, size in self._asks.values())
 
     def _least(
-        self,
-        lifted: dict[Bound, int],
-        size: dict[str, int],
-        acts: Sequence[_Act] = (),
-        act: tuple[str, str] = ("", ""),
+        self, room: Room, acts: Sequence[_Act] = (), act: tuple[str, str] = ("", "")
     ) -> Option | None:
         """Put back what need not be lifted, then bring down the rest one by one.
 
         `acts` are done as well, and `act` is the kind of that, and its words.
         """
-        lifted = dict(lifted)
-        self._put_back(lifted, size, acts)
-        self._lower(lifted, size, acts)
-        if max((*lifted.values(), *size.values()), default=0) >= _LIFTED >> 1:
+        room = dict(room)
+        self._put_back(room, acts)
+        for name in tuple(room):
+            self._lower(room, name, self._usual(name), acts)
+        is_least = False
+        while not is_least:
+            # What is needless as others came down, once more.
+            is_least = not self._put_back(room, acts)
+            for name, amount in tuple(room.items()):
+                less = amount - 1
+                if less >= _floor(name) and self._does({**room, name: less}, acts):
+                    room[name] = less
+                    self._lower(room, name, less, acts)
+                    is_least = False
+        if max(room.values(), default=0) >= _LIFTED >> 1:
             # There was no time to bring it down, and nobody would write such an amount.
             return None
-        words = [it.text(amount) for it, amount in lifted.items()]
-        size = {kind: amount for kind, amount in size.items() if amount}
+        words = [it.text(amount) for it, amount in room.items() if isinstance(it, Bound)]
+        size = _of_node(room)
         texts = {
             "raise": f"raise {' and '.join(words)}" if words else "",
             "node": f"add a node with {amounts(size)}{_where(self._partition)}" if size else "",
             act[0]: act[1],
         }
         needed = {kind: text for kind, text in texts.items() if text}
-        changes = tuple(self._requests(lifted, size, acts))
+        changes = tuple(self._requests(room, acts))
         return Option(" and ".join(needed), " and ".join(needed.values()), changes)
 
-    def _put_back(
-        self, lifted: dict[Bound, int], size: dict[str, int], acts: Sequence[_Act]
-    ) -> bool:
-        """Put back what need not be lifted; say whether that is any."""
+    def _put_back(self, room: Room, acts: Sequence[_Act]) -> bool:
+        """Put back bounds that need not be lifted; say whether that is any."""
         needless = False
-        for bound in tuple(lifted):
-            amount = lifted.pop(bound)
-            if self._helps(self._requests(lifted, size, acts)):
+        for bound in [it for it in room if isinstance(it, Bound)]:
+            without = {it: amount for it, amount in room.items() if it != bound}
+            if self._does(without, acts):
+                del room[bound]
                 needless = True
-            else:
-                lifted[bound] = amount
         return needless
 
-    def _lower(self, lifted: dict[Bound, int], size: dict[str, int], acts: Sequence[_Act]) -> None:
-        """Bring them down one by one; what is needless as others came down, once more."""
+    def _lower(self, room: Room, name: Bound | str, high: int, acts: Sequence[_Act]) -> None:
+        """Bring one down as far as the answer stays yes; `high` helps nearly always."""
+        if isinstance(name, Bound):
+            kind, enough = name.kind, {self._missing.used[name] + self._need(name.kind)}
+        else:
+            kind, enough = name, self._wholes(name)
 
-        def made(name: Bound | str, amount: int) -> list[Request | Reconfigure]:
-            if isinstance(name, Bound):
-                return self._requests({**lifted, name: amount}, size, acts)
-            return self._requests(lifted, {**size, name: amount}, acts)
+        def helps(amount: int) -> bool:
+            return self._does({**room, name: amount}, acts)
 
-        def lower(name: Bound | str, high: int, known: int) -> None:
-            if isinstance(name, Bound):
-                least, enough = name.present + 1, {self._missing.used[name] + self._need(name.kind)}
-                lifted[name] = self._lowest(
-                    name.kind, least, high, known, enough, partial(made, name)
-                )
-            else:
-                size[name] = self._lowest(
-                    name, 0, high, known, self._wholes(name), partial(made, name)
-                )
+        room[name] = self._lowest(kind, _floor(name), high, room[name], enough, helps)
 
-        for bound, amount in tuple(lifted.items()):
-            lower(bound, bound.present + self._need(bound.kind), amount)
-        for kind, amount in tuple(size.items()):
-            lower(kind, self._whole(kind), amount)
-        is_least = False
-        while not is_least:
-            is_least = not self._put_back(lifted, size, acts)
-            now: list[tuple[Bound | str, int, int]] = [
-                *((it, amount, it.present + 1) for it, amount in lifted.items()),
-                *((it, amount, 0) for it, amount in size.items()),
-            ]
-            for name, amount, least in now:
-                if amount > least and self._helps(made(name, amount - 1)):
-                    lower(name, amount - 1, amount - 1)
-                    is_least = False
+    def _usual(self, name: Bound | str) -> int:
+        """Return what is enough where nobody else takes a part of it."""
+        if isinstance(name, Bound):
+            return name.present + self._need(name.kind)
+        return self._whole(name)
 
     def _need(self, kind: str) -> int:
         return len({app for app, _ in self._asks}) if kind == APPS else self._whole(kind)
@@ -409,33 +398,33 @@ class _Search:
         high: int,
         known: int,
         enough: Iterable[int],
-        made: Callable[[int], list[Request | Reconfigure]],
+        helps: Callable[[int], bool],
     ) -> int:
         """Return the least amount that helps; `known` does, and `high` nearly always.
 
         By arithmetic it is one of `enough`, and what others take before.
         """
         low = least
-        if not self._helps(made(high)):
+        if not helps(high):
             low, high = high + 1, known
         likely = sorted({it + other for it in enough for other in self._sums(kind)})
         while likely := [it for it in likely if low <= it < high]:
             middle = likely[len(likely) // 2]
-            if self._helps(made(middle)):
+            if helps(middle):
                 high = middle
             else:
                 low = middle + 1
-        if low < high and not self._helps(made(high - 1)):
+        if low < high and not helps(high - 1):
             low = high
         while low < high:
             middle = (low + high) // 2
-            if self._helps(made(middle)):
+            if helps(middle):
                 high = middle
             else:
                 low = middle + 1
         # With more room, others that wait may take it first: so less may do where more does not.
         smaller = sorted(high - it for it in self._sums(kind) if least <= high - it < high)
-        fitting = (it for it in smaller[:SUMS_MAX] if self._helps(made(it)))
+        fitting = (it for it in smaller[:SUMS_MAX] if helps(it))
         return next(fitting, high)
 
     def _wholes(self, kind: str) -> set[int]:
@@ -515,42 +504,39 @@ class _Search:
             for lifted in self._lifts():
                 if some := self._fewest(acts, lifted):
                     text = words.format(" and ".join(it.text for it in some))
-                    option = self._least(lifted, {}, some, (kind, text))
+                    option = self._least(lifted, some, (kind, text))
                     yield from [] if option is None else [option]
                     return
 
-    def _fewest(self, acts: list[_Act], lifted: dict[Bound, int] | None = None) -> tuple[_Act, ...]:
+    def _fewest(self, acts: list[_Act], room: Room | None = None) -> tuple[_Act, ...]:
         """Return the least set that helps; where they are many, one of which none is needless."""
-        raised = lifted or {}
+        room = room or {}
         acts = sorted(acts, key=lambda it: _cost([it]))
         if len(acts) > SETS_MAX and self._wanted.within_s == 0:
             sizes = [it for n, it in self._asks.values() for _ in range(min(n, SUMS_MAX))]
-            for some in self._missing.likely(acts, sizes, raised, _cost):
-                if self._does(some, raised):
-                    return self._needed(some, raised)
+            for some in self._missing.likely(acts, sizes, room, _cost):
+                if self._does(room, some):
+                    return self._needed(some, room)
         acts = acts[:SETS_MAX]
-        if raised and not self._does(acts, raised):
+        if room and not self._does(room, acts):
             return ()
         sets: list[tuple[_Act, ...]] = []
         number = 0
         while number < len(acts) and len(sets) + comb(len(acts), number + 1) <= SETS_MAX:
             number += 1
             sets += combinations(acts, number)
-        least = next((it for it in sorted(sets, key=_cost) if self._does(it, raised)), ())
-        if least or number == len(acts) or not self._does(acts, raised):
+        least = next((it for it in sorted(sets, key=_cost) if self._does(room, it)), ())
+        if least or number == len(acts) or not self._does(room, acts):
             return least
-        return self._needed(acts, raised)
+        return self._needed(acts, room)
 
-    def _needed(self, acts: Sequence[_Act], raised: dict[Bound, int]) -> tuple[_Act, ...]:
+    def _needed(self, acts: Sequence[_Act], room: Room) -> tuple[_Act, ...]:
         """Leave out each that need not be."""
         kept = list(acts)
         for one in reversed(acts):
             without = [it for it in kept if it is not one]
-            kept = without if self._does(without, raised) else kept
+            kept = without if self._does(room, without) else kept
         return tuple(kept)
-
-    def _does(self, acts: Iterable[_Act], raised: dict[Bound, int]) -> bool:
-        return self._helps(self._requests(raised, {}, acts))
 
     def _waits(self) -> Iterator[Option]:
         course = self._started((), None)
@@ -571,6 +557,14 @@ _SEARCHES: Final[dict[str, _Searching]] = {
 # -- what is there
 
 
+def _of_node(room: Room) -> Resource:
+    return {kind: amount for kind, amount in room.items() if isinstance(kind, str) and amount}
+
+
+def _floor(name: Bound | str) -> int:
+    return name.present + 1 if isinstance(name, Bound) else 0
+
+
 def _reasons(course: Course) -> Iterator[str]:
     """Yield why something was not taken; of an application that was not, its asks say no more."""
     gone = {it.name for it in course.refused if it.what == "application"}
@@ -584,7 +578,7 @@ def _node(partition: str, size: dict[str, int]) -> si.NodeRequest:
         node_id=_NODE,
         action=si.ActionFromRM.CREATE,
         attributes={NODE_PARTITION: short_partition_name(partition)},
-        schedulable_resource=si.Resource.of({k: amount for k, amount in size.items() if amount}),
+        schedulable_resource=si.Resource.of(size),
     )
     return si.NodeRequest(nodes=(info,), rm_id=manager_of_partition(partition))
 

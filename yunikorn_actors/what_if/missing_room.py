@@ -5,7 +5,7 @@ work that it proposes is tried before anything is said of it.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -80,7 +80,7 @@ class MissingRoom:
         self,
         acts: Sequence[A],
         sizes: Sequence[Resource],
-        lifted: Iterable[Bound],
+        lifted: Container[object],
         cost: Callable[[Sequence[A]], Any],
     ) -> list[list[A]]:
         """Return sets after which all sizes have room, the least cost first.
