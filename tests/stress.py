@@ -38,7 +38,7 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.checks.health_checks import health_of
-from yunikorn_actors.checks.model_audit import Audit
+from yunikorn_actors.checks.model_audit import audit
 from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.drivers.live.actors import CallbackHolder
 from yunikorn_actors.drivers.live.clock import StandingClock
@@ -565,7 +565,7 @@ class Run:
 
     @staticmethod
     def _planner(name: str, planner: Planner) -> Iterator[str]:
-        yield from (f"{name}: {what}" for what in Audit(planner).look())
+        yield from (f"{name}: {what}" for what in audit(planner))
         if planner.unresolved:
             yield f"{name}: at rest, and {len(planner.unresolved)} proposals are unresolved"
 

@@ -1,6 +1,6 @@
 """A fact is complete: what is missing of one is listed, with the place where it is written.
 
-What a fact changes, touches, says and whether operators look for it stands with its class. What the
+What a fact changes, says and whether operators look for it stands with its class. What the
 planner and the event publisher make of it stands in their rooms. So a fact without a row there is
 one that was forgotten, unless it is named here with the reason.
 """
@@ -17,19 +17,6 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.in_words import NAMES
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.view.marks import marks_in
-
-REACHES_FAR = {
-    "queues and limits": {
-        f.PartitionConfigured, f.QueueAdded, f.QueueReconfigured, f.QueueStateChanged,
-        f.QueueRemoved, f.LongWorkEnded,
-    },
-    "the size of nodes and of the cluster": {
-        f.NodeAdded, f.NodeResized, f.NodeScheduleChanged, f.NodeRemoved, f.ClusterResized,
-        f.ForeignAllocationPut, f.ForeignAllocationRemoved,
-    },
-    "amounts on other nodes than it names": {f.AskReplaced, f.AskUnparked},
-}  # fmt: skip
-"""Facts after which everything is looked at."""
 
 NOT_PLANNED_FOR = {
     "the planner has decided it, and knows it as its own proposal": {f.PreemptionDecided},
@@ -74,7 +61,6 @@ def lacking(kind: type[f.Base]) -> list[str]:
     its_module = f"{kind.__module__.replace('.', '/')}.py"
     has = {
         f"{its_module}: `change`": "change" in own,
-        f"{its_module}: `touches`": "touches" in own or excused(REACHES_FAR, kind),
         f"{its_module}: `in_words`": "in_words" in own or bool(NAMES.intersection(fields)),
         "planning/apply_fact.py: a row in CHANGES": (
             kind.is_record or kind in CHANGES or excused(NOT_PLANNED_FOR, kind)
@@ -97,7 +83,7 @@ def test_what_is_missing_is_listed_with_its_place() -> None:
 
     places = [what.rpartition(": ")[2] for what in lacking(Forgotten)]
     assert [
-        "`change`", "`touches`", "`in_words`", "a row in CHANGES", "a row in FIXED or CHOSEN",
+        "`change`", "`in_words`", "a row in CHANGES", "a row in FIXED or CHOSEN",
     ] == places  # fmt: skip
 
 
@@ -110,7 +96,6 @@ def test_no_excuse_is_out_of_date() -> None:
     assert set() == named(NOT_PLANNED_FOR) & CHANGES.keys()
     assert set() == {kind for kind in named(NOT_PLANNED_FOR) if kind.is_record}
     assert set() == named(WITHOUT_EVENT) & WITH_EVENT
-    assert set() == {kind for kind in named(REACHES_FAR) if "touches" in vars(kind)}
 
 
 # -- incidents

@@ -2,7 +2,7 @@
 
 from written import Written
 
-from yunikorn_actors.checks.model_audit import Audit
+from yunikorn_actors.checks.model_audit import audit
 from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.machines.context.asks import take_item
 from yunikorn_actors.machines.context.commit import commit, commit_all
@@ -48,7 +48,7 @@ class Driver:
         refusal = commit(work.turn(self._partition), proposal)
         assert refusal is None or before == state.revision
         assert [] == violations(state)
-        assert [] == Audit(self.written.planner).look()
+        assert [] == audit(self.written.planner)
         return refusal
 
     def commit_all(self, proposals: list[Proposal]) -> tuple[list[Fact], list[Refused]]:
@@ -57,7 +57,7 @@ class Driver:
         turn = work.turn(self._partition)
         refused = [(it.proposal_id, reason) for it, reason in commit_all(turn, proposals)]
         assert [] == violations(self.written.state)
-        assert [] == Audit(self.written.planner).look()
+        assert [] == audit(self.written.planner)
         return turn.facts, refused
 
     def take(self, spec: AskSpec, node: str = "") -> None:
@@ -67,7 +67,7 @@ class Driver:
         item = AskItem(partition=state.name, spec=spec, node_id=node)
         take_item(work.turn(self._partition), item)
         assert [] == violations(state)
-        assert [] == Audit(self.written.planner).look()
+        assert [] == audit(self.written.planner)
 
     def allocate(self, key: str, node: str, app: str) -> Refusal | None:
         sequence = self.written.application(app).asks[key].sequence

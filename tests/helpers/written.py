@@ -6,7 +6,7 @@ test that only writes facts has already tested the books.
 
 from typing import Any
 
-from yunikorn_actors.checks.model_audit import Audit
+from yunikorn_actors.checks.model_audit import audit
 from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.planning.planner import Planner
@@ -53,7 +53,7 @@ class Written:
         for app in self.state.applications.values():
             self._keep_time(app)
         assert [] == violations(self.state)
-        assert [] == Audit(self.planner).look()
+        assert [] == audit(self.planner)
 
     def _write(self, fact: f.Fact) -> None:
         apply(self.state, fact)
@@ -291,7 +291,7 @@ class Written:
         proposals = self.plan()
         for proposal in proposals:
             self.planner.reject(proposal.proposal_id)
-        assert [] == Audit(self.planner).look()
+        assert [] == audit(self.planner)
         return [(p.application_id, p.key, p.node_id) for p in proposals]
 
     def reserve(self, key: str, node: str, app: str = APP, *, promises: bool = False) -> None:

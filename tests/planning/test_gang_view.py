@@ -3,7 +3,7 @@
 import pytest
 from written import APP, Written
 
-from yunikorn_actors.checks.model_audit import Audit
+from yunikorn_actors.checks.model_audit import audit
 from yunikorn_actors.state.proposals import Replace
 
 
@@ -35,7 +35,7 @@ def test_a_swap_that_is_refused_after_its_placeholder_went(written: Written) -> 
     written.release(swap.placeholder)
     written.plan(1)
     written.planner.reject(swap.proposal_id)
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)
     assert "member" in [it.key for it in written.plan()]
 
 
@@ -65,6 +65,6 @@ def test_an_ask_that_became_a_placeholder_on_its_way_bars_the_others_when_it_is_
     written.planner.reject(on_its_way["first"])
     written.replace("second", "late", vcore=1, placeholder=True, task_group="tg")
     written.admit("late")
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)
     written.planner.reject(on_its_way["second"])
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)

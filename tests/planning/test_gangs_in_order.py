@@ -3,7 +3,7 @@
 import pytest
 from written import APP, LEAF, Written
 
-from yunikorn_actors.checks.model_audit import Audit
+from yunikorn_actors.checks.model_audit import audit
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.state.proposals import AdmitGang, Allocate, Proposal
 
@@ -17,7 +17,7 @@ def keys(proposals: list[Proposal]) -> list[str]:
 
 def plan(written: Written, limit: int = 100) -> list[Proposal]:
     proposals = written.planner.plan(limit, written.now_ns)
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)
     return proposals
 
 
@@ -53,9 +53,9 @@ def test_when_the_placeholder_is_refused_the_real_ask_waits_again(written: Writt
     written.node("n2", vcore=8)
     placeholder, driver = plan(written)
     written.planner.reject(placeholder.proposal_id)
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)
     written.planner.reject(driver.proposal_id)
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)
     assert ["ph", "driver"] == keys(plan(written))
 
 
@@ -71,9 +71,9 @@ def test_a_placeholder_on_its_way_becomes_a_real_ask(written: Written) -> None:
     written.node("n2", vcore=8)
     (first, _) = plan(written)
     written.replace("ph", vcore=4, repeats=2)
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)
     written.planner.reject(first.proposal_id)
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)
 
 
 # -- what waits, in the tie of fair queues
@@ -175,7 +175,7 @@ def test_a_refused_admission_is_decided_anew() -> None:
     written.node("n1", vcore=100)
     for proposal in plan(written):
         written.planner.reject(proposal.proposal_id)
-        assert [] == Audit(written.planner).look()
+        assert [] == audit(written.planner)
     assert ["AdmitGang", "ph", "ph"] == keys(plan(written))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from written import APP, LEAF, Decision, Written
 
-from yunikorn_actors.checks.model_audit import Audit
+from yunikorn_actors.checks.model_audit import audit
 from yunikorn_actors.state.applications import ApplicationState
 
 
@@ -140,7 +140,7 @@ def test_what_is_in_flight_is_taken() -> None:
     assert len(written.plan(10)) == 3
     assert [] == written.plan(10)
     assert {"vcore": 5} == written.planner.model.tree.queues[LEAF].used
-    assert [] == Audit(written.planner).look()
+    assert [] == audit(written.planner)
 
 
 def test_an_application_that_has_started_counts_once() -> None:

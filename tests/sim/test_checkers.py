@@ -7,6 +7,7 @@ import pytest
 from support import APP, CONFIG, PARTITION, Lab, labs, limited, report
 
 from yunikorn_actors import si
+from yunikorn_actors.drivers.simulator.checkers import SMALL
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, TIMER, Cause, Envelope
@@ -107,6 +108,56 @@ def test_the_view_of_a_scheduler_is_caught_when_it_works() -> None:
     lab.ask("b")
     with pytest.raises(InvariantViolation, match="free of node n1"):
         lab.settle()
+
+
+def _large(topology: str, corrupt: Callable[[Lab], None]) -> Lab:
+    """More waits than is added up after each change, and something has gone wrong since."""
+    lab = _lab(topology)
+    lab.ask(*(f"many-{number}" for number in range(2 * SMALL)), vcore=20)
+    lab.settle()
+    lab.simulator.state_dump()
+    corrupt(lab)
+    lab.ask("one", vcore=20)
+    lab.settle()
+    return lab
+
+
+def _corrupt_sum(lab: Lab) -> None:
+    lab.state.root.pending["vcore"] += 1
+
+
+CORRUPTIONS = [
+    ("fused", "G04: pending of root", _corrupt_sum),
+    ("fused", "free of node n1", _corrupt_view),
+    ("proposing", "free of node n1", _corrupt_view),
+]
+
+
+def _ask_and_settle(lab: Lab, count: int) -> None:
+    for number in range(count):
+        lab.ask(f"more-{number}", vcore=20)
+        lab.settle()
+
+
+@pytest.mark.parametrize(("topology", "words", "corrupt"), CORRUPTIONS)
+def test_a_corruption_of_a_large_state_is_caught_when_a_twentieth_has_changed(
+    topology: str, words: str, corrupt: Callable[[Lab], None]
+) -> None:
+    lab = _large(topology, corrupt)
+    with pytest.raises(InvariantViolation, match=words):
+        _ask_and_settle(lab, SMALL // 5)
+
+
+@pytest.mark.parametrize(("topology", "words", "corrupt"), CORRUPTIONS)
+def test_a_corruption_of_a_large_state_is_caught_under_way_when_a_fifth_has_changed(
+    topology: str, words: str, corrupt: Callable[[Lab], None]
+) -> None:
+    lab = _large(topology, corrupt)
+    for number in range(SMALL):
+        lab.ask(f"more-{number}", vcore=20)
+    with pytest.raises(InvariantViolation, match=words):
+        lab.settle()
+    assert not lab.simulator.is_at_rest
 
 
 # -- decisions: each gate at commit is opened in turn, and a decision on an old view comes through

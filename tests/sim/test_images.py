@@ -18,7 +18,7 @@ from playing import Player
 from searching import Run
 from support import Lab, facts_of, with_everything
 
-from yunikorn_actors.checks.model_audit import Audit
+from yunikorn_actors.checks.model_audit import audit
 from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.run_schedule import play as play_tape
@@ -170,7 +170,7 @@ class Imaged:
         assert [] == violations(again)
         planner = Planner(again)
         planner.adopt()
-        assert [] == Audit(planner).look()
+        assert [] == audit(planner)
         self.note(state)
 
     def note(self, state: PartitionState) -> None:

@@ -6,10 +6,8 @@ message of a planner: so what is most often nothing (decisions in flight, promis
 before it is added up, and no text is made of what is right.
 """
 
-from collections.abc import Container, Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
 
-from yunikorn_actors.checks.touched import Touched
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
@@ -38,102 +36,18 @@ from yunikorn_actors.values.resource import (
     pruned,
 )
 
-WHOLE_SHARE: Final = 2
-"""Looks at everything may take so much more than those at what changed."""
 
-
-class Audit:
-    """Looks at one planner again and again, and of its applications at those that changed.
-
-    What is kept of the asks of an application depends on nothing but facts about it and decisions
-    for it, and the same holds for a node. Lanes and queues depend on each other: they, and the
-    order of the nodes, are looked at each time.
-    """
-
-    def __init__(self, planner: Planner) -> None:
-        self.planner = planner
-        self.is_whole = False
-        """Whether the last look missed no application and no node."""
-        self._parts = 0
-        """How many applications and nodes were looked at since then."""
-        self.mistaken = 0
-        """How often something seemed wrong and was not: that costs time, and is never to happen."""
-        self._waiting: dict[AppView, int] = {}
-        self._flying: dict[AppView, None] = {}
-        self._meant: tuple[NodeView, ...] = ()
-
-    def look(self, touched: Touched | None = None) -> list[str]:
-        """Return what is wrong; these applications and nodes have changed, or any."""
-        model, views = self.planner.model, self.planner.model.nodes.views
-        # What was in flight and is not any more has been resolved, or was refused without a fact.
-        flew, self._flying = self._flying, dict.fromkeys(_flying(model))
-        flown_to, kept = dict.fromkeys(_flown_to(model)), _kept_on_their_way(self.planner)
-        meant, self._meant = self._meant, (*flown_to, *filter(None, kept))
-        apps = dict.fromkeys(self._changed(touched))
-        if flew or self._flying:
-            flyers = (*flew, *self._flying)
-            apps.update((app, None) for app in flyers if app.app.serial in model.apps)
-        nodes = dict.fromkeys(views if touched is None else touched[1])
-        if meant or self._meant:
-            nodes.update((view.id, None) for view in (*meant, *self._meant))
-        self.is_whole = len(apps) == len(model.apps) and views.keys() <= nodes.keys()
-        self._parts = 0 if self.is_whole else self._parts + len(apps) + len(nodes)
-        waiting = self._waiting
-        waiting.update((app, _waiting(app)) for app in apps)
-        if len(waiting) != len(model.apps):
-            self._waiting = waiting = {
-                app: waiting[app] if app in waiting else _waiting(app)
-                for app in model.apps.values()
-            }
-        found = [
-            *_nodes(model, nodes, flown_to, kept),
-            *_queues(model, waiting),
-            *_gates(model),
-            *_asks(model, apps),
-            *_order(model, apps),
-            *_jobs(self.planner.gatekeeper, apps),
-        ]
-        # Only a look at everything decides that something is wrong.
-        if not found or self.is_whole:
-            return found
-        found = self.look()
-        self.mistaken += not found
-        return found
-
-    @property
-    def is_due(self) -> bool:
-        """Whether so much was looked at that a look at everything costs little on the average."""
-        model = self.planner.model
-        parts = len(model.apps) + len(model.nodes.views)
-        return not self.is_whole and self._parts * WHOLE_SHARE >= parts
-
-    def _changed(self, touched: Touched | None) -> Iterator[AppView]:
-        model = self.planner.model
-        if touched is None:
-            yield from model.apps.values()
-            return
-        for id_ in touched[0]:
-            app = model.state.applications.get(id_)
-            if app is not None:
-                yield model.apps[app.serial]
-
-
-def _flying(model: Model) -> Iterator[AppView]:
-    """Yield the applications for which something is decided that is not resolved yet."""
-    flights = model.flights
-    if flights.placements or flights.swaps or flights.admissions:
-        yield from (flight.ask.app for flight in flights.placements.values())
-        yield from (swap.ask.app for swap in flights.swaps.values())
-        yield from flights.admissions.values()
-
-
-def _flown_to(model: Model) -> Iterator[NodeView]:
-    """Yield the nodes on which something is decided to be placed."""
-    yield from (flight.node for flight in model.flights.placements.values())
-    yield from (swap.node for swap in model.flights.swaps.values() if swap.node is not None)
-
-
-Apps = Iterable[AppView]
+def audit(planner: Planner) -> list[str]:
+    """Return one line for each part of the planner's view that is not what it should be."""
+    model = planner.model
+    return [
+        *_nodes(model, _kept_on_their_way(planner)),
+        *_queues(model),
+        *_gates(model),
+        *_asks(model),
+        *_order(model),
+        *_jobs(model, planner.gatekeeper),
+    ]
 
 
 def _differ(name: str, kept: Resource, truth: Resource) -> Iterator[str]:
@@ -141,34 +55,33 @@ def _differ(name: str, kept: Resource, truth: Resource) -> Iterator[str]:
         yield f"{name} is {describe(pruned(kept))}, should be {describe(pruned(truth))}"
 
 
-def _nodes(
-    model: Model,
-    ids: Iterable[str],
-    flown_to: Container[NodeView],
-    kept: list[NodeView | None],
-) -> Iterator[str]:
-    index = model.nodes
+def _nodes(model: Model, kept: list[NodeView | None]) -> Iterator[str]:
+    index, flown_to = model.nodes, dict.fromkeys(_flown_to(model))
     if index.views.keys() != model.state.nodes.keys():
         yield f"the planner knows nodes {sorted(index.views)}"
         return
     entries = [view.entry for view in index.in_order()]
     if entries != sorted(entry for entry in entries if entry is not None):
         yield "nodes are out of order"
-    for id_ in ids:
-        view = index.views.get(id_)
-        if view is not None:
-            free = model.state.nodes[id_].available
-            if view in flown_to:
-                free = dict(free)
-                for amount in model.flights.coming_to(view):
-                    discharge(free, amount)
-            if view.free != free:
-                yield from _differ(f"free of node {id_}", view.free, free)
-            if view.coming or view in flown_to:
-                coming = sorted(model.flights.devices_to(view))
-                if sorted(view.coming) != coming:
-                    yield f"devices {view.coming} of node {id_} are to be taken, should be {coming}"
-            yield from _place(index, view, kept.count(view) if kept else 0)
+    for id_, view in index.views.items():
+        free = model.state.nodes[id_].available
+        if view in flown_to:
+            free = dict(free)
+            for amount in model.flights.coming_to(view):
+                discharge(free, amount)
+        if view.free != free:
+            yield from _differ(f"free of node {id_}", view.free, free)
+        if view.coming or view in flown_to:
+            coming = sorted(model.flights.devices_to(view))
+            if sorted(view.coming) != coming:
+                yield f"devices {view.coming} of node {id_} are to be taken, should be {coming}"
+        yield from _place(index, view, kept.count(view) if kept else 0)
+
+
+def _flown_to(model: Model) -> Iterator[NodeView]:
+    """Yield the nodes on which something is decided to be placed."""
+    yield from (flight.node for flight in model.flights.placements.values())
+    yield from (swap.node for swap in model.flights.swaps.values() if swap.node is not None)
 
 
 def _place(index: NodeIndex, view: NodeView, keeping: int) -> Iterator[str]:
@@ -187,12 +100,12 @@ def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
     return [*reserved, *(flight.node for flight in planner.preemptor.in_flight.values())]
 
 
-def _queues(model: Model, waiting_of: dict[AppView, int]) -> Iterator[str]:
+def _queues(model: Model) -> Iterator[str]:
     if model.tree.queues.keys() != model.state.queues.keys():
         yield f"the planner knows queues {sorted(model.tree.queues)}"
         return
     placements = model.flights.placements.values()
-    totals = _totals(waiting_of)
+    totals = _totals(model)
     for path, view in model.tree.queues.items():
         used = model.state.queues[path].allocated
         if placements:
@@ -207,12 +120,12 @@ def _queues(model: Model, waiting_of: dict[AppView, int]) -> Iterator[str]:
             yield f"{view.waiting} wait in queue {path}, should be {total}"
 
 
-def _totals(waiting_of: dict[AppView, int]) -> dict[QueueView, int]:
+def _totals(model: Model) -> dict[QueueView, int]:
     """Add up what waits below each queue."""
     # Plain, as all counts here: a `Counter` for each look is a twentieth of all looks.
     totals: dict[QueueView, int] = {}
-    for app, waiting in waiting_of.items():
-        if waiting:
+    for app in model.apps.values():
+        if waiting := _waiting(app):
             for level in app.leaf.lineage:
                 totals[level] = totals.get(level, 0) + waiting
     return totals
@@ -256,12 +169,12 @@ def _waiting(app: AppView) -> int:
     return total
 
 
-def _asks(model: Model, apps: Apps) -> Iterator[str]:
+def _asks(model: Model) -> Iterator[str]:
     placing: dict[AppView, int] = {}
     for flight in model.flights.placements.values():
         if flight.ask.is_placeholder:
             placing[flight.ask.app] = placing.get(flight.ask.app, 0) + 1
-    for app in apps:
+    for app in model.apps.values():
         if app.placing != placing.get(app, 0):
             placed = placing.get(app, 0)
             yield f"{app.app.id} places {app.placing} placeholders, should be {placed}"
@@ -297,12 +210,12 @@ def _counts(app: AppView) -> Iterator[str]:
             yield f"of {app.app.id} {[*kept.values()]} {name}, should be {[*counted.values()]}"
 
 
-def _jobs(gatekeeper: Gatekeeper, apps: Container[AppView]) -> Iterator[str]:
+def _jobs(model: Model, gatekeeper: Gatekeeper) -> Iterator[str]:
     """What waits for a gate; the keys are left out, because no policy is to be asked for them."""
     for leaf, jobs in gatekeeper.waiting.items():
         if jobs.decider is leaf.decider:
             for app, kept in jobs.unchanged():
-                if app not in apps:
+                if model.apps.get(app.app.serial) is not app:
                     continue
                 waits = _jobs_of(app) if leaf.members.get(app.app.serial) is app else {}
                 if kept != waits:
@@ -327,7 +240,7 @@ def _waits_for_gang(app: AppView, ask: Ask) -> bool:
     return waits_for_gang(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
 
 
-def _order(model: Model, apps: Container[AppView]) -> Iterator[str]:
+def _order(model: Model) -> Iterator[str]:
     for path, view in model.tree.queues.items():
         if (view.entry is not None) is not (view.has_work and view.parent is not None):
             yield f"queue {path} has something to try and is not shown, or the reverse"
@@ -345,7 +258,7 @@ def _order(model: Model, apps: Container[AppView]) -> Iterator[str]:
         priorities = _priorities(view)
         if view.priorities.counts != priorities:
             yield f"queue {path} counts priorities {view.priorities.counts}, should {priorities}"
-        found = [*_lanes(view, apps)] if view.lanes else []
+        found = [*_lanes(view)] if view.lanes else []
         yield from found
         # A lane that is open alone is the first.
         if (
@@ -371,19 +284,17 @@ def _rank(lane: Lane) -> Rank:
     return lane.rank
 
 
-def _lanes(view: QueueView, apps: Container[AppView]) -> Iterator[str]:
+def _lanes(view: QueueView) -> Iterator[str]:
     for lane in view.lanes.values():
         if lane.is_open is not (lane in view.open_lanes):
             yield f"a lane of {view.queue.path} is open and not tried, or the reverse"
         if lane.apps != sorted(lane.apps):
             yield f"applications of {view.queue.path} are out of order"
-        yield from _applications(lane, apps)
+        yield from _applications(lane)
 
 
-def _applications(lane: Lane, apps: Container[AppView]) -> Iterator[str]:
+def _applications(lane: Lane) -> Iterator[str]:
     for _, app in lane.apps:
-        if app not in apps:
-            continue
         pile = app.piles.get(lane.shape)
         if not pile:
             yield f"{app.app.id} stands in a lane without an ask of its shape"

@@ -3,7 +3,7 @@
 Each check takes the state, works the truth out of the smallest parts (asks, allocations, nodes) and
 compares it with the books. The ids (G01 and so on) are those of docs/reference/invariants.md. This
 is for simulations and tests, and for a health check on demand: it costs time in the size of the
-state. `domain.watch` says after each change whether that is worth it.
+state. A simulation looks after nearly every message, so sums are loops and not calls.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -50,12 +50,13 @@ def violations(state: PartitionState) -> list[str]:
 def _total(parts: Iterable[Resource]) -> Resource:
     total: Resource = {}
     for part in parts:
-        charge(total, part)
+        for kind, quantity in part.items():
+            total[kind] = total.get(kind, 0) + quantity
     return total
 
 
 def _differ(name: str, book: Resource, truth: Resource) -> Iterator[str]:
-    if not equals(book, truth):
+    if book != truth and not equals(book, truth):
         yield f"{name} is {describe(pruned(book))}, its parts make {describe(pruned(truth))}"
 
 
@@ -143,19 +144,17 @@ def _queue_arithmetic(state: PartitionState) -> Iterator[str]:
 
 def _preempting(state: PartitionState) -> Iterator[str]:
     """What is on its way out, and what asks will use for which others had to go (G19)."""
+    reservations = [it for node in state.nodes.values() for it in node.reservations.values()]
     for path, queue, apps in _below(state):
-        items = tuple(item for app in apps for item in app.allocations.values())
+        items = [
+            item for app in apps for item in app.allocations.values() if item.releasing is not None
+        ]
         gone = (a.resource for a in items if a.releasing is _T.PREEMPTED_BY_SCHEDULER)
         yield from _differ(f"preempting of {path}", queue.preempting, _total(gone))
         leaving = (a.resource for a in items if a.comes_free)
         yield from _differ(f"leaving of {path}", queue.leaving, _total(leaving))
-        mine = {app.id for app in apps}
-        kept = (
-            item.promised
-            for node in state.nodes.values()
-            for item in node.reservations.values()
-            if item.application_id in mine
-        )
+        mine = {app.id for app in apps} if reservations else ()
+        kept = (item.promised for item in reservations if item.application_id in mine)
         yield from _differ(f"earmarked of {path}", queue.earmarked, _total(kept))
 
 
@@ -170,19 +169,21 @@ def _conservation(state: PartitionState) -> Iterator[str]:
 
 
 def _no_negatives(state: PartitionState) -> Iterator[str]:
-    books = {
-        **{f"pending of {a.id}": a.pending for a in state.applications.values()},
-        **{f"allocated of {a.id}": a.allocated for a in state.applications.values()},
-        **{f"placeholders of {a.id}": a.placeholders for a in state.applications.values()},
-        **{f"preempting of {path}": q.preempting for path, q in state.queues.items()},
-        **{f"occupied of {n.id}": n.occupied for n in state.nodes.values()},
-    }
-    for name, book in books.items():
-        if any(quantity < 0 for quantity in book.values()):
-            yield f"{name} is negative: {describe(book)}"
+    for app in state.applications.values():
+        yield from _debts("pending", app.id, app.pending)
+        yield from _debts("allocated", app.id, app.allocated)
+        yield from _debts("placeholders", app.id, app.placeholders)
+    for node in state.nodes.values():
+        yield from _debts("occupied", node.id, node.occupied)
     for path, queue in state.queues.items():
+        yield from _debts("preempting", path, queue.preempting)
         if queue.running_apps < 0:
             yield f"running applications of {path}: {queue.running_apps}"
+
+
+def _debts(name: str, of: str, book: Resource) -> Iterator[str]:
+    if book and min(book.values()) < 0:
+        yield f"{name} of {of} is negative: {describe(book)}"
 
 
 def _references(state: PartitionState) -> Iterator[str]:

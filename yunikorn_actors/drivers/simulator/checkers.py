@@ -1,7 +1,7 @@
 """The checks after every delivered message of a simulated run.
 
-- The state checker adds up the books that a message changed (G01 to G11, G17 to G21, G24, G28), and
-  all of them at each dump.
+- The state checker adds up the books of each partition (G01 to G11, G17 to G21, G24, G28): after
+  each message that changed it, or now and then where it is large.
 - The view checker does the same with every planner, and at rest compares each replica with the
   truth.
 - The record checker keeps what each resource manager has requested and was notified of, and
@@ -27,9 +27,8 @@ from typing import (
 from yunikorn_actors.checks.configured_queues import against_the_configuration
 from yunikorn_actors.checks.decision_rules import wrongs
 from yunikorn_actors.checks.equality import are_alike
-from yunikorn_actors.checks.incremental import Watch
-from yunikorn_actors.checks.model_audit import Audit
-from yunikorn_actors.checks.touched import Touched, touched_by
+from yunikorn_actors.checks.model_audit import audit
+from yunikorn_actors.checks.state_invariants import misconfigured, violations
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.refusal_checks import AgreementChecker, RefusalChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
@@ -42,11 +41,10 @@ from yunikorn_actors.messages.base import (
     EVENT_PUBLISHER,
     SCHEDULER,
     Delivery,
-    Message,
 )
 from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
 from yunikorn_actors.messages.restart import CoreRestored
-from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
@@ -89,42 +87,72 @@ def _is_dump(delivery: Delivery) -> bool:
     return isinstance(delivery.message, StateDumpRequested | StateDump)
 
 
-class StateChecker:
-    """Check the truth after every message that Context handles, by the facts that it wrote.
+SMALL: Final = 300
+"""Parts (asks, allocations, nodes and so on): fewer are added up after every change."""
+_EACH: Final = 5
+_EACH_AT_REST: Final = 20
+"""So many parts may be added up for each change of a larger state: that costs each change little,
+and what has gone wrong shows after a fifth of the state has changed, or a twentieth at rest."""
 
-    At rest everything is looked at, as soon as there were enough facts to pay for it.
-    """
+
+class _Pace:
+    """When something is to be looked at as a whole again."""
+
+    def __init__(self, of: object) -> None:
+        self.of = of
+        self._changes = 0
+        self._parts = 0
+
+    def change(self, count: int) -> None:
+        self._changes += count
+
+    def is_due(self, *, at_rest: bool, at_once: bool) -> bool:
+        """Whether enough has changed since the last look; at once also without a change."""
+        if at_once or not self._changes:
+            return at_once
+        each = _EACH_AT_REST if at_rest else _EACH
+        return self._parts < SMALL or self._changes * each >= self._parts
+
+    def note_look(self, parts: int) -> None:
+        self._changes, self._parts = 0, parts
+
+
+class StateChecker:
+    """Check the truth after the messages that Context handles."""
 
     receivers: Final = frozenset({CONTEXT})
 
     def __init__(self) -> None:
-        self._watches: dict[str, Watch] = {}
+        self._paces: dict[str, _Pace] = {}
+        self._revisions: dict[str, int] = {}
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         # What is handled as one is judged as one: its facts come with the last message.
-        if delivery.mailbox == CONTEXT and delivery is simulator.last:
-            self._look(simulator, delivery)
-        if simulator.is_at_rest:
-            for watch in self._watches.values():
-                if watch.is_due:
-                    _fail(watch.look_around(), delivery)
-
-    def _look(self, simulator: Simulator, delivery: Delivery) -> None:
+        is_last = delivery.mailbox == CONTEXT and delivery is simulator.last
+        if not is_last and not simulator.is_at_rest:
+            return
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
-        states = {name: it.state for name, it in context.partitions.items()}
-        for name, watch in (*self._watches.items(),):
-            if states.get(name) is not watch.state:
-                del self._watches[name]
-        facts, is_dump = facts_in(simulator.effects), _is_dump(delivery)
-        for name, state in states.items():
-            if name not in self._watches:
-                self._watches[name] = Watch(state)
-            watch = self._watches[name]
-            if is_dump:
-                _fail(watch.look_at_all(), delivery)
-            elif watch.revision != state.revision:
-                _fail(watch.look(facts.get(name, ())), delivery)
+        for name, partition in context.partitions.items():
+            self._look(name, partition.state, simulator, delivery)
+
+    def _look(
+        self, name: str, state: PartitionState, simulator: Simulator, delivery: Delivery
+    ) -> None:
+        pace = self._paces.get(name)
+        if pace is None or pace.of is not state:
+            pace = self._paces[name] = _Pace(state)
+            self._revisions[name] = -1
+        pace.change(state.revision - self._revisions[name])
+        self._revisions[name] = state.revision
+        if pace.is_due(at_rest=simulator.is_at_rest, at_once=_is_dump(delivery)):
+            _fail(violations(state) or [*misconfigured(state)], delivery)
+            pace.note_look(_parts_of(state))
+
+
+def _parts_of(state: PartitionState) -> int:
+    asks = sum(len(app.asks) for app in state.applications.values())
+    return asks + len(state.owners) + len(state.applications) + len(state.nodes) + len(state.queues)
 
 
 def facts_in(effects: list[Effect]) -> dict[str, tuple[Fact, ...]]:
@@ -146,30 +174,43 @@ class ViewChecker:
     def __init__(self) -> None:
         self._alike: dict[str, tuple[PartitionState, int, PartitionState, int]] = {}
         """By scheduler, the revisions of its partition and its replica that were compared last."""
-        self._audits: dict[str, Audit] = {}
+        self._paces: dict[str, _Pace] = {}
         """By address of the scheduler; where Context plans, by name of the partition."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         machine = simulator.machines.get(delivery.mailbox)
         if isinstance(machine, Scheduler):
-            audit = self._audit(delivery.mailbox, machine.planner)
-            _fail(audit.look(_touched_by(delivery.message)), delivery)
+            _fail(self._look(delivery.mailbox, machine.planner, delivery), delivery)
         elif isinstance(machine, Context) and delivery is simulator.last:
-            facts, is_dump = facts_in(simulator.effects), _is_dump(delivery)
             for name, partition in machine.partitions.items():
                 if partition.planner is not None:
-                    touched = None if is_dump else touched_by(facts.get(name, ()))
-                    _fail(self._audit(name, partition.planner).look(touched), delivery)
+                    _fail(self._look(name, partition.planner, delivery), delivery)
         if simulator.is_at_rest:
             if _is_dump(delivery):
                 self._alike.clear()
             _fail(self._at_rest(simulator), delivery)
 
-    def _audit(self, name: str, planner: Planner) -> Audit:
-        audit = self._audits.get(name)
-        if audit is None or audit.planner is not planner:
-            audit = self._audits[name] = Audit(planner)
-        return audit
+    def _look(self, name: str, planner: Planner, delivery: Delivery) -> list[str]:
+        """Look at a planner that was given a message."""
+        pace = self._pace(name, planner)
+        message = delivery.message
+        pace.change(len(message.facts) if isinstance(message, FactsAppended) else 1)
+        return self._looked(name, planner, at_rest=False, at_once=_is_dump(delivery))
+
+    def _pace(self, name: str, planner: Planner) -> _Pace:
+        pace = self._paces.get(name)
+        if pace is None or pace.of is not planner:
+            pace = self._paces[name] = _Pace(planner)
+        return pace
+
+    def _looked(
+        self, name: str, planner: Planner, *, at_rest: bool, at_once: bool = False
+    ) -> list[str]:
+        pace = self._pace(name, planner)
+        if not pace.is_due(at_rest=at_rest, at_once=at_once):
+            return []
+        pace.note_look(_parts_of(planner.state))
+        return audit(planner)
 
     def _at_rest(self, simulator: Simulator) -> list[str]:
         context = simulator.machines[CONTEXT]
@@ -196,8 +237,8 @@ class ViewChecker:
         return faults
 
     def _unresolved(self, name: str, planner: Planner, *, plans: bool = True) -> list[str]:
-        audit = self._audit(name, planner)
-        return [*(audit.look() if audit.is_due else ()), *_unresolved(name, planner, plans=plans)]
+        looked = self._looked(name, planner, at_rest=True)
+        return [*looked, *_unresolved(name, planner, plans=plans)]
 
     def _are_alike(self, address: str, truth: PartitionState, replica: PartitionState) -> bool:
         revisions = (truth, truth.revision, replica, replica.revision)
@@ -206,13 +247,6 @@ class ViewChecker:
                 return False
             self._alike[address] = revisions
         return True
-
-
-def _touched_by(message: Message) -> Touched | None:
-    """Return what a message to a scheduler is about; None for anything."""
-    if isinstance(message, RunCycle):
-        return {}, {}
-    return touched_by(message.facts) if isinstance(message, FactsAppended) else None
 
 
 def _unresolved(name: str, planner: Planner, *, plans: bool) -> list[str]:

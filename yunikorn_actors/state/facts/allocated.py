@@ -13,11 +13,6 @@ from yunikorn_actors.state.facts.fact import (
     Base,
     Incident,
     IncidentKind,
-    Names,
-    Touch,
-    a_place,
-    an_application,
-    its_place,
 )
 from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
 from yunikorn_actors.state.in_words import in_amounts, in_list, placed_on
@@ -58,7 +53,6 @@ _ASKED_BACK: Final = {
 class AllocationCommitted(Base, frozen=True, kw_only=True):
     """One repeat of an ask has its place; by a proposal, or reported by the resource manager."""
 
-    touches: ClassVar[Touch] = a_place
     application_id: str
     queue: str
     user: str
@@ -183,11 +177,6 @@ class AllocationsCommitted(Base, frozen=True, kw_only=True):
                 write(app.allocated_books, together)
             _count_as_holding(app)
 
-    def touches(self, apps: Names, nodes: Names) -> bool:
-        apps.update((charged.application_id, None) for charged in self.charged)
-        nodes.update(dict.fromkeys(self.node_ids))
-        return True
-
     def in_words(self) -> str:
         ids = ", ".join(charged.application_id for charged in self.charged)
         placed = in_list("", starmap(placed_on, zip(self.keys, self.node_ids, strict=False)))
@@ -197,7 +186,6 @@ class AllocationsCommitted(Base, frozen=True, kw_only=True):
 class AllocationRecovered(Base, frozen=True, kw_only=True):
     """Running work without an ask in this life of the core."""
 
-    touches: ClassVar[Touch] = its_place
     spec: AskSpec
     queue: str
     user: str
@@ -230,7 +218,6 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
 
 
 class AllocationResized(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = a_place
     application_id: str
     queue: str
     user: str
@@ -272,7 +259,6 @@ class AllocationResized(Base, frozen=True, kw_only=True):
 class ReleaseRequested(Base, frozen=True, kw_only=True):
     """The core wants the allocation back; it stays charged until the resource manager confirms."""
 
-    touches: ClassVar[Touch] = an_application
     application_id: str
     key: str
     uuid: str
@@ -302,7 +288,6 @@ class ReleaseRequested(Base, frozen=True, kw_only=True):
 class ConfirmationMissed(Base, frozen=True, kw_only=True):
     """The resource manager has not confirmed a release for too long; it is still waited for."""
 
-    touches: ClassVar[Touch] = an_application
     is_record: ClassVar[bool] = True
     application_id: str
     key: str
@@ -326,7 +311,6 @@ class ConfirmationMissed(Base, frozen=True, kw_only=True):
 class AllocationReleased(Base, frozen=True, kw_only=True):
     """It is charged nowhere any more."""
 
-    touches: ClassVar[Touch] = a_place
     application_id: str
     queue: str
     user: str
@@ -410,11 +394,6 @@ class SwapCompleted(Base, frozen=True, kw_only=True):
         app.task_groups[placeholder.spec.task_group].replaced += 1
         if not self.is_even:
             charge(app.spared, sub(placeholder.resource, self.resource))
-
-    def touches(self, apps: Names, nodes: Names) -> bool:
-        apps[self.application_id] = None
-        nodes[self.node_id] = nodes[self.placeholder_node] = None
-        return True
 
     def in_words(self) -> str:
         member = f"{self.application_id} {self.key} swapped for {self.placeholder_key}"

@@ -22,10 +22,6 @@ from yunikorn_actors.state.facts.fact import (
     Base,
     Incident,
     IncidentKind,
-    Touch,
-    an_application,
-    its_application,
-    nothing,
 )
 from yunikorn_actors.state.gangs import dissolve_gang, forget_gang
 from yunikorn_actors.state.gates import GateKind
@@ -51,7 +47,6 @@ REJECTED = TRANSITIONS[ApplicationState.NEW, ApplicationEvent.REJECT]
 
 
 class ApplicationAdded(Base, frozen=True, kw_only=True, omit_defaults=True):
-    touches: ClassVar[Touch] = its_application
     spec: ApplicationSpec
     queue: str
     serial: int
@@ -88,7 +83,6 @@ class ApplicationAdded(Base, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ApplicationRejected(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     spec: ApplicationSpec
     serial: int
@@ -117,7 +111,6 @@ class ApplicationRejected(Base, frozen=True, kw_only=True):
 
 
 class ApplicationStateChanged(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     queue: str
@@ -171,7 +164,6 @@ class ApplicationStateChanged(Base, frozen=True, kw_only=True):
 class ApplicationLinked(Base, frozen=True, kw_only=True):
     """From here on the application counts in a group; an empty one ends that."""
 
-    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     old_group: str
@@ -186,7 +178,6 @@ class ApplicationLinked(Base, frozen=True, kw_only=True):
 class ApplicationCrowded(Base, frozen=True, kw_only=True):
     """A run limit blocks it, because no more applications may run, or does not any more."""
 
-    touches: ClassVar[Touch] = an_application
     is_record: ClassVar[bool] = True
     application_id: str
     serial: int
@@ -202,7 +193,6 @@ class ApplicationCrowded(Base, frozen=True, kw_only=True):
 class ApplicationRemoved(Base, frozen=True, kw_only=True):
     """Removed by its resource manager; its asks and allocations went before it."""
 
-    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     queue: str
@@ -221,7 +211,6 @@ class ApplicationRemoved(Base, frozen=True, kw_only=True):
 class ApplicationSummarized(Base, frozen=True, kw_only=True):
     """What one that has ended was and used; nothing of one that never ran."""
 
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     rm_id: str
     application_id: str
@@ -257,7 +246,6 @@ class ApplicationSummarized(Base, frozen=True, kw_only=True):
 class ApplicationForgotten(Base, frozen=True, kw_only=True):
     """The history of a finished application expired."""
 
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     serial: int
     at_ns: int
@@ -270,7 +258,6 @@ class ApplicationForgotten(Base, frozen=True, kw_only=True):
 
 
 class TimerArmed(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = an_application
     is_record: ClassVar[bool] = True
     application_id: str
     kind: str
@@ -283,7 +270,6 @@ class TimerArmed(Base, frozen=True, kw_only=True):
 
 
 class TimerCancelled(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = an_application
     is_record: ClassVar[bool] = True
     application_id: str
     kind: str

@@ -11,10 +11,6 @@ from yunikorn_actors.state.facts.fact import (
     Base,
     Incident,
     IncidentKind,
-    Touch,
-    a_place,
-    an_application,
-    its_application,
 )
 from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
 from yunikorn_actors.state.gates import GateKind
@@ -52,7 +48,6 @@ __all__ = [
 
 
 class AskAdded(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = its_application
     spec: AskSpec
     created_ns: int
     sequence: int
@@ -79,7 +74,6 @@ class AskAdded(Base, frozen=True, kw_only=True):
 class AsksAdded(Base, frozen=True, kw_only=True):
     """A run: asks of one application that came one right after the other, of one size."""
 
-    touches: ClassVar[Touch] = an_application
     application_id: str
     specs: tuple[AskSpec, ...]
     first_sequence: int
@@ -152,7 +146,6 @@ class AskReplaced(Base, frozen=True, kw_only=True):
 class AskRemoved(Base, frozen=True, kw_only=True):
     """What still waited of the ask is gone; its allocations live on."""
 
-    touches: ClassVar[Touch] = an_application
     application_id: str
     key: str
     resource: Resource
@@ -185,7 +178,6 @@ class AskRemoved(Base, frozen=True, kw_only=True):
 class AskReported(Base, frozen=True, kw_only=True):
     """The resource manager is notified how an ask that waits is doing."""
 
-    touches: ClassVar[Touch] = an_application
     is_record: ClassVar[bool] = True
     application_id: str
     key: str
@@ -205,7 +197,6 @@ class AskReported(Base, frozen=True, kw_only=True):
 class AskShortageChanged(Base, frozen=True, kw_only=True):
     """What is left for an ask is too little, or was and is not any more."""
 
-    touches: ClassVar[Touch] = an_application
     is_record: ClassVar[bool] = True
     application_id: str
     key: str
@@ -226,7 +217,6 @@ class AskShortageChanged(Base, frozen=True, kw_only=True):
 class AskRefused(Base, frozen=True, kw_only=True):
     """Its resource manager has refused every node that has room for it."""
 
-    touches: ClassVar[Touch] = an_application
     is_record: ClassVar[bool] = True
     application_id: str
     key: str
@@ -272,7 +262,6 @@ def resize_incoming(state: PartitionState, app: Application, spec: AskSpec) -> N
 
 
 class ReservationMade(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = a_place
     application_id: str
     key: str
     node_id: str
@@ -314,7 +303,6 @@ class ReservationMade(Base, frozen=True, kw_only=True):
 
 
 class ReservationDropped(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = a_place
     application_id: str
     key: str
     node_id: str

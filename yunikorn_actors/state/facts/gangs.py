@@ -8,10 +8,6 @@ from yunikorn_actors.state.facts.fact import (
     Base,
     Incident,
     IncidentKind,
-    Touch,
-    a_place,
-    an_application,
-    nothing,
 )
 from yunikorn_actors.state.gangs import forget_gang
 from yunikorn_actors.state.in_words import in_amounts
@@ -37,7 +33,6 @@ __all__ = [
 class GangAdmitted(Base, frozen=True, kw_only=True):
     """There is room for the whole gang: from here on its placeholders are placed."""
 
-    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     queue: str
@@ -59,7 +54,6 @@ class GangAdmitted(Base, frozen=True, kw_only=True):
 class GangLapsed(Base, frozen=True, kw_only=True):
     """An admitted gang had no placeholder for too long: it awaits admission anew, behind others."""
 
-    touches: ClassVar[Touch] = an_application
     application_id: str
     serial: int
     queue: str
@@ -91,7 +85,6 @@ class AskParked(Base, frozen=True, kw_only=True):
     Only another node than the placeholder's is charged at once.
     """
 
-    touches: ClassVar[Touch] = a_place
     application_id: str
     key: str
     resource: Resource
@@ -162,7 +155,6 @@ class AskUnparked(Base, frozen=True, kw_only=True):
 class PlaceholderCancelled(Base, frozen=True, kw_only=True):
     """A member has come that is larger than its placeholder, which is given up."""
 
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     application_id: str
     task_group: str

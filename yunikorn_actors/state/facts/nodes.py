@@ -6,7 +6,7 @@ from typing import ClassVar
 from msgspec import field
 
 from yunikorn_actors.state.allocations import ForeignAllocation
-from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, Touch, a_node, nothing
+from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind
 from yunikorn_actors.state.in_words import in_amounts, placed_on
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
@@ -76,7 +76,6 @@ class NodeResized(Base, frozen=True, kw_only=True):
 
 
 class NodeAttributesReplaced(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = a_node
     node_id: str
     attributes: dict[str, str]
     at_ns: int
@@ -140,7 +139,6 @@ class ClusterResized(Base, frozen=True, kw_only=True):
 class NodeActionRefused(Base, frozen=True, kw_only=True):
     """An action that made no sense changed nothing; this is all that is left of it."""
 
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     node_id: str
     action: int

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, Touch, a_place, nothing
+from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import note_due, secure_free_room
 from yunikorn_actors.values.ids import NO_PROPOSAL
@@ -23,7 +23,6 @@ __all__ = [
 class PreemptionDecided(Base, frozen=True, kw_only=True):
     """All of these have to go; each is marked and asked back by facts of its own."""
 
-    touches: ClassVar[Touch] = nothing
     beneficiary: Beneficiary
     node_id: str
     """The node whose room the ask gets; empty for a quota."""
@@ -56,7 +55,6 @@ class PreemptionDecided(Base, frozen=True, kw_only=True):
 
 
 class VictimMarked(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = a_place
     application_id: str
     queue: str
     key: str
@@ -79,7 +77,6 @@ class VictimMarked(Base, frozen=True, kw_only=True):
 class PreemptionFailed(Base, frozen=True, kw_only=True):
     """An ask can run on this node alone, and no work there may be preempted for it."""
 
-    touches: ClassVar[Touch] = a_place
     is_record: ClassVar[bool] = True
     application_id: str
     key: str
@@ -101,7 +98,6 @@ class PreemptionFailed(Base, frozen=True, kw_only=True):
 class QuotaPreemptionArmed(Base, frozen=True, kw_only=True):
     """The queue is above its maximum, and work of it is preempted from then on."""
 
-    touches: ClassVar[Touch] = nothing
     path: str
     due_ns: int
     at_ns: int
@@ -111,7 +107,6 @@ class QuotaPreemptionArmed(Base, frozen=True, kw_only=True):
 
 
 class QuotaPreemptionCleared(Base, frozen=True, kw_only=True):
-    touches: ClassVar[Touch] = nothing
     path: str
     at_ns: int
 

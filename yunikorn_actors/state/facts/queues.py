@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from yunikorn_actors.config import PartitionConfig
-from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, Touch, nothing
+from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind
 from yunikorn_actors.state.in_words import in_amounts
 from yunikorn_actors.state.long_work import LongWork
 from yunikorn_actors.state.partition import PartitionState
@@ -42,7 +42,6 @@ class PartitionConfigured(Base, frozen=True, kw_only=True):
 class SchedulingHeld(Base, frozen=True, kw_only=True):
     """The partition is suspended, so nothing new is decided for it; or that ends."""
 
-    touches: ClassVar[Touch] = nothing
     held: bool
     behind: bool = False
     """Because its resource manager does not take its messages; else that one is away."""
@@ -66,7 +65,6 @@ class SchedulingHeld(Base, frozen=True, kw_only=True):
 class LongWorkStarted(Base, frozen=True, kw_only=True):
     """Context handles something in slices: nothing is decided before it has ended."""
 
-    touches: ClassVar[Touch] = nothing
     work: LongWork
     at_ns: int
 
@@ -90,7 +88,6 @@ class LongWorkEnded(Base, frozen=True, kw_only=True):
 class MachineReplaced(Base, frozen=True, kw_only=True):
     """A machine that serves this partition has failed, and another has taken its place."""
 
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     machine: str
     failure: str
@@ -114,7 +111,6 @@ class MachineReplaced(Base, frozen=True, kw_only=True):
 class ConfigurationRefused(Base, frozen=True, kw_only=True):
     """The administrator's configuration was refused, and the former one stays; for operators."""
 
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     reason: str
     at_ns: int
@@ -135,7 +131,6 @@ class PolicyFailed(Base, frozen=True, kw_only=True):
     Without a queue it is that of the nodes.
     """
 
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     queue: str
     policy: str
@@ -164,7 +159,6 @@ class PolicyFailed(Base, frozen=True, kw_only=True):
 class AdministratorActed(Base, frozen=True, kw_only=True):
     """An administrator has changed something by hand; what followed has facts of its own."""
 
-    touches: ClassVar[Touch] = nothing
     is_record: ClassVar[bool] = True
     what: str
     by: str
