@@ -1,6 +1,7 @@
 """Worlds about swaps, about who is asked for victims, and about policies with each method."""
 
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -65,9 +66,14 @@ def test_no_policy_of_theirs_fails() -> None:
     assert not [it for it in facts if isinstance(it, f.PolicyFailed)]
 
 
+@cache
+def _worlds() -> tuple[Drawn, ...]:
+    return tuple(drawn(2, number, ALL) for number in range(1, 120))
+
+
 @pytest.mark.parametrize("part", NEW)
 def test_the_model_judges_none_of_these(part: str) -> None:
     assert part in UNKNOWN_TO_MODEL
-    having = [run for number in range(1, 120) if part in (run := drawn(2, number, ALL)).parts]
+    having = [run for run in _worlds() if part in run.parts]
     assert 3 < len(having) < 40
     assert not any(run.is_judged for run in having)
