@@ -1,17 +1,11 @@
-"""Hosts of partitions in this process, which a test ends and starts again as an engine does."""
+"""A portal with hosts of partitions in this process, and what its resource managers say and hear."""
 
-import asyncio
-import pickle
-import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from yunikorn_actors import si
-from yunikorn_actors.service.cluster.manager_channel import HostAway
-from yunikorn_actors.service.cluster.partition_host import Host
+from yunikorn_actors.lab.sides.near_hosts import NearHost
 from yunikorn_actors.service.cluster.portal import ClusterCore
 from yunikorn_actors.values.tags import NODE_PARTITION
 
@@ -21,57 +15,6 @@ QUEUES = "queues: [{name: root, submitacl: '*', queues: [{name: work}]}]"
 def partitions(*names: str) -> str:
     """Return a configuration with these partitions, each with one leaf."""
     return f"partitions: [{', '.join(f'{{name: {name}, {QUEUES}}}' for name in names)}]"
-
-
-class NearHost:
-    """What a portal calls; arguments and answers are copied as on their way to another process."""
-
-    def __init__(self, partition: str, journal: Path | None) -> None:
-        self._arguments = (partition, None if journal is None else str(journal))
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self.host: Host | None = None
-        self.begin()
-
-    def begin(self) -> None:
-        self.host = Host(*self._arguments)
-
-    def end(self) -> None:
-        """End it: what it has not journaled is lost, and whoever waits at it is let go."""
-        host, self.host = self.host, None
-        if host is not None:
-            host.close()
-            asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result()
-
-    def call(self, method: str, *arguments: object) -> Any:
-        host = self.host
-        if host is None:
-            raise HostAway("it is away")
-        said = _copied(arguments)
-        try:
-            work = asyncio.run_coroutine_threadsafe(getattr(host, method)(*said), self._loop)
-            answer = work.result()
-        except CancelledError:
-            raise HostAway("it has ended") from None
-        if host is not self.host:
-            raise HostAway("it has ended, and its answer with it")
-        return _copied(answer)
-
-    def close(self) -> None:
-        self.end()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-def _copied(value: Any) -> Any:
-    return pickle.loads(pickle.dumps(value))  # noqa: S301 - our own
-
-
-async def _cancel_all() -> None:
-    for task in asyncio.all_tasks() - {asyncio.current_task()}:
-        task.cancel()
 
 
 @contextmanager

@@ -1,9 +1,12 @@
 """A portal with hosts in this process, which end and begin anew: nothing is lost, nothing is told twice."""
 
+import asyncio
 import random
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hosting import (
@@ -196,6 +199,65 @@ def test_a_portal_that_asks_no_more_is_gone(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(host_module, "SILENT_S", 0.0)
         wait_until(is_held)
         assert hosts[ONE].host is not None
+
+
+def test_who_registers_with_fewer_partitions_has_left_the_others() -> None:
+    with portal(ONE, TWO) as (core, hosts):
+        register(core, Bookkeeper())
+        register(core, Bookkeeper(), partitions(TWO))
+        wait_until(lambda: {} == hosts[ONE].call("state_dump")["partitions"])
+        assert {f"[rm-1]{TWO}"} == set(core.state_dump()["partitions"])
+
+
+def test_what_names_a_partition_that_is_not_there_changes_nothing() -> None:
+    rm = Bookkeeper()
+    with portal(ONE, TWO) as (core, _):
+        register(core, rm)
+        settle(core, rm)
+        core.update_allocation(ask(ONE, ONE, "a"))
+        wait_until(lambda: 1 == len(rm.running))
+        core.update_application(remove("none", ONE))
+        wait_until(core.is_settled)
+        [uuid] = rm.running
+        core.update_allocation(release(ONE, ONE, uuid))
+        wait_until(lambda: {uuid} == rm.ended)
+    assert [] == rm.faults
+
+
+def test_a_portal_comes_to_rest_that_has_nothing_to_report() -> None:
+    rm = Bookkeeper()
+    with portal(ONE, TWO) as (core, hosts):
+        register(core, rm)
+        hosts[ONE].end()
+        [unknown] = node(ONE, "none").nodes
+        gone = replace(unknown, action=si.ActionFromRM.DECOMISSION)
+        core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(gone,)))
+        assert not core.is_settled()
+        hosts[ONE].begin()
+        wait_until(core.is_settled)
+
+
+def test_a_portal_is_not_at_rest_before_it_has_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    rm, is_asked, may_go_on = Bookkeeper(), threading.Event(), threading.Event()
+    with portal(ONE, TWO) as (core, hosts):
+        register(core, rm)
+        settle(core, rm)
+        wait_until(core.is_settled)
+        registered = host_module.Host.register
+
+        async def slow(host: host_module.Host, *words: Any) -> str:
+            is_asked.set()
+            await asyncio.to_thread(may_go_on.wait)
+            return await registered(host, *words)
+
+        monkeypatch.setattr(host_module.Host, "register", slow)
+        again(hosts[ONE])
+        assert is_asked.wait(20)
+        assert not core.is_settled()
+        may_go_on.set()
+        wait_until(core.is_settled)
+        [partition] = hosts[ONE].call("state_dump")["partitions"].values()
+        assert {f"node-{ONE}"} == set(partition["nodes"])
 
 
 @pytest.mark.parametrize(

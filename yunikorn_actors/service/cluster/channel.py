@@ -50,6 +50,12 @@ class Channel:
                 self._loop.call_soon_threadsafe(self._news.set)
             return self.last
 
+    @property
+    def waiting(self) -> int:
+        """How many entries wait to be acknowledged."""
+        with self._changed:
+            return len(self._kept)
+
     def lift(self) -> None:
         """Take whatever comes: the thread that brings it is needed elsewhere."""
         with self._changed:

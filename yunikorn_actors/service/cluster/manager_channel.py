@@ -77,7 +77,7 @@ class ManagerChannel:
         self._prepare = prepare
         self._changed = threading.Condition()
         """Guards the rest."""
-        self._report_after_restart = RecoveryReport(request.rm_id)
+        self._report_after_restart = RecoveryReport(request.rm_id, partition)
         self._unsent: deque[Request] = deque()
         self._sent = 0
         """Requests that the present channel has."""
@@ -91,6 +91,8 @@ class ManagerChannel:
         end, and one behind it is of what came after them.
         """
         self._channel = ""
+        self._begins_anew = False
+        """Whether the core that it had is gone, and the next one has not been reported to."""
         self._over: CoreError | None = None
         self._registering = threading.Lock()
         """Held while this one registers again: it must not follow another registration."""
@@ -150,8 +152,10 @@ class ManagerChannel:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether every request has been handled, and its answers were given."""
-        return not self.backlog.unhandled
+        """Whether every request and report has been handled, and its answers were given."""
+        with self._changed:
+            is_reported = not self._begins_anew and self._handled >= self._reported
+            return is_reported and not self.backlog.unhandled
 
     # -- the thread that sends
 
@@ -219,7 +223,7 @@ class ManagerChannel:
             self._partition,
             self._request.rm_id,
         )
-        channel = ""
+        channel, self._begins_anew = "", True
         while not channel and self._over is None:
             try:
                 channel = self._register_again()
@@ -238,7 +242,11 @@ class ManagerChannel:
             self._reported, self._before = len(self._unsent), self.backlog.taken
             self._ends, self._handled = self._report_after_restart.repeated_ends, 0
             self._channel, self._sent = channel, 0
+            self._begins_anew = False
             self._changed.notify_all()
+        if not self._reported:
+            # Nothing will be handled that would say so.
+            self.backlog.handled(self._before)
 
     def _register_again(self) -> str:
         """Return the new channel; the empty text if all is over."""

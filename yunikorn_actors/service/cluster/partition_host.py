@@ -156,8 +156,10 @@ class Host:
         journal: str | None = None,
         topology: TopologyName = "proposing",
         on_failure: Callable[[CoreFailed], object] | None = None,
+        make: Callable[..., SchedulerCore] = SchedulerCore,
     ) -> None:
-        self._core = SchedulerCore(
+        """`make` makes the core, with the arguments of one."""
+        self._core = make(
             journal=None if journal is None else Path(journal) / partition,
             topology=topology,
             on_failure=on_failure,

@@ -164,6 +164,10 @@ class ClusterCore:
                 with suppress(CoreError):
                     self._hosts[partition].call("unregister", request.rm_id)
             raise
+        for partition in self._hosts.keys() - manager_channels.keys():
+            # It may have had this one before, here or at another portal.
+            with suppress(CoreError):
+                self._hosts[partition].call("unregister", request.rm_id)
         with self._lock:
             self._managers[request.rm_id] = manager_channels
         for manager_channel in manager_channels.values():

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.service.cluster.split import Request
+from yunikorn_actors.service.cluster.split import Request, home_of
 from yunikorn_actors.state.applications import FINISHED
 from yunikorn_actors.state.termination import ASKED_BACK, TAKES_THE_ASK
 from yunikorn_actors.values.tags import NODE_PARTITION, TAG_FOREIGN
@@ -70,8 +70,10 @@ class End:
 
 
 class RecoveryReport:
-    def __init__(self, rm_id: str) -> None:
+    def __init__(self, rm_id: str, partition: str = "") -> None:
+        """What names another partition than this one is refused there, and changes nothing."""
         self._rm_id = rm_id
+        self._partition = partition
         self.sent_count = 0
         """Requests of this registration, the report included."""
         self.repeated_ends = 0
@@ -106,6 +108,9 @@ class RecoveryReport:
             known = self._nodes.get(info.node_id)
             if info.action in _CREATES:
                 self._due[NODE, info.node_id] += 1
+            if not self._is_of_here(info):
+                continue
+            if info.action in _CREATES:
                 self._sent_at[NODE, info.node_id] = self.sent_count
                 if known is None:
                     self._nodes[info.node_id] = replace(info, existing_allocations=())
@@ -121,12 +126,16 @@ class RecoveryReport:
     def _sent_applications(self, request: si.ApplicationRequest) -> None:
         for added in request.new:
             self._due[APPLICATION, added.application_id] += 1
-            self._sent_at[APPLICATION, added.application_id] = self.sent_count
-            self._applications.setdefault(added.application_id, added)
-        for removed in request.remove:
+            if self._is_of_here(added):
+                self._sent_at[APPLICATION, added.application_id] = self.sent_count
+                self._applications.setdefault(added.application_id, added)
+        for removed in filter(self._is_of_here, request.remove):
             self._drop_application(removed.application_id)
             again = si.ApplicationRequest(remove=(removed,), rm_id=self._rm_id)
             self._end(again, _of(removed.application_id))
+
+    def _is_of_here(self, item: object) -> bool:
+        return not self._partition or home_of(self._rm_id, item) == self._partition
 
     def _drop_application(self, application_id: str) -> None:
         self._applications.pop(application_id, None)
@@ -135,9 +144,9 @@ class RecoveryReport:
         self._withdraw(application_id, "")
 
     def _sent_allocations(self, request: si.AllocationRequest) -> None:
-        for ask in request.asks:
+        for ask in filter(self._is_of_here, request.asks):
             self._ask(ask)
-        for item in request.allocations:
+        for item in filter(self._is_of_here, request.allocations):
             if TAG_FOREIGN in item.allocation_tags:
                 self._foreign[item.allocation_key] = item
             elif item.node_id:
@@ -145,9 +154,9 @@ class RecoveryReport:
             else:
                 self._ask(item)
         if request.releases is not None:
-            for it in request.releases.allocation_asks_to_release:
+            for it in filter(self._is_of_here, request.releases.allocation_asks_to_release):
                 self._release_ask(it)
-            for release in request.releases.allocations_to_release:
+            for release in filter(self._is_of_here, request.releases.allocations_to_release):
                 self._release(release)
 
     def _ask(self, ask: si.AllocationAsk | si.Allocation) -> None:
