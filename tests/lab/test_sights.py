@@ -8,7 +8,10 @@ from yunikorn_actors.lab.sides import encoded
 from yunikorn_actors.machines.context import administration
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.service.cluster import recovery_report
-from yunikorn_actors.service.rest import yunikorn_routes
+from yunikorn_actors.service.read import load_history
+from yunikorn_actors.service.rest import live_page, simulate_route, yunikorn_routes
+from yunikorn_actors.trace.text import tables
+from yunikorn_actors.trace.view import run_data
 from yunikorn_actors.what_if import run
 
 FILES, ROUTES, FORESIGHT, WIRE = 2, 4, 17, 7
@@ -26,8 +29,13 @@ def _nothing(*_: object, **__: object) -> None:
     [
         (ROUTES, yunikorn_routes, "exposition", lambda _: iter((b"",))),
         (ROUTES, yunikorn_routes, "_records", _nothing),
+        (ROUTES, live_page, "_figures", lambda _: {}),
+        (ROUTES, load_history.Course, "last", lambda *_: []),
+        (ROUTES, simulate_route, "_changes_of", lambda _: []),
         (FORESIGHT, run.Run, "_note_end", _nothing),
         (WIRE, recovery_report.RecoveryReport, "_drop_application", _nothing),
+        (WIRE, tables, "_cells", lambda *_: 1),
+        (WIRE, run_data, "_says", lambda _: ""),
         (FILES, administration, "record_act", _nothing),
     ],
     ids=lambda it: it if isinstance(it, str) else "",

@@ -19,6 +19,7 @@ from yunikorn_actors.lab.oracles.judges import judged_by, walk_drawn
 from yunikorn_actors.lab.oracles.walk_oracle import OF_A_WALK, WALKS, WalkBeside, walked
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, Swarm
+from yunikorn_actors.service.cluster import recovery_report, split
 from yunikorn_actors.service.rest import http_server, request_guard, sessions
 from yunikorn_actors.service.rpc import extension, outgoing, statuses
 
@@ -73,6 +74,14 @@ def _true(_: Any) -> Any:
         ("gRPC", statuses, "code_of", lambda _: lambda _: statuses.StatusCode.UNKNOWN),
         pytest.param(
             "gRPC", extension, "encoded_events", lambda _: lambda _: b"", marks=pytest.mark.slow
+        ),
+        ("cluster", split, "home_of", lambda _: lambda *_: "default"),
+        pytest.param(
+            "cluster",
+            recovery_report,
+            "_changed",
+            lambda _: lambda it, _: it,
+            marks=pytest.mark.slow,
         ),
         pytest.param("gRPC", extension, "PIECE", lambda _: 0, marks=pytest.mark.slow),
     ],

@@ -17,6 +17,7 @@ from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.answered import answers
 from yunikorn_actors.lab.sides.checked import placed, verdicts
+from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
 from yunikorn_actors.lab.sides.computed import computed
 from yunikorn_actors.lab.sides.configurations import read
 from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
@@ -25,9 +26,13 @@ from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides
 from yunikorn_actors.lab.sides.foreseen import Foresight
 from yunikorn_actors.lab.sides.front_door import walk
 from yunikorn_actors.lab.sides.inquiries import inquire, operate
+from yunikorn_actors.lab.sides.kept_recording import KeptRecording
+from yunikorn_actors.lab.sides.pictured import pictures, simulated
+from yunikorn_actors.lab.sides.recording_questions import RecordingQuestions
 from yunikorn_actors.lab.sides.reported import Reported
 from yunikorn_actors.lab.sides.restarted import Damage, Ended
 from yunikorn_actors.lab.sides.routed import answers as routed
+from yunikorn_actors.lab.sides.routed import questions_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
@@ -65,6 +70,10 @@ _WALKS: Final = {_ROUTES: walk_virtual, _FORESIGHT: walk_awaited}
 """And beside others one makes the calls of a core itself."""
 
 
+_CLUSTER: Final = TURNS + _ROUTES
+"""The rest of the numbers of worlds beside which a cluster is."""
+
+
 class Sight(NamedTuple):
     """One thing that can be seen from outside."""
 
@@ -88,6 +97,8 @@ class Watched(Oracle):
         self._turn = number % TURNS
         self._number, self._settings = number, settings
         self._encoded, self._reported, self._ended = Encoded(), Reported(), Ended()
+        # The next core has another recording.
+        self._is_recorded = self._turn == _WIRE and not begins_again
         self._keeps_files = begins_again or self._turn == _FILES
         self.checkers: Final[tuple[Checker, ...]] = (
             *((RecordChecker(),) if begins_again else ()),
@@ -95,6 +106,7 @@ class Watched(Oracle):
             self,
         )
         """What the run needs to be seen."""
+        self._recording: KeptRecording | None = None
         self._fed = FedReadSides()
         self._requests: list[Any] = []
         self._draw = Draw(_OF_QUESTIONS, number)
@@ -103,6 +115,8 @@ class Watched(Oracle):
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         mailbox, message = delivery.mailbox, delivery.message
+        if self._is_recorded:
+            self._record(simulator, delivery)
         if self._turn == _WIRE:
             self._encoded.delivered(simulator, delivery)
             self._reported.delivered(simulator, delivery)
@@ -120,6 +134,12 @@ class Watched(Oracle):
             self._handled += 1
             if self._handled % _CHECKED_EACH == 0:
                 self._note(self._checked(simulator, of_each=1))
+
+    def _record(self, simulator: Simulator, delivery: Delivery) -> None:
+        assert isinstance(simulator, LabSimulator)
+        if self._recording is None:
+            self._recording = KeptRecording(simulator, Draw(_OF_QUESTIONS, self._number))
+        self._recording.add(delivery)
 
     def _feed(self, simulator: Simulator) -> None:
         assert isinstance(simulator, LabSimulator)
@@ -165,6 +185,8 @@ class Watched(Oracle):
         if side is not None and self._turn == _ROUTES:
             side.catch_up(core.now_ns)
             yield from routed(side, core)
+            yield from pictures(side, questions_of(core), self._draw)
+            yield from simulated(side, self._draw)
         if self._keeps_files:
             damage = Damage(Draw(_OF_QUESTIONS, self._number))
             yield "what the next core reads", self._ended.truth(Draw(self._number), damage)
@@ -181,6 +203,10 @@ class Watched(Oracle):
 
     def drained(self, world: World) -> None:
         self._note([("how much was counted in the end", world.simulator.questions.counts())])
+        if self._recording is not None:
+            self._recording.end(world.simulator)
+            policies = world.simulator.topology.policies.given
+            self._note(RecordingQuestions(self._recording, self._draw, policies).answers())
 
     def at_the_front_door(self) -> None:
         """Have a program do something, in another core beside this world."""
@@ -188,6 +214,8 @@ class Watched(Oracle):
             self._walk("at the front door", lambda draw: walk(draw, with_functions=True))
         elif self._turn in _WALKS:
             self._walk("at a core", _WALKS[self._turn])
+        if self._number % (2 * TURNS) == _CLUSTER:
+            self._walk("at a cluster", _wrong_at_a_cluster)
 
     def _walk(self, where: str, steps: Callable[[Draw], Iterator[tuple[str, Any]]]) -> None:
         """Note what is seen; where that does not come to rest, twice, this is what is seen."""
@@ -203,3 +231,8 @@ class Watched(Oracle):
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
         self.sights.extend(Sight(what, value) for what, value in seen)
+
+
+def _wrong_at_a_cluster(draw: Draw) -> Iterator[tuple[str, Any]]:
+    """What is seen there has times of its own; it has to be what is seen at one core."""
+    yield "what is wrong", [fault for _, _, faults in walk_cluster(draw) for fault in faults]

@@ -2,7 +2,8 @@
 
 Which walk it is, and what it does, is drawn. Each has expectations of its own: a program sees at
 every door what it sees in the process of its core (`door_oracle`), a request over HTTP has the
-status that the rules give it (`http_walk`), and so has a call by gRPC (`rpc_walk`). A walk whose
+status that the rules give it (`http_walk`), and so has a call by gRPC (`rpc_walk`). At the
+portal of a cluster a resource manager sees what it sees at one core (`cluster_walk`). A walk whose
 packages are not installed is left out.
 """
 
@@ -15,6 +16,7 @@ from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.oracles.door_oracle import differences
 from yunikorn_actors.lab.oracles.named_violation import NamedViolation
 from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
 
 _SEEDS: Final = 1 << 30
 _FAULTS_MAX: Final = 3
@@ -33,10 +35,15 @@ def _rpc(draw: Draw) -> Iterator[str]:
     return (f"gRPC: {fault}" for _, _, faults in walk_rpc(draw) for fault in faults)
 
 
+def _cluster(draw: Draw) -> Iterator[str]:
+    return (f"a cluster: {fault}" for _, _, faults in walk_cluster(draw) for fault in faults)
+
+
 WALKS: Final[dict[str, tuple[str, Callable[[Draw], Iterator[str]]]]] = {
     "doors": ("", differences),
     "HTTP": ("aiohttp", _http),
     "gRPC": ("grpc", _rpc),
+    "cluster": ("", _cluster),
 }
 """By name: the package that a walk needs, and what yields its faults."""
 

@@ -41,7 +41,7 @@ _WANTS: Final[tuple[tuple[Any, ...], ...]] = (
 )  # fmt: skip
 
 
-class _Program(si.ResourceManagerCallback):
+class Program(si.ResourceManagerCallback):
     """Answers in one way or another, and keeps what it is told."""
 
     def __init__(self, draw: Draw) -> None:
@@ -82,7 +82,7 @@ class _Program(si.ResourceManagerCallback):
 class _OnLoop(AsyncResourceManagerCallback):
     """The same answers, some of which are awaited."""
 
-    def __init__(self, program: _Program) -> None:
+    def __init__(self, program: Program) -> None:
         self._program = program
 
     async def predicates(self, args: si.PredicatesArgs) -> str | None:
@@ -301,7 +301,7 @@ class _Virtual:
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
         self.requests: Final = Requests(draw)
-        self._program = _Program(draw)
+        self._program = Program(draw)
         self.core: Final = VirtualCore(
             topology=draw.one_of(("proposing", "fused")), seed=draw.one_of((0, 0, 7)),
             quiet=draw.once_in(4), digest=True,
@@ -342,7 +342,7 @@ class _Awaited:
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
         self.requests: Final = Requests(draw)
-        self._program = _Program(draw)
+        self._program = Program(draw)
         self._loop = asyncio.new_event_loop()
         self._clock = StandingClock(EPOCH_NS)
         self.core: Final = AsyncSchedulerCore(driver="direct", instance="walk", clock=self._clock)

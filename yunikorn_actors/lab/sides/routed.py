@@ -42,11 +42,15 @@ class _Questioned:
         return None
 
 
+def questions_of(core: LabSimulator) -> CoreQuestions:
+    return CoreQuestions(_Questioned(core), Standing())  # type: ignore[arg-type]
+
+
 def answers(side: ReadSide, core: LabSimulator) -> Iterator[tuple[str, str]]:
     """Ask each route for things that are there and for one that is not."""
-    questions = CoreQuestions(_Questioned(core), Standing())  # type: ignore[arg-type]
+    questions = questions_of(core)
     routes = (*yunikorn_routes.routes(), *own_routes.ROUTES, *admin_routes.ROUTES)
-    things = [*map(_things, side.books.values()), _NOTHING]
+    things = [*map(things_in, side.books.values()), NOTHING]
     for route in routes:
         if route.path in _UNSTEADY:
             continue
@@ -55,7 +59,7 @@ def answers(side: ReadSide, core: LabSimulator) -> Iterator[tuple[str, str]]:
             yield f"{route.path} of {words}", _answer(side, route, asked, questions)
 
 
-def _things(book: Book) -> dict[str, str]:
+def things_in(book: Book) -> dict[str, str]:
     """Name what is in a partition: of each kind of thing the one that came last."""
     state = book.state
     app = next(reversed(state.applications.values()), None)
@@ -75,7 +79,7 @@ def _managers(book: Book) -> list[str]:
     return [book.name.partition("]")[0].removeprefix("[")]
 
 
-_NOTHING: Final = dict.fromkeys(
+NOTHING: Final = dict.fromkeys(
     ("partition", "queue", "application", "key", "node", "user", "group", "manager"), _NOBODY
 )
 _STATES: Final = ("active", "completed", "rejected", "other")
