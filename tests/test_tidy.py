@@ -20,6 +20,8 @@ from yunikorn_actors.service.service import KINDS
 ROOT = Path(__file__).parent.parent
 PACKAGE = "yunikorn_actors"
 FUNCTION_MAX = 60
+MEMBERS_MAX = 60
+"""Methods and properties that a class has, with those that it inherits from others of the package."""
 
 CORE = ("values", "config", "state", "checks", "planning", "messages", "machines")
 EDGES = (
@@ -658,6 +660,69 @@ def test_no_module_imports_itself_in_the_end() -> None:
 def test_a_circle_is_found(text: str, found: list[str]) -> None:
     sources = [Source("p", ""), Source("p.a", "from p.b import y"), Source("p.b", text)]
     assert found == in_circles(sources)
+
+
+# -- large classes
+
+
+def large_classes(sources: list[Source]) -> list[str]:
+    """Classes with more members than a reader can keep in mind; magic methods are not counted."""
+    classes = {
+        (source.module, node.name): node
+        for source in sources
+        for node in source.tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    modules: dict[str, list[str]] = {}
+    for module, name in classes:
+        modules.setdefault(name, []).append(module)
+    imported = {
+        (source.module, alias.asname or alias.name): (node.module or "", alias.name)
+        for source in sources
+        for node in _walked(source.tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+    def named(module: str, name: str) -> tuple[str, str]:
+        """Find the class that a name means; what is handed on by a package is found by its name."""
+        found = (module, name) if (module, name) in classes else imported.get((module, name))
+        if found is not None and found not in classes and len(modules.get(found[1], ())) == 1:
+            found = (modules[found[1]][0], found[1])
+        return found or (module, name)
+
+    @cache
+    def members(module: str, name: str) -> frozenset[str]:
+        node = classes.get((module, name))
+        if node is None:
+            return frozenset()
+        own = {
+            it.name for it in node.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        bases = [it.value if isinstance(it, ast.Subscript) else it for it in node.bases]
+        above = (members(*named(module, it.id)) for it in bases if isinstance(it, ast.Name))
+        return frozenset({it for it in own if not it.startswith("__")}.union(*above))
+
+    return [
+        f"{module}.{name}: {len(members(module, name))} members"
+        for module, name in classes
+        if len(members(module, name)) > MEMBERS_MAX
+    ]
+
+
+def test_no_class_has_more_members_than_one_keeps_in_mind() -> None:
+    assert [] == large_classes(SOURCES)
+
+
+def test_a_class_that_is_large_by_what_it_inherits_is_found() -> None:
+    def having(head: str, first: int, count: int) -> str:
+        methods = (f"    def m{n}(self): pass\n" for n in range(first, first + count))
+        return f"{head}\n" + "".join(methods)
+
+    below = Source("p.a", having("class Base:", 0, MEMBERS_MAX))
+    same = Source("p.b", having("from p.a import Base\nclass Same(Base):", 0, 3))
+    more = Source("p.c", having("from p.a import Base\nclass More(Base):", MEMBERS_MAX - 1, 2))
+    assert [f"p.c.More: {MEMBERS_MAX + 1} members"] == large_classes([below, same, more])
 
 
 # -- text

@@ -48,7 +48,7 @@ def _apps(number: int) -> list[str]:
 
 def _lab(topology: TopologyName, config: str = CONFIG) -> Lab:
     lab = Lab(topology=topology, config=config)
-    lab.simulator.check_with(())
+    lab.simulator.checkers.set(())
     return lab
 
 

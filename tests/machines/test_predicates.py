@@ -248,7 +248,7 @@ def test_questions_are_bounded_by_what_may_be_in_flight(topology: TopologyName) 
 
     rm = Picky()
     lab = Lab(topology=topology, rm=rm, settings=Settings(inflight_max=5))
-    lab.simulator.check_with((*lab.simulator.checkers, Counting()))
+    lab.simulator.checkers.add(Counting())
     lab.submit(APP)
     lab.nodes(n1=100)
     lab.ask("a", max_allocations=40)

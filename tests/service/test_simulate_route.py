@@ -126,7 +126,7 @@ def _endless(*_: Any, **__: Any) -> None:
 def _side(core: VirtualCore) -> ReadSide:
     simulator = core._simulator
     side = ReadSide(
-        settings=simulator.settings, instance="t", start_ns=core.now_ns,
+        settings=simulator.topology.settings, instance="t", start_ns=core.now_ns,
         topology=simulator.topology.name,
     )  # fmt: skip
     taken = Snapshots.of(simulator)

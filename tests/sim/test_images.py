@@ -224,7 +224,7 @@ def test_random_workloads(examples: int, runs: int, worlds: int) -> None:
     def play(script: list[Move], topology: TopologyName, number: int, at_once: bool) -> None:
         player = Player(topology, number, confirms_at_once=at_once)
         imaged = Imaged(EVERY)
-        player.simulator.check_with((*player.simulator.checkers, imaged))
+        player.simulator.checkers.add(imaged)
         for move in script:
             player.play(move)
         player.take_everything_back()
@@ -235,7 +235,7 @@ def test_random_workloads(examples: int, runs: int, worlds: int) -> None:
     for number in range(1, runs + 1):
         run = Run(number, preempts=bool(number % 2))
         imaged = Imaged(EVERY)
-        run.lab.simulator.check_with((*run.lab.simulator.checkers, imaged))
+        run.lab.simulator.checkers.add(imaged)
         run.play()
         seen.update(imaged.seen)
         fields |= imaged.fields
@@ -294,7 +294,7 @@ class Noted:
 
 def _facts_of(lab: Lab, draw: Random) -> list[Any]:
     noted = Noted()
-    lab.simulator.check_with((*lab.simulator.checkers, noted))
+    lab.simulator.checkers.add(noted)
     for number in range(10):
         lab.ask(f"k{number}", vcore=1 + int(draw.random() * 2))
         lab.release(draw.choice(("a", "b", *(f"k{other}" for other in range(number)))))

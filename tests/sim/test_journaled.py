@@ -47,7 +47,7 @@ class Followed:
             events=publisher.remembered(),
         )
         self._truth.begin_with(told)
-        simulator.check_with((*simulator.checkers, self))
+        simulator.checkers.add(self)
         self._of: kept.Entries | None = None
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:

@@ -539,11 +539,6 @@ class LabSimulator(Simulator):
         self._world = world
         self._sendings: Counter[str] = Counter()
 
-    @property
-    def is_handling(self) -> bool:
-        """Whether a message is being handled: then a call comes from inside."""
-        return self._at is not None
-
     def step(self) -> bool:
         return self._world.turn()
 

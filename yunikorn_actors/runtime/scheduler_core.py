@@ -144,7 +144,8 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             on_callback_error=on_callback_error,
         )  # fmt: skip
         self.clock = clock or RealClock()
-        slow = SlowPolicies(self._policy_is_slow)
+        self._set_up_actors(driver)
+        slow = SlowPolicies(self.inside.policy_is_slow)
         known, lookups = Policies(policies, slow.call), {"os": accounts.groups_of}
         super().__init__(lookups, self.clock.now_ns, known, warn=_warn, complete=self._shown)
         self.failure: CoreFailed | None = None
@@ -159,7 +160,6 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         self._journal: Journal | None = None
         self._config = None if config is None else read_config(config, known)
         self._own_policies, self._hooks = policies, Hooks(on_failure, on_callback_error)
-        self._set_up_actors(driver)
         self._health = HealthWatch(lambda: health_of(self.questions.context_dump()))
         self._extras: dict[str, ExtraConfig] = {}
         """What each resource manager wishes of the log and of health checks."""
@@ -323,7 +323,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         # Those belong to the parent: so does, for one, the pipe that wakes an event loop.
         self.when_over = []
 
-    # -- the door
+    # -- calls and callbacks
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
         actor = self.inside.running()
@@ -337,15 +337,6 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             taken = self._actors.tell(address, envelope)
         if not taken:
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
-
-    def _policy_is_slow(self, queue: str, policy: str, what: str) -> None:
-        """Called within a machine, whose message it is not: no replay would find it slow."""
-        message = ReportPolicyFailed(
-            partition="", epoch=0, queue=queue, policy=policy, failure=what, is_slow=True
-        )
-        stimulus = self._name("slow-policy")
-        envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus, self.inside.stamp())
-        self._actors.tell(CONTEXT, envelope)
 
     def _go_on(self) -> None:
         self._dispatcher.go_on()
@@ -582,6 +573,15 @@ class Inside:
         if machine is not None and self._core._dispatcher.is_mine:
             return machine
         return self.here.actor
+
+    def policy_is_slow(self, queue: str, policy: str, what: str) -> None:
+        """Called within a machine, whose message it is not: no replay would find it slow."""
+        message = ReportPolicyFailed(
+            partition="", epoch=0, queue=queue, policy=policy, failure=what, is_slow=True
+        )
+        stimulus = self._core.driver.name("slow-policy")
+        envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus, self.stamp())
+        self._core._actors.tell(CONTEXT, envelope)
 
     # -- effects, on the thread that runs the actor
 

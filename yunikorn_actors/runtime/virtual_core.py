@@ -329,7 +329,7 @@ class VirtualCore(ScopedCore):
             raise anew(failure)
 
     def _check_outside(self, call: str) -> None:
-        if self._simulator.is_running:
+        if self._simulator.is_handling:
             raise WouldBlock(f"{call} was called from inside a callback: call it when that is over")
 
     def _record(self, delivery: Delivery) -> None:
@@ -379,11 +379,6 @@ class _Heard(Simulator):
     @property
     def next_event_ns(self) -> int | None:
         return self.timers.first_due_ns() if self.is_at_rest else self.now_ns
-
-    @property
-    def is_running(self) -> bool:
-        """Whether a message is being handled, so the caller is a callback."""
-        return self._at is not None
 
     def _call_back(self, address: str, call: Message) -> None:
         super()._call_back(address, call)

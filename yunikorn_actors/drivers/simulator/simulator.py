@@ -37,7 +37,6 @@ from yunikorn_actors.machines.machine import (
     refusal_of,
     report_of,
 )
-from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
     CONTEXT,
@@ -70,6 +69,53 @@ class Checker(Protocol):
 
 Look = Callable[["Simulator", Delivery], None]
 """How a checker judges one message."""
+
+
+class CheckerGroup:
+    """Shows what was handled to those who judge it."""
+
+    def __init__(self, checkers: tuple[Checker, ...]) -> None:
+        self.set(checkers)
+
+    def set(self, checkers: tuple[Checker, ...]) -> None:
+        """Have these judge what comes, in place of those before."""
+        self._checkers = checkers
+        self._looks: tuple[Look, ...] = tuple(it.delivered for it in checkers)
+        self._looks_at: dict[str, tuple[Look, ...]] = {}
+        """By role of the receiver, those that look at its messages while others are under way."""
+
+    def add(self, checker: Checker) -> None:
+        self.set((*self._checkers, checker))
+
+    def __bool__(self) -> bool:
+        return bool(self._checkers)
+
+    def __iter__(self) -> Iterator[Checker]:
+        return iter(self._checkers)
+
+    def judge(self, simulator: "Simulator", in_hand: list[Delivery]) -> None:
+        """Show each message that was handled as one, and the effects with the last of them."""
+        if len(in_hand) > 1:
+            effects, simulator.effects = simulator.effects, []
+            for delivery in in_hand[:-1]:
+                self._show(simulator, delivery)
+            simulator.effects = effects
+        self._show(simulator, in_hand[-1])
+
+    def _show(self, simulator: "Simulator", delivery: Delivery) -> None:
+        looks = self._looks
+        if simulator.channels:
+            role = role_of(delivery.mailbox)
+            known = self._looks_at.get(role)
+            looks = self._looks_of(role) if known is None else known
+        for look in looks:
+            look(simulator, delivery)
+
+    def _looks_of(self, role: str) -> tuple[Look, ...]:
+        found = self._looks_at[role] = tuple(
+            it.delivered for it in self._checkers if role in getattr(it, "receivers", (role,))
+        )
+        return found
 
 
 class Simulator(Gateway):
@@ -130,14 +176,7 @@ class Simulator(Gateway):
         """The message being handled, and its stimulus; None between messages."""
         self._in_hand: list[Delivery] = []
         """What is being handled as one."""
-        self.check_with(checkers)
-
-    def check_with(self, checkers: tuple[Checker, ...]) -> None:
-        """Have these judge what comes, in place of those before."""
-        self.checkers = checkers
-        self._looks: tuple[Look, ...] = tuple(it.delivered for it in checkers)
-        self._looks_at: dict[str, tuple[Look, ...]] = {}
-        """By role of the receiver, those that look at its messages while others are under way."""
+        self.checkers = CheckerGroup(checkers)
 
     # -- running
 
@@ -193,6 +232,11 @@ class Simulator(Gateway):
         return not self.channels
 
     @property
+    def is_handling(self) -> bool:
+        """Whether a message is being handled: then a call comes from inside, from a callback."""
+        return self._at is not None
+
+    @property
     def last(self) -> Delivery:
         """The message handled last: of those that were handled as one, the one that ended it."""
         return self._in_hand[-1]
@@ -202,14 +246,6 @@ class Simulator(Gateway):
         """The messages that were handled as one."""
         return [it.message for it in self._in_hand]
 
-    @property
-    def settings(self) -> Settings:
-        return self.topology.settings
-
-    def is_under_way(self, sender: str, address: str) -> bool:
-        """Whether a message of that sender waits in that mailbox."""
-        return (sender, address) in self.channels
-
     def _deliver(self, address: str, envelope: Envelope) -> None:
         self._in_hand = []
         try:
@@ -217,7 +253,7 @@ class Simulator(Gateway):
             self._dispatch(address, envelope)
             self._at = None
             if self.checkers:
-                self._check()
+                self.checkers.judge(self, self._in_hand)
             self._rest.note(self.last, self.effects, self.machines.get(CONTEXT))
         except Exception as error:
             self.failure = error
@@ -236,30 +272,6 @@ class Simulator(Gateway):
         for record in self._recorders:
             record(delivery)
         self._at = (Cause(address, step), stimulus)
-
-    def _check(self) -> None:
-        """Show what was handled to every checker, each message, and with the last the effects."""
-        if len(self._in_hand) > 1:
-            effects, self.effects = self.effects, []
-            for delivery in self._in_hand[:-1]:
-                self._show(delivery)
-            self.effects = effects
-        self._show(self.last)
-
-    def _show(self, delivery: Delivery) -> None:
-        looks = self._looks
-        if self.channels:
-            role = role_of(delivery.mailbox)
-            known = self._looks_at.get(role)
-            looks = self._looks_of(role) if known is None else known
-        for look in looks:
-            look(self, delivery)
-
-    def _looks_of(self, role: str) -> tuple[Look, ...]:
-        found = self._looks_at[role] = tuple(
-            it.delivered for it in self.checkers if role in getattr(it, "receivers", (role,))
-        )
-        return found
 
     def _dispatch(self, address: str, envelope: Envelope) -> None:
         machine = self.machines.get(address)

@@ -19,7 +19,7 @@ class FollowedByModel:
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if self._follower is None:
-            judge = Judge(simulator.settings, is_fused=simulator.topology.name == "fused")
+            judge = Judge(simulator.topology.settings, is_fused=simulator.topology.name == "fused")
             self._follower = Follower(judge, judges_answers=False)
         self._follower.delivered(simulator, delivery)
 

@@ -156,7 +156,9 @@ def _has_something_to_do(state: PartitionState) -> bool:
 
 
 def _made_anew(simulator: Simulator, state: PartitionState, at_work: Planner) -> Planner:
-    planner = Planner(state, policies=simulator.topology.policies, **delays_in(simulator.settings))
+    planner = Planner(
+        state, policies=simulator.topology.policies, **delays_in(simulator.topology.settings)
+    )
     planner.adopt()
     _have_rest(planner, at_work, simulator.now_ns)
     _have_refused(planner, at_work, simulator.now_ns)

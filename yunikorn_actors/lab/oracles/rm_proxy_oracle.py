@@ -300,7 +300,9 @@ class Proxied(Oracle):
     def _take_questions(
         self, simulator: Simulator, message: Message, calls: list[CallRm], sends: list[Send]
     ) -> Iterator[str]:
-        self._note_question(message, simulator.now_ns + simulator.settings.predicate_timeout_ns)
+        self._note_question(
+            message, simulator.now_ns + simulator.topology.settings.predicate_timeout_ns
+        )
         for effect in calls:
             if isinstance(effect.call, _CALLS):
                 self._callers[effect.call.call_id] = self._who_has(effect.callback)
@@ -316,7 +318,7 @@ class Proxied(Oracle):
             return
         armed = simulator.timers.dues(RM_PROXY)
         for rm_id in dict.fromkeys(self._open.values()):
-            if f"predicate/{rm_id}" not in armed and not simulator.is_under_way(TIMER, RM_PROXY):
+            if f"predicate/{rm_id}" not in armed and (TIMER, RM_PROXY) not in simulator.channels:
                 yield f"G30: nobody watches whether {rm_id} answers"
 
     def _who_has(self, callback: str) -> str:

@@ -68,7 +68,7 @@ class Timers(Oracle):
         assert isinstance(context, Context)
         if isinstance(delivery.message, CoreRestored):
             self._begin(simulator.now_ns)
-        self._settings = simulator.settings
+        self._settings = simulator.topology.settings
         faults: list[str] = []
         wishes = getattr(delivery.message, "extra", None)
         if isinstance(wishes, ExtraConfig):

@@ -442,14 +442,14 @@ class Published(Oracle):
     def _keep(self, rm_id: str, told: list[EventRecord], simulator: Simulator) -> None:
         self._stored.extend(told)
         if told:
-            usual = simulator.settings.event_push_capacity
+            usual = simulator.topology.settings.event_push_capacity
             capacity = self._wish(rm_id).event_push_capacity or usual
             most, waiting = self._waiting.setdefault(rm_id, (capacity, []))
             waiting.extend(told[: most - len(waiting)])
 
     def _trim(self, simulator: Simulator) -> None:
         """One ring serves all: it has the largest size that anybody wishes."""
-        usual = simulator.settings.event_ring_capacity
+        usual = simulator.topology.settings.event_ring_capacity
         wishes = [it.event_ring_capacity or usual for it in self._wishes.values()]
         lost = len(self._stored) - max(wishes, default=usual)
         if lost > 0:

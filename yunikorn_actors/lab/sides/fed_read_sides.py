@@ -28,7 +28,7 @@ class FedReadSides:
 
     def begin(self, simulator: LabSimulator) -> bool:
         """Follow the Context that there is now; False where that has to wait."""
-        if simulator.is_under_way(CONTEXT, EVENT_PUBLISHER):
+        if (CONTEXT, EVENT_PUBLISHER) in simulator.channels:
             # The records that the event publisher has end where the next facts begin.
             return False
         context = simulator.machines[CONTEXT]
@@ -41,11 +41,11 @@ class FedReadSides:
         """Have Context tell how everything stands, and the event publisher what there was."""
         assert self.context is not None
         publisher = simulator.machines.get(EVENT_PUBLISHER)
-        if publisher is None or simulator.is_under_way(CONTEXT, EVENT_PUBLISHER):
+        if publisher is None or (CONTEXT, EVENT_PUBLISHER) in simulator.channels:
             return []
         if address in self.sides:
             self.context.handle(FollowEnded(follower=address), simulator.now_ns)
-        settings = simulator.settings
+        settings = simulator.topology.settings
         side = ReadSide(settings=settings, instance="lab", start_ns=simulator.now_ns)
         self.sides[address] = side
         simulator.overheard[address] = None

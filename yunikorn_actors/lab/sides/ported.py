@@ -195,7 +195,9 @@ class _Heir(si.ResourceManagerCallback):
         """Applications and nodes that this core does not take."""
         self.announced: list[si.Allocation] = []
         policies = simulator.topology.policies
-        built = Topology("fused", settings=simulator.settings, instance="heir", policies=policies)
+        built = Topology(
+            "fused", settings=simulator.topology.settings, instance="heir", policies=policies
+        )
         core = Simulator(built)
         core.now_ns = simulator.now_ns
         core.register_resource_manager(portal.request, self)
