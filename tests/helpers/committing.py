@@ -45,7 +45,7 @@ class Driver:
         state = self.written.state
         before = state.revision
         work = Work("rm-1", self.written.now_ns + self.later_ns, self._settings)
-        refusal = commit(work.turn(self._partition), proposal)
+        refusal = commit(work.unit(self._partition), proposal)
         assert refusal is None or before == state.revision
         assert [] == violations(state)
         assert [] == audit(self.written.planner)
@@ -54,18 +54,18 @@ class Driver:
     def commit_all(self, proposals: list[Proposal]) -> tuple[list[Fact], list[Refused]]:
         """Return the facts, and what was refused."""
         work = Work("rm-1", self.written.now_ns + self.later_ns, self._settings)
-        turn = work.turn(self._partition)
-        refused = [(it.proposal_id, reason) for it, reason in commit_all(turn, proposals)]
+        unit = work.unit(self._partition)
+        refused = [(it.proposal_id, reason) for it, reason in commit_all(unit, proposals)]
         assert [] == violations(self.written.state)
         assert [] == audit(self.written.planner)
-        return turn.facts, refused
+        return unit.facts, refused
 
     def take(self, spec: AskSpec, node: str = "") -> None:
         """The resource manager sends an ask, or with a node a report."""
         state = self.written.state
         work = Work("rm-1", self.written.now_ns + self.later_ns, self._settings)
         item = AskItem(partition=state.name, spec=spec, node_id=node)
-        take_item(work.turn(self._partition), item)
+        take_item(work.unit(self._partition), item)
         assert [] == violations(state)
         assert [] == audit(self.written.planner)
 

@@ -5,7 +5,7 @@ import gc
 import pytest
 from support import APP, Lab
 
-from yunikorn_actors.machines.context.unit_of_work import Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork, Work
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 
@@ -19,7 +19,7 @@ def test_no_work_and_no_turn_outlives_its_handler(topology: TopologyName) -> Non
         lab.submit(APP)
         lab.ask("a", "b")
         lab.settle()
-        left = [it for it in gc.get_objects() if isinstance(it, Work | Turn)]
+        left = [it for it in gc.get_objects() if isinstance(it, Work | UnitOfWork)]
     finally:
         gc.enable()
     assert [] == left

@@ -15,7 +15,7 @@ from support import APP, PARTITION, Lab, facts_of
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.context import asks, commit, context
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT, Delivery, scheduler_address
@@ -104,7 +104,7 @@ def test_fused_has_nothing_on_its_way(seeds: range) -> None:
 
 # -- planted bugs: a commit that does not look whether the ask is still there
 
-Commit: TypeAlias = Callable[[Turn, Allocate], Refusal | None]
+Commit: TypeAlias = Callable[[UnitOfWork, Allocate], Refusal | None]
 sound_commit: Commit = commit.commit
 
 
@@ -114,44 +114,44 @@ class StaleMemory:
     def __init__(self) -> None:
         self.specs: dict[str, AskSpec] = {}
 
-    def take_from(self, turn: Turn, items: Sequence[AskItem], place: int) -> int:
+    def take_from(self, unit: UnitOfWork, items: Sequence[AskItem], place: int) -> int:
         self.specs.update((item.spec.key, item.spec) for item in items)
-        return asks.take_from(turn, items, place)
+        return asks.take_from(unit, items, place)
 
-    def announce_only(self, turn: Turn, proposal: Allocate) -> Refusal | None:
+    def announce_only(self, unit: UnitOfWork, proposal: Allocate) -> Refusal | None:
         """Tell the resource manager what stands in no book."""
-        refusal = sound_commit(turn, proposal)
+        refusal = sound_commit(unit, proposal)
         if refusal is Refusal.ASK_GONE:
-            self._announce(turn, proposal, turn.partition.uuids.next())
+            self._announce(unit, proposal, unit.partition.uuids.next())
             return None
         return refusal
 
-    def announce_and_refuse(self, turn: Turn, proposal: Allocate) -> Refusal | None:
+    def announce_and_refuse(self, unit: UnitOfWork, proposal: Allocate) -> Refusal | None:
         """Refuse the proposal, and announce it all the same."""
-        refusal = sound_commit(turn, proposal)
+        refusal = sound_commit(unit, proposal)
         if refusal is Refusal.ASK_GONE:
-            self._announce(turn, proposal, turn.partition.uuids.next())
+            self._announce(unit, proposal, unit.partition.uuids.next())
         return refusal
 
-    def resurrect(self, turn: Turn, proposal: Allocate) -> Refusal | None:
+    def resurrect(self, unit: UnitOfWork, proposal: Allocate) -> Refusal | None:
         """Put the withdrawn ask back, so that every book agrees with the allocation."""
-        refusal = sound_commit(turn, proposal)
+        refusal = sound_commit(unit, proposal)
         if refusal is not Refusal.ASK_GONE:
             return refusal
-        spec, now_ns = self.specs[proposal.key], turn.now_ns
-        sequence = turn.partition.next_sequence()
+        spec, now_ns = self.specs[proposal.key], unit.now_ns
+        sequence = unit.partition.next_sequence()
         added = f.AskAdded(spec=spec, created_ns=now_ns, sequence=sequence, at_ns=now_ns)
-        turn.record(added)
-        return sound_commit(turn, replace(proposal, sequence=sequence))
+        unit.record(added)
+        return sound_commit(unit, replace(proposal, sequence=sequence))
 
-    def _announce(self, turn: Turn, proposal: Allocate, uuid: str) -> None:
+    def _announce(self, unit: UnitOfWork, proposal: Allocate, uuid: str) -> None:
         new = AnnouncedAllocation(
-            partition=turn.partition.name,
+            partition=unit.partition.name,
             uuid=uuid,
             spec=self.specs[proposal.key],
             node_id=proposal.node_id,
         )
-        turn.announce(new)
+        unit.announce(new)
 
 
 BUGS: dict[str, tuple[Callable[[StaleMemory], Commit], tuple[type[Exception], ...]]] = {

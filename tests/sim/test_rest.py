@@ -23,7 +23,7 @@ from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.machines.context import context, partitions
 from yunikorn_actors.machines.context.commit import commit_all
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
@@ -71,7 +71,7 @@ ONE = [("proposing", 1), ("fused", 1)]
 one = pytest.mark.parametrize("core", ONE)
 first = pytest.mark.parametrize("core", ranges.first(ONE, 1))
 cores = pytest.mark.parametrize("core", [("proposing", 1), ("proposing", 2), ("fused", 1)])
-Commit = Callable[[Turn, Sequence[Proposal]], Iterator[tuple[Proposal, Refusal]]]
+Commit = Callable[[UnitOfWork, Sequence[Proposal]], Iterator[tuple[Proposal, Refusal]]]
 
 
 def test_every_kind_of_proposal_has_a_story() -> None:
@@ -85,13 +85,15 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[[type], list[Proposal]]
     def refuse(kind: type) -> list[Proposal]:
         gathered: list[Proposal] = []
 
-        def commit(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Refusal]]:
+        def commit(
+            unit: UnitOfWork, proposals: Sequence[Proposal]
+        ) -> Iterator[tuple[Proposal, Refusal]]:
             for proposal in proposals:
                 if isinstance(proposal, kind):
                     gathered.append(proposal)
                     yield proposal, Refusal.NODE_FULL
                 else:
-                    yield from commit_all(turn, [proposal])
+                    yield from commit_all(unit, [proposal])
 
         monkeypatch.setattr(context, "commit_all", commit)
         monkeypatch.setattr(partitions, "commit_all", commit)

@@ -24,7 +24,7 @@ from recordings import (
 
 from yunikorn_actors import si
 from yunikorn_actors.cli import main
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -343,24 +343,24 @@ def in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_another_amount(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = Turn.record
+    record = UnitOfWork.record
 
-    def more(self: Turn, fact: f.Fact) -> None:
+    def more(self: UnitOfWork, fact: f.Fact) -> None:
         if isinstance(fact, f.ClusterResized):
             fact = replace(fact, capacity={"vcore": fact.capacity.get("vcore", 0) + 1})
         record(self, fact)
 
-    monkeypatch.setattr(Turn, "record", more)
+    monkeypatch.setattr(UnitOfWork, "record", more)
 
 
 def without_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = Turn.record
+    record = UnitOfWork.record
 
-    def less(self: Turn, fact: f.Fact) -> None:
+    def less(self: UnitOfWork, fact: f.Fact) -> None:
         if not isinstance(fact, f.TimerArmed):
             record(self, fact)
 
-    monkeypatch.setattr(Turn, "record", less)
+    monkeypatch.setattr(UnitOfWork, "record", less)
 
 
 def shows(record: Record, name: str) -> bool:

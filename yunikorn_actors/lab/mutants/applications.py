@@ -98,7 +98,7 @@ APPLICATIONS = (
         source="R-027 YUNIKORN-573",
         wrong="Placeholder timers outlive the last placeholder.",
         where=lifecycle.stop_placeholder_timer,
-        old="        _cancel_timer(turn, app, PLACEHOLDER_TIMER)\n",
+        old="        _cancel_timer(unit, app, PLACEHOLDER_TIMER)\n",
         new="",
     ),
     Mutant(

@@ -14,11 +14,11 @@ GANGS = (
         source="R-004 YUNIKORN-1900",
         wrong="The swap of the only placeholder completes the application, and it stays so.",
         where=lifecycle.work_started,
-        old="        advance(turn, app, ApplicationEvent.RUN)",
+        old="        advance(unit, app, ApplicationEvent.RUN)",
         new=(
             "        _completes = len(app.allocations) == 1 and app.task_groups\n"
             "        event = ApplicationEvent.COMPLETE if _completes else ApplicationEvent.RUN\n"
-            "        advance(turn, app, event)"
+            "        advance(unit, app, event)"
         ),
     ),
     Mutant(
@@ -98,8 +98,8 @@ GANGS = (
         source="H-01",
         wrong="A swap is not called off when the node of the real one leaves.",
         where=gangs.unpark,
-        old="    turn.record(",
-        new="    if frees: turn.record(",
+        old="    unit.record(",
+        new="    if frees: unit.record(",
     ),
     Mutant(
         id="M28",
@@ -122,15 +122,15 @@ GANGS = (
         source="H-04",
         wrong="An ask that is withdrawn while it is parked stays in its swap.",
         where=asks.remove_ask,
-        old='    unpark_ask(turn, app, ask, "the ask is gone")\n',
-        new='    if not ask.parked:\n        unpark_ask(turn, app, ask, "the ask is gone")\n',
+        old='    unpark_ask(unit, app, ask, "the ask is gone")\n',
+        new='    if not ask.parked:\n        unpark_ask(unit, app, ask, "the ask is gone")\n',
     ),
     Mutant(
         id="M31",
         source="H-15",
         wrong="A parked ask that is sent again with another size stays parked, fitting or not.",
         where=asks._unpark_what_no_longer_suits,
-        old="if not still_suits(turn.state, app, swap, spec):",
+        old="if not still_suits(unit.state, app, swap, spec):",
         new="if False:",
     ),
     Mutant(
@@ -168,7 +168,7 @@ GANGS = (
         source="R-026 YUNIKORN-582",
         wrong="An application whose gang was dissolved stays Resuming after the last placeholder.",
         where=lifecycle.work_gone,
-        old="        _resumed(turn, app)",
+        old="        _resumed(unit, app)",
         new="        return",
     ),
     Mutant(
@@ -201,7 +201,7 @@ GANGS = (
         source="H-31",
         wrong="An ask that is parked and reported as running elsewhere stays in its swap, too.",
         where=asks._take_report,
-        old='unpark(turn, app, swaps_of(app, known)[0], "it runs already")',
+        old='unpark(unit, app, swaps_of(app, known)[0], "it runs already")',
         new="pass",
     ),
     Mutant(
@@ -210,10 +210,10 @@ GANGS = (
         source="H-22 with commitments",
         wrong="The time of an admitted gang is not watched again when its last placeholder goes.",
         where=lifecycle.stop_placeholder_timer,
-        old="        watch_commitment(turn, app)\n",
+        old="        watch_commitment(unit, app)\n",
         new=(
-            "        if app.serial not in turn.state.admitted:\n"
-            "            watch_commitment(turn, app)\n"
+            "        if app.serial not in unit.state.admitted:\n"
+            "            watch_commitment(unit, app)\n"
         ),
     ),
     Mutant(
@@ -233,7 +233,7 @@ GANGS = (
         source="a step left out",
         wrong="After a reload applications count in groups that have no limit any more.",
         where=configuration.configure,
-        old="    yield from relink_groups(turn)\n",
+        old="    yield from relink_groups(unit)\n",
         new="",
         held_by="tests/lab/test_keeping_oracles.py::test_an_application_that_idles[M314]",
         unseen="No case reloads limits of groups.",

@@ -23,7 +23,7 @@ NODES = (
         source="R-067 YUNIKORN-3374",
         wrong="Nobody tells the resource manager that work went with its node.",
         where=nodes.remove_node,
-        old='        announce_end(turn, allocation, f"Node {node.id} Removed")\n',
+        old='        announce_end(unit, allocation, f"Node {node.id} Removed")\n',
         new="",
     ),
     Mutant(
@@ -41,8 +41,8 @@ NODES = (
         source="H-17",
         wrong="A reservation outlives its ask.",
         where=asks.remove_ask,
-        old='    drop_of_ask(turn, ask, "the ask is gone")\n',
-        new='    if not ask.reserved:\n        drop_of_ask(turn, ask, "the ask is gone")\n',
+        old='    drop_of_ask(unit, ask, "the ask is gone")\n',
+        new='    if not ask.reserved:\n        drop_of_ask(unit, ask, "the ask is gone")\n',
     ),
     Mutant(
         id="M54",
@@ -130,8 +130,8 @@ NODES = (
         source="H-33 with promises",
         wrong="Promises outlive the room of a node that shrank.",
         where=nodes._update,
-        old="        drop_overpromised(turn, node)\n",
-        new="        if not node.reservations:\n            drop_overpromised(turn, node)\n",
+        old="        drop_overpromised(unit, node)\n",
+        new="        if not node.reservations:\n            drop_overpromised(unit, node)\n",
     ),
     Mutant(
         id="M74",

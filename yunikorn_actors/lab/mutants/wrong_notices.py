@@ -123,8 +123,8 @@ WRONGLY = (
         source="a part left out",
         wrong="The new state of an application is notified without its reason.",
         where=lifecycle.advance,
-        old="_announce_state(turn, app.id, state, message or event.value)",
-        new="_announce_state(turn, app.id, state, event.value)",
+        old="_announce_state(unit, app.id, state, message or event.value)",
+        new="_announce_state(unit, app.id, state, event.value)",
     ),
 )
 NEVER = (
@@ -161,8 +161,8 @@ NEVER = (
         source="a case left out",
         wrong="A rejected placeholder has no answer.",
         where=asks._is_rejected,
-        old="    turn.announce(",
-        new="    if not spec.placeholder:\n        turn.announce(",
+        old="    unit.announce(",
+        new="    if not spec.placeholder:\n        unit.announce(",
     ),
     Mutant(
         id="M112",
@@ -170,8 +170,8 @@ NEVER = (
         source="a case left out",
         wrong="The removal of an application announces no end of what was asked back before.",
         where=applications.remove_application,
-        old="        announce_end(turn,",
-        new="        if allocation.releasing is None:\n            announce_end(turn,",
+        old="        announce_end(unit,",
+        new="        if allocation.releasing is None:\n            announce_end(unit,",
     ),
     Mutant(
         id="M113",
@@ -179,8 +179,8 @@ NEVER = (
         source="a condition turned round",
         wrong="That an application has expired is announced only while another bears its name.",
         where=lifecycle.expire,
-        old="if id_ not in turn.state.applications:",
-        new="if id_ in turn.state.applications:",
+        old="if id_ not in unit.state.applications:",
+        new="if id_ in unit.state.applications:",
     ),
     Mutant(
         id="M114",

@@ -27,7 +27,7 @@ OPERATIONS = (
         source="a step left out",
         wrong="Nobody learns which operator has drained a node.",
         where="machines.context.administration:act_on_drained",
-        old="        record_act(turn, what, message.by, node.id)\n",
+        old="        record_act(unit, what, message.by, node.id)\n",
         new="",
     ),
     Mutant(

@@ -5,28 +5,28 @@ the log. A node stays its resource manager's, who may let it work again.
 """
 
 from yunikorn_actors.machines.context.nodes import set_drained
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.messages.rm_events import AdminNodeUpdate
 from yunikorn_actors.state import facts as f
 
 
-def act_on_drained(turn: Turn, message: AdminNodeUpdate) -> str:
+def act_on_drained(unit: UnitOfWork, message: AdminNodeUpdate) -> str:
     """Drain a node or end that; say why nothing changes, if so."""
-    node = turn.state.nodes.get(message.node_id)
+    node = unit.state.nodes.get(message.node_id)
     if node is None:
-        return f"no node {message.node_id} is in partition {turn.partition.name}"
-    reason = set_drained(turn, node, drained=message.drained)
+        return f"no node {message.node_id} is in partition {unit.partition.name}"
+    reason = set_drained(unit, node, drained=message.drained)
     if not reason:
         what = f"Node {node.id} {'drained' if message.drained else 'undrained'}"
-        record_act(turn, what, message.by, node.id)
-        turn.want(line_of(what, message.by))
+        record_act(unit, what, message.by, node.id)
+        unit.want(line_of(what, message.by))
     return reason
 
 
-def record_act(turn: Turn, what: str, by: str, node_id: str = "") -> None:
-    fact = f.AdministratorActed(what=what, by=by, node_id=node_id, at_ns=turn.now_ns)
-    turn.record(fact)
+def record_act(unit: UnitOfWork, what: str, by: str, node_id: str = "") -> None:
+    fact = f.AdministratorActed(what=what, by=by, node_id=node_id, at_ns=unit.now_ns)
+    unit.record(fact)
 
 
 def line_of(what: str, by: str) -> Log:

@@ -11,7 +11,7 @@ import msgspec
 
 from yunikorn_actors.config import TemplateConfig
 from yunikorn_actors.config.names import RECOVERY_QUEUE
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationSpec
 from yunikorn_actors.state.partition import PartitionState
@@ -44,18 +44,18 @@ class _TaggedResource(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_TaggedResource)
 
 
-def queue_for(turn: Turn, spec: ApplicationSpec) -> tuple[Queue, bool]:
+def queue_for(unit: UnitOfWork, spec: ApplicationSpec) -> tuple[Queue, bool]:
     """Return the leaf for an application, created if needed; or raise PlacementFailed.
 
     Beside it stands whether only the last resort took it.
     """
-    path, by_last_resort = place(turn.state, spec)
-    if path not in turn.state.queues:
-        _check_creation(turn.state, spec, path)
-        _create(turn, path)
-    queue = turn.state.queues[path]
+    path, by_last_resort = place(unit.state, spec)
+    if path not in unit.state.queues:
+        _check_creation(unit.state, spec, path)
+        _create(unit, path)
+    queue = unit.state.queues[path]
     if not queue.spec.managed and path != RECOVERY_PATH:
-        _apply_tags(turn, spec, queue)
+        _apply_tags(unit, spec, queue)
     return queue, by_last_resort
 
 
@@ -79,9 +79,9 @@ def _check_creation(state: PartitionState, spec: ApplicationSpec, path: str) -> 
         )
 
 
-def _create(turn: Turn, path: str) -> None:
+def _create(unit: UnitOfWork, path: str) -> None:
     """Make every missing level: parents on the way, a leaf at the end."""
-    state = turn.state
+    state = unit.state
     parts = path.split(".")
     for number in range(1, len(parts) + 1):
         name = ".".join(parts[:number])
@@ -91,7 +91,7 @@ def _create(turn: Turn, path: str) -> None:
         is_leaf = number == len(parts)
         template = None if name == RECOVERY_PATH else above.spec.template
         spec = _leaf_spec(template) if is_leaf else _parent_spec(template)
-        turn.record(f.QueueAdded(path=name, spec=spec, at_ns=turn.now_ns))
+        unit.record(f.QueueAdded(path=name, spec=spec, at_ns=unit.now_ns))
 
 
 def _parent_spec(template: TemplateConfig | None) -> QueueSpec:
@@ -114,7 +114,7 @@ def _positive(resource: Resource | None) -> Resource | None:
     return resource if strictly_greater_than_zero(resource) else None
 
 
-def _apply_tags(turn: Turn, spec: ApplicationSpec, queue: Queue) -> None:
+def _apply_tags(unit: UnitOfWork, spec: ApplicationSpec, queue: Queue) -> None:
     """The last application that brings quota tags decides for its dynamic queue."""
     new = queue.spec
     quota = _tagged(spec, APP_TAG_NAMESPACE_RESOURCE_QUOTA)
@@ -125,8 +125,8 @@ def _apply_tags(turn: Turn, spec: ApplicationSpec, queue: Queue) -> None:
     if text.isascii() and text.isdecimal() and len(text) < 20 and int(text):  # noqa: PLR2004 - uint64
         new = msgspec.structs.replace(new, max_applications=int(text))
     if new != queue.spec:
-        turn.record(
-            f.QueueReconfigured(path=queue.path, old_spec=queue.spec, spec=new, at_ns=turn.now_ns),
+        unit.record(
+            f.QueueReconfigured(path=queue.path, old_spec=queue.spec, spec=new, at_ns=unit.now_ns),
         )
 
 

@@ -12,7 +12,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     sum_up,
 )
 from yunikorn_actors.machines.context.recovery_reports import is_application_back
-from yunikorn_actors.machines.context.unit_of_work import ApplicationVerdict, Turn
+from yunikorn_actors.machines.context.unit_of_work import ApplicationVerdict, UnitOfWork
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.scheduling import RunLimitObservation
@@ -24,75 +24,75 @@ from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.resource import has_negative
 
 
-def add_application(turn: Turn, spec: ApplicationSpec) -> None:
+def add_application(unit: UnitOfWork, spec: ApplicationSpec) -> None:
     """Accept an application into its queue, or reject it with the reason."""
-    if is_application_back(turn, spec.application_id):
-        known = turn.state.applications[spec.application_id]
-        turn.announce(ApplicationVerdict(known.id, queue=known.queue.path))
+    if is_application_back(unit, spec.application_id):
+        known = unit.state.applications[spec.application_id]
+        unit.announce(ApplicationVerdict(known.id, queue=known.queue.path))
         return
-    reason = _refusal(turn.state, spec)
+    reason = _refusal(unit.state, spec)
     if reason is not None:
-        reject_application(turn, spec, reason)
+        reject_application(unit, spec, reason)
         return
     try:
-        queue, by_last_resort = queue_for(turn, spec)
+        queue, by_last_resort = queue_for(unit, spec)
     except PlacementFailed as failure:
         reason = f"failed to place application {spec.application_id}: {failure}"
-        reject_application(turn, spec, reason, failure.queues)
+        reject_application(unit, spec, reason, failure.queues)
         return
     # Behind the placement, as the bounds are those of its leaf; a leaf that was made for it goes
     # again.
-    reason = gang_refusal(turn.state, queue, spec)
+    reason = gang_refusal(unit.state, queue, spec)
     if reason is not None:
-        reject_application(turn, spec, reason)
-        clean_if_empty(turn, queue)
+        reject_application(unit, spec, reason)
+        clean_if_empty(unit, queue)
         return
     fact = f.ApplicationAdded(
         spec=spec,
         queue=queue.path,
-        serial=turn.partition.next_serial(),
-        at_ns=turn.now_ns,
+        serial=unit.partition.next_serial(),
+        at_ns=unit.now_ns,
         by_last_resort=by_last_resort,
     )
-    turn.record(fact)
+    unit.record(fact)
     if fact.is_elsewhere:
-        accepted = f"application {spec.application_id} of {turn.partition.name} was accepted"
-        turn.want(Log(text=f"{accepted}: {fact.placement()}", is_warning=by_last_resort))
-    turn.announce(
+        accepted = f"application {spec.application_id} of {unit.partition.name} was accepted"
+        unit.want(Log(text=f"{accepted}: {fact.placement()}", is_warning=by_last_resort))
+    unit.announce(
         ApplicationVerdict(spec.application_id, queue=queue.path, by_last_resort=by_last_resort)
     )
 
 
 def reject_application(
-    turn: Turn, spec: ApplicationSpec, reason: str, queues: tuple[str, ...] = ()
+    unit: UnitOfWork, spec: ApplicationSpec, reason: str, queues: tuple[str, ...] = ()
 ) -> None:
-    serial = turn.partition.next_serial()
-    fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=turn.now_ns)
-    turn.record(fact)
+    serial = unit.partition.next_serial()
+    fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=unit.now_ns)
+    unit.record(fact)
     # Among those that ended, so that a reader of the history finds why it never ran.
-    remember(turn, serial)
-    turn.announce(ApplicationVerdict(spec.application_id, reason, queues=queues))
+    remember(unit, serial)
+    unit.announce(ApplicationVerdict(spec.application_id, reason, queues=queues))
 
 
-def remove_application(turn: Turn, application_id: str) -> Steps:
+def remove_application(unit: UnitOfWork, application_id: str) -> Steps:
     """Remove everything at once, asks first, so that nothing of it is scheduled again."""
-    app = turn.state.applications.get(application_id)
+    app = unit.state.applications.get(application_id)
     if app is None:
-        turn.want(vain_removal(turn.partition.name, application_id))
+        unit.want(vain_removal(unit.partition.name, application_id))
         return
     for number, ask in enumerate((yield from drawn_off(app.asks.values()))):
         if ask.is_open:
-            remove_ask(turn, app, ask, TerminationType.STOPPED_BY_RM)
+            remove_ask(unit, app, ask, TerminationType.STOPPED_BY_RM)
             yield 1
         elif ends_piece(number):
             yield 1
     for allocation in (yield from drawn_off(app.allocations.values())):
-        remove_allocation(turn, app, allocation, TerminationType.STOPPED_BY_RM)
-        announce_end(turn, allocation, f"Application {app.id} Removed")
+        remove_allocation(unit, app, allocation, TerminationType.STOPPED_BY_RM)
+        announce_end(unit, allocation, f"Application {app.id} Removed")
         yield 1
     # Before it is forgotten: a timer is found by the application that it belongs to.
-    cancel_timers(turn, app)
-    _forget(turn, app)
+    cancel_timers(unit, app)
+    _forget(unit, app)
     yield 1
 
 
@@ -102,18 +102,18 @@ def vain_removal(partition: str, application_id: str) -> Log:
     return Log(text=f"{text}: it is unknown or has ended already")
 
 
-def _forget(turn: Turn, app: Application) -> None:
+def _forget(unit: UnitOfWork, app: Application) -> None:
     fact = f.ApplicationRemoved(
         application_id=app.id,
         serial=app.serial,
         queue=app.queue.path,
-        at_ns=turn.now_ns,
+        at_ns=unit.now_ns,
         group=app.counted_in,
     )
-    turn.record(fact)
+    unit.record(fact)
     # After the removal: the summary is final, and its queue may be empty only now.
-    sum_up(turn, app)
-    clean_if_empty(turn, app.queue)
+    sum_up(unit, app)
+    clean_if_empty(unit, app.queue)
 
 
 def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
@@ -129,9 +129,9 @@ def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
     return None
 
 
-def report_run_limits(turn: Turn, observations: tuple[RunLimitObservation, ...]) -> None:
+def report_run_limits(unit: UnitOfWork, observations: tuple[RunLimitObservation, ...]) -> None:
     """Ignore what was seen of a former life, or of an application that was removed."""
     for seen in observations:
-        app = turn.state.applications.get(seen.application_id)
+        app = unit.state.applications.get(seen.application_id)
         if app is not None and app.serial == seen.serial:
-            record_run_limit(turn, app, seen.crowd, seen.reason)
+            record_run_limit(unit, app, seen.crowd, seen.reason)

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.batch_commit import LONGEST_RUN
 from yunikorn_actors.machines.context.commit import Placement, place
-from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.gangs import (
     PLACEHOLDER_EXPIRED,
@@ -49,18 +48,16 @@ from yunikorn_actors.machines.context.reservations import (
     drop_outgrown,
     drop_overpromised,
 )
-from yunikorn_actors.machines.context.unit_of_work import Turn, rejected_ask
-from yunikorn_actors.machines.context.wait_reasons import record_refusals, record_shortage
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork, rejected_ask
 from yunikorn_actors.messages.rm_events import (
     AnnouncedAllocation,
     AnnouncedWithdrawal,
     AskItem,
     RejectedAsk,
 )
-from yunikorn_actors.messages.scheduling import Observation
 from yunikorn_actors.planning.reasons import what_became
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.applications import (
     TAKES_NO_ASKS,
     Application,
@@ -79,73 +76,75 @@ UNKNOWN_APPLICATION = "failed to find application"
 _WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})
 
 
-def take_item(turn: Turn, item: AskItem) -> None:
+def take_item(unit: UnitOfWork, item: AskItem) -> None:
     """Take one ask or report of an AllocationRequest, or reject it by itself."""
     if item.foreign:
-        _take_foreign(turn, item)
+        _take_foreign(unit, item)
         return
     # What the core knew before its restart runs still: it is compared before anything is refused
     # that would be refused as new.
-    awaited = turn.partition.awaited
-    if (awaited is not None and _is_back(turn, awaited, item)) or _is_rejected(turn, item):
+    awaited = unit.partition.awaited
+    if (awaited is not None and _is_back(unit, awaited, item)) or _is_rejected(unit, item):
         return
     spec = item.spec
-    app = turn.state.applications[spec.application_id]
+    app = unit.state.applications[spec.application_id]
     # From here on it is taken: `explain` must not answer with an earlier rejection of this key.
-    turn.partition.rejections.forget(spec.application_id, spec.key)
+    unit.partition.rejections.forget(spec.application_id, spec.key)
     if item.node_id:
-        _take_report(turn, app, item, announced=True)
+        _take_report(unit, app, item, announced=True)
     else:
-        _take_ask(turn, app, spec)
+        _take_ask(unit, app, spec)
 
 
-def recover(turn: Turn, node_id: str, item: AskItem) -> None:
+def recover(unit: UnitOfWork, node_id: str, item: AskItem) -> None:
     """Take work that came with its node: charged like any other, not announced back."""
     if item.node_id != node_id:
         item = replace(item, node_id=node_id)
-    awaited = turn.partition.awaited
-    if (awaited is not None and _is_back(turn, awaited, item)) or _is_rejected(turn, item):
+    awaited = unit.partition.awaited
+    if (awaited is not None and _is_back(unit, awaited, item)) or _is_rejected(unit, item):
         return
-    app = turn.state.applications[item.spec.application_id]
-    _take_report(turn, app, item, announced=False)
+    app = unit.state.applications[item.spec.application_id]
+    _take_report(unit, app, item, announced=False)
 
 
-def _is_back(turn: Turn, awaited: Awaited, item: AskItem) -> bool:
+def _is_back(unit: UnitOfWork, awaited: Awaited, item: AskItem) -> bool:
     """Whether this is the report of work that the core knew before it was restarted."""
-    allocation = take_awaited(turn, awaited, item)
+    allocation = take_awaited(unit, awaited, item)
     if allocation is None:
         return False
-    _resize(turn, turn.state.applications[item.spec.application_id], (allocation.uuid,), item.spec)
+    _resize(unit, unit.state.applications[item.spec.application_id], (allocation.uuid,), item.spec)
     return True
 
 
-def remove_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType) -> None:
+def remove_ask(unit: UnitOfWork, app: Application, ask: Ask, type_: TerminationType) -> None:
     """Drop the waiting repeats of an ask; the resource manager asked for it and gets no answer."""
     # Swaps, reservations, then the ask: no fact is about an ask that is gone already.
-    unpark_ask(turn, app, ask, "the ask is gone")
-    drop_of_ask(turn, ask, "the ask is gone")
-    turn.record(
+    unpark_ask(unit, app, ask, "the ask is gone")
+    drop_of_ask(unit, ask, "the ask is gone")
+    unit.record(
         f.AskRemoved(
             application_id=app.id,
             key=ask.spec.key,
             resource=ask.spec.resource,
             type=type_,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
     )
     if ask.spec.placeholder:
-        watch_commitment(turn, app)
+        watch_commitment(unit, app)
 
 
-def withdraw_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType, why: str) -> None:
+def withdraw_ask(
+    unit: UnitOfWork, app: Application, ask: Ask, type_: TerminationType, why: str
+) -> None:
     """Drop the waiting repeats by decision of the core: final at once, and announced."""
     spec = ask.spec
-    remove_ask(turn, app, ask, type_)
+    remove_ask(unit, app, ask, type_)
     # So that `explain` can still say what became of it.
-    turn.partition.rejections.note(app.id, spec.key, why, turn.now_ns, was_taken=True)
-    turn.announce(
+    unit.partition.rejections.note(app.id, spec.key, why, unit.now_ns, was_taken=True)
+    unit.announce(
         AnnouncedWithdrawal(
-            partition=turn.partition.name,
+            partition=unit.partition.name,
             application_id=spec.application_id,
             key=spec.key,
             type=type_,
@@ -155,44 +154,18 @@ def withdraw_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType,
     )
 
 
-def report_waiting(turn: Turn, observations: tuple[Observation, ...]) -> None:
-    """Record what waiting asks lack and tell their states, each on change only."""
-    for seen in observations:
-        app = turn.state.applications.get(seen.application_id)
-        ask = None if app is None else app.asks.get(seen.key)
-        if app is None or ask is None or ask.sequence != seen.sequence or not ask.remaining:
-            continue
-        if seen.shortage is not None:
-            record_shortage(turn, app, ask, seen.shortage, seen.available)
-        if seen.refusals:
-            record_refusals(turn, app, ask, seen.refusals)
-        if not turn.partition.hears_states or ask.reported in {seen.state, WaitingState.RESERVED}:
-            continue
-        report_state(turn, ask, seen.state, seen.reason)
-        turn.record(
-            f.AskReported(
-                application_id=seen.application_id,
-                key=seen.key,
-                state=seen.state,
-                reason=seen.reason,
-                at_ns=turn.now_ns,
-                of_shortage=seen.shortage not in {None, GateKind.NONE},
-            ),
-        )
-
-
 def names_no_application(rejected: RejectedAsk) -> bool:
     """Whether it was rejected because its application is not there, or takes no asks."""
     return rejected.reason.startswith(UNKNOWN_APPLICATION)
 
 
-def _is_rejected(turn: Turn, item: AskItem) -> bool:
-    reason = _refusal(turn.state, item)
+def _is_rejected(unit: UnitOfWork, item: AskItem) -> bool:
+    reason = _refusal(unit.state, item)
     if reason is None:
         return False
     spec = item.spec
-    turn.partition.rejections.note(spec.application_id, spec.key, reason, turn.now_ns)
-    turn.announce(rejected_ask(spec, reason))
+    unit.partition.rejections.note(spec.application_id, spec.key, reason, unit.now_ns)
+    unit.announce(rejected_ask(spec, reason))
     return True
 
 
@@ -247,39 +220,39 @@ def _belongs_to_another(state: PartitionState, app: Application, item: AskItem) 
     return owner is not None
 
 
-def _take_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
+def _take_ask(unit: UnitOfWork, app: Application, spec: AskSpec) -> None:
     known = app.asks.get(spec.key)
-    if known is not None and end_unreported(turn, app, known):
+    if known is not None and end_unreported(unit, app, known):
         # The new ask first: without anything that waits the application would begin to complete.
-        _take_ask(turn, app, spec)
-        work_gone(turn, app, work_ended=not spec.placeholder)
+        _take_ask(unit, app, spec)
+        work_gone(unit, app, work_ended=not spec.placeholder)
         return
     if known is None:
-        _add_ask(turn, app, spec)
+        _add_ask(unit, app, spec)
         return
-    was_unreported = announce_unreported(turn, app, known)
+    was_unreported = announce_unreported(unit, app, known)
     if known.is_open or spec.max_allocations > known.taken:
-        _replace_ask(turn, app, known, spec)
+        _replace_ask(unit, app, known, spec)
     elif spec.later_form and not was_unreported:
-        _resize(turn, app, known.uuids, spec)
+        _resize(unit, app, known.uuids, spec)
 
 
-def _add_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
+def _add_ask(unit: UnitOfWork, app: Application, spec: AskSpec) -> None:
     # The group while the application is New still, as it is chosen once; then the state, so that
     # the ask is never one of an application that takes no part in planning.
     if app.state in _WAKES:
-        link_group(turn, app)
-        advance(turn, app, ApplicationEvent.RUN)
-    turn.record(
+        link_group(unit, app)
+        advance(unit, app, ApplicationEvent.RUN)
+    unit.record(
         f.AskAdded(
             spec=spec,
-            created_ns=turn.now_ns if spec.created_ns is None else spec.created_ns,
-            sequence=turn.partition.next_sequence(),
-            at_ns=turn.now_ns,
+            created_ns=unit.now_ns if spec.created_ns is None else spec.created_ns,
+            sequence=unit.partition.next_sequence(),
+            at_ns=unit.now_ns,
         )
     )
     if spec.placeholder:
-        _let_gang_go_first(turn, app, app.asks[spec.key])
+        _let_gang_go_first(unit, app, app.asks[spec.key])
 
 
 def takes_more(app: Application, spec: AskSpec) -> bool:
@@ -289,90 +262,92 @@ def takes_more(app: Application, spec: AskSpec) -> bool:
     return not spec.placeholder or (app.spec.is_gang and app.waiting_placeholders > 0)
 
 
-def _let_gang_go_first(turn: Turn, app: Application, came: Ask) -> None:
+def _let_gang_go_first(unit: UnitOfWork, app: Application, came: Ask) -> None:
     """The first placeholder that waits bars asks of which some may have a reservation."""
     if app.waiting_placeholders == came.remaining:
-        drop_barred_of(turn, app)
+        drop_barred_of(unit, app)
 
 
-def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> None:
+def _replace_ask(unit: UnitOfWork, app: Application, known: Ask, spec: AskSpec) -> None:
     """Allocated repeats keep their values, and the new ask cannot remove them."""
     taken = known.taken
     if spec.max_allocations < taken:
         spec = replace(spec, max_allocations=taken)
-    _unpark_what_no_longer_suits(turn, app, known, spec)
+    _unpark_what_no_longer_suits(unit, app, known, spec)
     # Behind the unparking: a repeat that came out of its swap is none of `parked` any more.
     wanted = spec.max_allocations - taken - known.parked
     if spec == known.spec and known.remaining == wanted:
         return
     if spec.max_allocations == taken:
-        remove_ask(turn, app, known, TerminationType.STOPPED_BY_RM)
-        work_gone(turn, app)
+        remove_ask(unit, app, known, TerminationType.STOPPED_BY_RM)
+        work_gone(unit, app)
         return
-    _put(turn, known, spec)
+    _put(unit, known, spec)
     for swap in swaps_of(app, known):
-        drop_overpromised(turn, turn.state.nodes[swap.node_id])
+        drop_overpromised(unit, unit.state.nodes[swap.node_id])
     if spec.placeholder:
-        _let_gang_go_first(turn, app, known)
+        _let_gang_go_first(unit, app, known)
 
 
-def _put(turn: Turn, known: Ask, spec: AskSpec) -> None:
+def _put(unit: UnitOfWork, known: Ask, spec: AskSpec) -> None:
     # An earmark has the size of its ask. What is given up is given up in the old size, before the
     # fact resizes the rest; what no longer fits shows only in the new one.
-    drop_outdated(turn, known, spec)
-    turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
-    drop_outgrown(turn, known)
+    drop_outdated(unit, known, spec)
+    unit.record(f.AskReplaced(spec=spec, at_ns=unit.now_ns))
+    drop_outgrown(unit, known)
 
 
-def _unpark_what_no_longer_suits(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> None:
+def _unpark_what_no_longer_suits(
+    unit: UnitOfWork, app: Application, known: Ask, spec: AskSpec
+) -> None:
     """A parked repeat stays parked with its new size, if its placeholder still holds that."""
     for swap in swaps_of(app, known):
-        if not still_suits(turn.state, app, swap, spec):
-            unpark(turn, app, swap, "the ask was sent again and does not fit there")
+        if not still_suits(unit.state, app, swap, spec):
+            unpark(unit, app, swap, "the ask was sent again and does not fit there")
     keep = spec.max_allocations - known.taken
-    unpark_ask(turn, app, known, "the ask was sent again with fewer repeats", keep)
+    unpark_ask(unit, app, known, "the ask was sent again with fewer repeats", keep)
 
 
-def _take_report(turn: Turn, app: Application, item: AskItem, *, announced: bool) -> None:
+def _take_report(unit: UnitOfWork, app: Application, item: AskItem, *, announced: bool) -> None:
     """The UUID says which allocation is meant; without one the key and the node must do."""
     known = app.asks.get(item.spec.key)
     comes_too_late = item.spec.placeholder and app.state is ApplicationState.RESUMING
     announced = announced and not comes_too_late
     if item.uuid in app.allocations:
-        _resize(turn, app, (item.uuid,), item.spec)
+        _resize(unit, app, (item.uuid,), item.spec)
     elif known is not None and known.is_open:
         if not known.remaining:
             # It runs where the resource manager says, not where its swap would end (H-31).
-            unpark(turn, app, swaps_of(app, known)[0], "it runs already")
-        _place_by_rm(turn, app, known, item, announced=announced)
+            unpark(unit, app, swaps_of(app, known)[0], "it runs already")
+        _place_by_rm(unit, app, known, item, announced=announced)
     elif known is None or item.uuid:
-        _recover(turn, app, item, announced=announced)
+        _recover(unit, app, item, announced=announced)
     else:
         here = tuple(id_ for id_ in known.uuids if app.allocations[id_].node_id == item.node_id)
-        _resize(turn, app, here, item.spec)
+        _resize(unit, app, here, item.spec)
     if comes_too_late:
         # The gang is being dissolved, and goes on when its placeholders are gone. Nobody else
         # would ask this one back (G21).
         for uuid in app.asks[item.spec.key].uuids:
             allocation = app.allocations[uuid]
-            request_release(turn, allocation, TerminationType.TIMEOUT, PLACEHOLDER_EXPIRED)
+            request_release(unit, allocation, TerminationType.TIMEOUT, PLACEHOLDER_EXPIRED)
     # Last: all that the report charges by force has been charged by now.
-    drop_overpromised(turn, turn.state.nodes[item.node_id])
+    drop_overpromised(unit, unit.state.nodes[item.node_id])
 
 
-def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) -> None:
+def _recover(unit: UnitOfWork, app: Application, item: AskItem, *, announced: bool) -> None:
     spec = item.spec
     if app.state in _WAKES:
-        link_group(turn, app)
-        advance(turn, app, ApplicationEvent.RUN)
+        link_group(unit, app)
+        advance(unit, app, ApplicationEvent.RUN)
     # It runs, so no run limit holds it back, whatever the planner found.
-    record_run_limit(turn, app, GateKind.NONE)
+    record_run_limit(unit, app, GateKind.NONE)
     # Before the next one is drawn: a resource manager may report the very UUID that the core would
     # issue next.
-    turn.partition.uuids.avoid(item.uuid)
-    uuid = item.uuid or turn.partition.uuids.next()
-    devices = _devices_of(turn, item)
-    turn.record(
+    unit.partition.uuids.avoid(item.uuid)
+    uuid = item.uuid or unit.partition.uuids.next()
+    devices = _devices_of(unit, item)
+    unit.record(
         f.AllocationRecovered(
             spec=spec,
             queue=app.queue.path,
@@ -380,18 +355,18 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
             group=app.group,
             uuid=uuid,
             node_id=item.node_id,
-            created_ns=turn.now_ns if spec.created_ns is None else spec.created_ns,
-            sequence=turn.partition.next_sequence(),
-            at_ns=turn.now_ns,
+            created_ns=unit.now_ns if spec.created_ns is None else spec.created_ns,
+            sequence=unit.partition.next_sequence(),
+            at_ns=unit.now_ns,
             devices=devices,
         )
     )
     # Behind the fact: what is above a maximum is read from what is charged.
-    charged_by_force(turn, app)
+    charged_by_force(unit, app)
     if announced:
-        turn.announce(
+        unit.announce(
             AnnouncedAllocation(
-                partition=turn.partition.name,
+                partition=unit.partition.name,
                 uuid=uuid,
                 spec=spec,
                 node_id=item.node_id,
@@ -399,15 +374,15 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
             )
         )
     if spec.placeholder:
-        placeholder_placed(turn, app, recovered=True)
+        placeholder_placed(unit, app, recovered=True)
         if app.task_groups[spec.task_group].alive == 1:
-            drop_barred_of(turn, app)
+            drop_barred_of(unit, app)
     else:
-        work_started(turn, app)
+        work_started(unit, app)
 
 
 def _place_by_rm(
-    turn: Turn,
+    unit: UnitOfWork,
     app: Application,
     known: Ask,
     item: AskItem,
@@ -415,34 +390,34 @@ def _place_by_rm(
     announced: bool,
 ) -> None:
     """The ask waits here and runs there: the report decides, size included."""
-    turn.partition.uuids.avoid(item.uuid)
+    unit.partition.uuids.avoid(item.uuid)
     # The size first: an allocation is charged as its ask is at that moment.
     if item.spec.resource != known.spec.resource:
-        _put(turn, known, replace(known.spec, resource=item.spec.resource))
+        _put(unit, known, replace(known.spec, resource=item.spec.resource))
     key, uuid = item.spec.key, item.uuid
-    devices = _devices_of(turn, item)
+    devices = _devices_of(unit, item)
     placement = Placement(key, item.node_id, uuid=uuid, is_announced=announced, devices=devices)
-    place(turn, app, placement)
-    charged_by_force(turn, app)
+    place(unit, app, placement)
+    charged_by_force(unit, app)
 
 
-def _devices_of(turn: Turn, item: AskItem) -> Devices:
+def _devices_of(unit: UnitOfWork, item: AskItem) -> Devices:
     """Work that runs has the devices that its tag names; without one such as are free."""
     resource = item.spec.resource
-    return reported_devices(turn.state.nodes[item.node_id], resource, devices_in(item.spec.tags))
+    return reported_devices(unit.state.nodes[item.node_id], resource, devices_in(item.spec.tags))
 
 
-def _resize(turn: Turn, app: Application, uuids: Iterable[str], spec: AskSpec) -> None:
+def _resize(unit: UnitOfWork, app: Application, uuids: Iterable[str], spec: AskSpec) -> None:
     for uuid in uuids:
         allocation: Allocation = app.allocations[uuid]
         swap = app.swaps.get(uuid)
         if swap is not None and not fits_in(app.asks[swap.key].spec.resource, spec.resource):
             # Before the placeholder shrinks: no swap ever stands on one that its ask does not fit
             # into.
-            unpark(turn, app, swap, "its placeholder has become smaller")
+            unpark(unit, app, swap, "its placeholder has become smaller")
         if allocation.resource != spec.resource:
-            node = turn.state.nodes[allocation.node_id]
-            turn.record(
+            node = unit.state.nodes[allocation.node_id]
+            unit.record(
                 f.AllocationResized(
                     application_id=app.id,
                     queue=app.queue.path,
@@ -453,47 +428,47 @@ def _resize(turn: Turn, app: Application, uuids: Iterable[str], spec: AskSpec) -
                     node_id=allocation.node_id,
                     old_resource=allocation.resource,
                     resource=spec.resource,
-                    at_ns=turn.now_ns,
+                    at_ns=unit.now_ns,
                     devices=after_resize(node, allocation, spec.resource, devices_in(spec.tags)),
                 ),
             )
-            drop_overpromised(turn, node)
-    charged_by_force(turn, app)
+            drop_overpromised(unit, node)
+    charged_by_force(unit, app)
 
 
-def _take_foreign(turn: Turn, item: AskItem) -> None:
+def _take_foreign(unit: UnitOfWork, item: AskItem) -> None:
     spec = item.spec
     if not item.node_id:
         reason = f"trying to add a foreign request (non-allocation) {spec.key}"
-        turn.announce(rejected_ask(spec, reason))
-    elif item.node_id not in turn.state.nodes:
+        unit.announce(rejected_ask(spec, reason))
+    elif item.node_id not in unit.state.nodes:
         reason = f"failed to find node {item.node_id} for allocation {spec.key}"
-        turn.announce(rejected_ask(spec, reason))
+        unit.announce(rejected_ask(spec, reason))
     elif has_negative(spec.resource):
-        turn.announce(rejected_ask(spec, "allocation contains negative resources"))
+        unit.announce(rejected_ask(spec, "allocation contains negative resources"))
     else:
         # Off the former node first: one key never counts on two nodes.
-        _leave_former_node(turn, item)
-        turn.record(
+        _leave_former_node(unit, item)
+        unit.record(
             f.ForeignAllocationPut(
                 key=spec.key,
                 node_id=item.node_id,
                 resource=spec.resource,
-                at_ns=turn.now_ns,
+                at_ns=unit.now_ns,
                 tags=spec.tags,
                 priority=spec.priority,
-                created_ns=turn.now_ns if spec.created_ns is None else spec.created_ns,
+                created_ns=unit.now_ns if spec.created_ns is None else spec.created_ns,
             )
         )
-        drop_overpromised(turn, turn.state.nodes[item.node_id])
+        drop_overpromised(unit, unit.state.nodes[item.node_id])
 
 
-def _leave_former_node(turn: Turn, item: AskItem) -> None:
-    known = turn.state.foreign.get(item.spec.key)
+def _leave_former_node(unit: UnitOfWork, item: AskItem) -> None:
+    known = unit.state.foreign.get(item.spec.key)
     if known is not None and known.node_id != item.node_id:
-        turn.record(
+        unit.record(
             f.ForeignAllocationRemoved(
-                key=known.key, node_id=known.node_id, resource=known.resource, at_ns=turn.now_ns
+                key=known.key, node_id=known.node_id, resource=known.resource, at_ns=unit.now_ns
             )
         )
 
@@ -502,24 +477,24 @@ ADDED_IN_ONE = 4
 """So many asks of a run are as much work as one item."""
 
 
-def take_from(turn: Turn, items: Sequence[AskItem], start: int) -> int:
+def take_from(unit: UnitOfWork, items: Sequence[AskItem], start: int) -> int:
     """Take the ask or report there, of this partition, or a run that begins with it.
 
     Return how many were taken.
     """
     # The first is taken by itself: most requests have no other.
-    run = _gather(turn, items, start) if start else []
+    run = _gather(unit, items, start) if start else []
     if len(run) > 1:
-        _add(turn, run)
+        _add(unit, run)
         return len(run)
-    take_item(turn, items[start])
+    take_item(unit, items[start])
     return 1
 
 
-def _gather(turn: Turn, items: Sequence[AskItem], start: int) -> list[AskSpec]:
+def _gather(unit: UnitOfWork, items: Sequence[AskItem], start: int) -> list[AskSpec]:
     """Return the asks from there on that may be added at once."""
     first, partition = items[start].spec, items[start].partition
-    app = turn.state.applications.get(first.application_id)
+    app = unit.state.applications.get(first.application_id)
     if app is None or not takes_more(app, first) or refused_amounts(first) is not None:
         return []
     run: dict[str, AskSpec] = {}
@@ -551,16 +526,16 @@ def _is_alike(spec: AskSpec, first: AskSpec) -> bool:
     )
 
 
-def _add(turn: Turn, specs: list[AskSpec]) -> None:
-    application_id, partition = specs[0].application_id, turn.partition
+def _add(unit: UnitOfWork, specs: list[AskSpec]) -> None:
+    application_id, partition = specs[0].application_id, unit.partition
     if partition.rejections:
         for spec in specs:
             partition.rejections.forget(application_id, spec.key)
-    turn.record(
+    unit.record(
         f.AsksAdded(
             application_id=application_id,
             specs=tuple(specs),
             first_sequence=partition.take_sequences(len(specs)),
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
     )

@@ -8,7 +8,7 @@ decisions stays, and nothing is decided otherwise than one at a time:
 - What each needs for itself (the ask, its application, the node) is checked for each, with those
   before it in the run counted in. The run ends before the first that does not pass.
 - Queues and limits are asked once whether they have room for the whole run. If so, they have room
-  for each at its turn, as amounts only add up. If not, all are committed one at a time.
+  for each at its unit, as amounts only add up. If not, all are committed one at a time.
 - Whatever brings more than an allocation (the first one of an application or of a gang, an ask with
   a reservation or a timer) is committed by itself. A run of placeholders ends with a gang.
 """
@@ -22,7 +22,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     PLACEHOLDER_TIMER,
     placeholder_placed,
 )
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.messages.rm_events import AnnouncedRun
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, WaitingState
@@ -174,16 +174,16 @@ class Run:
     def _together(self, count: int) -> list[tuple[str, int]]:
         return [(kind, quantity * count) for kind, quantity in self._resource.items()]
 
-    def commit(self, turn: Turn) -> None:
+    def commit(self, unit: UnitOfWork) -> None:
         """Write the run down and announce it; `place` says what comes in which order."""
         proposals, asks = self._proposals, self.asks
-        if turn.partition.hears_states:
+        if unit.partition.hears_states:
             # Of several repeats of one ask the first changes its state, as one at a time.
             for ask in {ask.sequence: ask for ask in asks}.values():
-                report_state(turn, ask, WaitingState.SCHEDULED)
-        uuids = turn.partition.uuids.take(len(asks))
+                report_state(unit, ask, WaitingState.SCHEDULED)
+        uuids = unit.partition.uuids.take(len(asks))
         node_ids = tuple([proposal.node_id for proposal in proposals])
-        turn.record(
+        unit.record(
             f.AllocationsCommitted(
                 charged=tuple([_charged(app) for app in self._apps]),
                 members=tuple(self._members),
@@ -192,12 +192,12 @@ class Run:
                 node_ids=node_ids,
                 proposal_ids=tuple([proposal.proposal_id for proposal in proposals]),
                 resource=self._resource,
-                at_ns=turn.now_ns,
+                at_ns=unit.now_ns,
             )
         )
-        turn.announce(
+        unit.announce(
             AnnouncedRun(
-                partition=turn.partition.name,
+                partition=unit.partition.name,
                 uuids=uuids,
                 specs=tuple([ask.spec for ask in asks]),
                 node_ids=node_ids,
@@ -205,7 +205,7 @@ class Run:
         )
         if self._of_placeholders:
             for app in self._apps:
-                placeholder_placed(turn, app)
+                placeholder_placed(unit, app)
 
 
 def _charged(app: Application) -> f.Charged:

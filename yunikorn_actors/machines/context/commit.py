@@ -30,7 +30,7 @@ from yunikorn_actors.machines.context.reservations import (
     reserve,
     unreserve,
 )
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.context.wait_reasons import record_shortage
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f
@@ -83,20 +83,20 @@ def check_allocate(state: PartitionState, proposal: Allocate) -> Refusal | None:
     return refusal or check_limits(app, ask.spec.resource)
 
 
-def commit(turn: Turn, proposal: Proposal) -> Refusal | None:
+def commit(unit: UnitOfWork, proposal: Proposal) -> Refusal | None:
     """Commit one proposal, or say why not."""
-    return _COMMITS[type(proposal)](turn, proposal)
+    return _COMMITS[type(proposal)](unit, proposal)
 
 
-def _allocate(turn: Turn, proposal: Allocate) -> Refusal | None:
-    state = turn.state
+def _allocate(unit: UnitOfWork, proposal: Allocate) -> Refusal | None:
+    state = unit.state
     refusal = check_allocate(state, proposal)
     if refusal is None:
         app = state.applications[proposal.application_id]
         placement = Placement(
             proposal.key, proposal.node_id, proposal.proposal_id, devices=proposal.devices
         )
-        place(turn, app, placement)
+        place(unit, app, placement)
     return refusal
 
 
@@ -113,8 +113,8 @@ class Placement(NamedTuple):
     devices: Devices = ()
 
 
-def place(turn: Turn, app: Application, placement: Placement) -> None:
-    """Turn one waiting repeat of an ask into an allocation, and announce it.
+def place(unit: UnitOfWork, app: Application, placement: Placement) -> None:
+    """UnitOfWork one waiting repeat of an ask into an allocation, and announce it.
 
     For an allocation that is not announced SCHEDULED is reported only if another state was
     reported before. That the application is no longer blocked, and that the ask has enough room,
@@ -125,19 +125,19 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
     spec = ask.spec
     # Nearly none was blocked, lacked something, or is reported on: then nothing is called.
     if app.run_limit is not GateKind.NONE:
-        record_run_limit(turn, app, GateKind.NONE)
+        record_run_limit(unit, app, GateKind.NONE)
     if ask.remaining == 1 and ask.shortage is not GateKind.NONE:
-        record_shortage(turn, app, ask, GateKind.NONE, {})
-    if turn.partition.hears_states and (announced or ask.reported is not WaitingState.UNREPORTED):
-        report_state(turn, ask, WaitingState.SCHEDULED)
-    uuid = uuid or turn.partition.uuids.next()
+        record_shortage(unit, app, ask, GateKind.NONE, {})
+    if unit.partition.hears_states and (announced or ask.reported is not WaitingState.UNREPORTED):
+        report_state(unit, ask, WaitingState.SCHEDULED)
+    uuid = uuid or unit.partition.uuids.next()
     # Its reservation ends first, so the node is never kept for an ask that runs.
     if ask.reserved:
-        drop_used_reservation(turn, ask, node_id)
+        drop_used_reservation(unit, ask, node_id)
     # The others give way only now: an ask that is refused must displace nobody.
     if spec.required_node:
-        displace(turn, turn.state.nodes[node_id])
-    turn.record(
+        displace(unit, unit.state.nodes[node_id])
+    unit.record(
         f.AllocationCommitted(
             application_id=app.spec.application_id,
             queue=app.queue.path,
@@ -147,15 +147,15 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
             uuid=uuid,
             node_id=node_id,
             resource=spec.resource,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             proposal_id=proposal_id,
             devices=devices,
         )
     )
     if announced:
-        turn.announce(
+        unit.announce(
             AnnouncedAllocation(
-                partition=turn.partition.name,
+                partition=unit.partition.name,
                 uuid=uuid,
                 spec=spec,
                 node_id=node_id,
@@ -164,14 +164,14 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
         )
     # Timers and the state of the application last: they rest on an allocation that stands.
     if spec.timeout_ms > 0:
-        arm_allocation_timer(turn, app, uuid, spec.timeout_ms)
+        arm_allocation_timer(unit, app, uuid, spec.timeout_ms)
     if spec.placeholder:
-        placeholder_placed(turn, app)
+        placeholder_placed(unit, app)
     elif app.state is not ApplicationState.RUNNING:
-        work_started(turn, app)
+        work_started(unit, app)
 
 
-_COMMITS: dict[type, Callable[[Turn, Any], Refusal | None]] = {
+_COMMITS: dict[type, Callable[[UnitOfWork, Any], Refusal | None]] = {
     Allocate: _allocate,
     Reserve: reserve,
     Unreserve: unreserve,
@@ -182,7 +182,9 @@ _COMMITS: dict[type, Callable[[Turn, Any], Refusal | None]] = {
 }
 
 
-def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Refusal]]:
+def commit_all(
+    unit: UnitOfWork, proposals: Sequence[Proposal]
+) -> Iterator[tuple[Proposal, Refusal]]:
     """Commit these in their order; yield those that were refused, with the reason."""
     start = 0
     while start < len(proposals):
@@ -193,19 +195,19 @@ def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Prop
                 # All for a gang are committed together, or none: victims for a part of it would go
                 # in vain.
                 gang = _gang_of(proposals, start, first.gang)
-                refusal = preempt_together(turn, gang)
+                refusal = preempt_together(unit, gang)
                 yield from () if refusal is None else ((it, refusal) for it in gang)
                 start += len(gang)
                 continue
-            run = Run(turn.state)
+            run = Run(unit.state)
             run.gather(islice(proposals, start, start + LONGEST_RUN))
             size = max(1, len(run.asks))
             if size > 1 and run.has_room():
-                run.commit(turn)
+                run.commit(unit)
                 start += size
                 continue
         for proposal in proposals[start : start + size]:
-            refusal = commit(turn, proposal)
+            refusal = commit(unit, proposal)
             if refusal is not None:
                 yield proposal, refusal
         start += size

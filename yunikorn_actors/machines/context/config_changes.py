@@ -17,65 +17,65 @@ from yunikorn_actors.config import (
 from yunikorn_actors.machines.context.lifecycle import clean_if_empty, relink_groups
 from yunikorn_actors.machines.context.quota_preemption import queue_reconfigured
 from yunikorn_actors.machines.context.reservations import drop_barred
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.slices import Steps, ends_piece
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
 
 
-def configure(turn: Turn, config: PartitionConfig) -> Steps:
-    state = turn.state
+def configure(unit: UnitOfWork, config: PartitionConfig) -> Steps:
+    state = unit.state
     if state.config != config:
-        turn.record(f.PartitionConfigured(config=config))
+        unit.record(f.PartitionConfigured(config=config))
     described: set[str] = set()
     for path, spec in _describe(config.root, "", 0, {}, None):
         described.add(path)
-        _put(turn, path, spec)
+        _put(unit, path, spec)
         yield 1
     for number, queue in enumerate(tuple(state.queues.values())):
         if queue.spec.managed and queue.path not in described:
-            _drain(turn, queue)
+            _drain(unit, queue)
             yield 1
         elif ends_piece(number):
             yield 1
-    yield from relink_groups(turn)
-    yield from drop_barred(turn)
+    yield from relink_groups(unit)
+    yield from drop_barred(unit)
 
 
-def _put(turn: Turn, path: str, spec: QueueSpec) -> None:
-    queue = turn.state.queues.get(path)
+def _put(unit: UnitOfWork, path: str, spec: QueueSpec) -> None:
+    queue = unit.state.queues.get(path)
     if queue is None:
-        turn.record(f.QueueAdded(path=path, spec=spec, at_ns=turn.now_ns))
+        unit.record(f.QueueAdded(path=path, spec=spec, at_ns=unit.now_ns))
         return
     if queue.spec != spec:
         old_spec = queue.spec
-        turn.record(
-            f.QueueReconfigured(path=path, old_spec=old_spec, spec=spec, at_ns=turn.now_ns),
+        unit.record(
+            f.QueueReconfigured(path=path, old_spec=old_spec, spec=spec, at_ns=unit.now_ns),
         )
-        queue_reconfigured(turn, queue, old_spec)
+        queue_reconfigured(unit, queue, old_spec)
     if queue.state is not QueueState.ACTIVE:
-        _change_state(turn, queue, QueueState.ACTIVE)
+        _change_state(unit, queue, QueueState.ACTIVE)
 
 
-def _drain(turn: Turn, queue: Queue) -> None:
+def _drain(unit: UnitOfWork, queue: Queue) -> None:
     if queue.state is QueueState.ACTIVE:
-        _change_state(turn, queue, QueueState.DRAINING)
-        clean_if_empty(turn, queue)
+        _change_state(unit, queue, QueueState.DRAINING)
+        clean_if_empty(unit, queue)
 
 
-def _change_state(turn: Turn, queue: Queue, state: QueueState) -> None:
-    turn.record(f.QueueStateChanged(path=queue.path, state=state, at_ns=turn.now_ns))
+def _change_state(unit: UnitOfWork, queue: Queue, state: QueueState) -> None:
+    unit.record(f.QueueStateChanged(path=queue.path, state=state, at_ns=unit.now_ns))
 
 
-def clean(turn: Turn, path: str, generation: int) -> None:
+def clean(unit: UnitOfWork, path: str, generation: int) -> None:
     """The queue has been empty for a while: remove it, and perhaps its parent at once."""
-    queue = turn.state.queues.get(path)
-    if queue is None or turn.partition.cleaning.get(path) != generation:
+    queue = unit.state.queues.get(path)
+    if queue is None or unit.partition.cleaning.get(path) != generation:
         return
-    del turn.partition.cleaning[path]
+    del unit.partition.cleaning[path]
     while queue is not None and queue.is_to_be_cleaned:
-        turn.record(
-            f.QueueRemoved(path=queue.path, managed=queue.spec.managed, at_ns=turn.now_ns),
+        unit.record(
+            f.QueueRemoved(path=queue.path, managed=queue.spec.managed, at_ns=unit.now_ns),
         )
         queue = queue.parent
 

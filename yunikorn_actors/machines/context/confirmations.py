@@ -6,53 +6,53 @@ to say so.
 """
 
 from yunikorn_actors.machines.context.partition_context import PartitionContext
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
 from yunikorn_actors.messages.scheduling import ConfirmationDue
 from yunikorn_actors.state import facts as f
 
 
-def watch_confirmations(turn: Turn, warning_ns: int) -> None:
+def watch_confirmations(unit: UnitOfWork, warning_ns: int) -> None:
     """Arm the timer with the first release that waits, and cancel it after the last."""
-    for uuid, application_id in turn.state.unconfirmed.items():
-        first = turn.state.applications[application_id].allocations[uuid]
+    for uuid, application_id in unit.state.unconfirmed.items():
+        first = unit.state.applications[application_id].allocations[uuid]
         # Not from now on: long work may have asked for it in an earlier slice.
-        _arm(turn, first.asked_back_ns + warning_ns)
+        _arm(unit, first.asked_back_ns + warning_ns)
         return
-    turn.partition.awaits_confirmation = False
-    turn.want(CancelTimer(name=_name(turn.partition)))
+    unit.partition.awaits_confirmation = False
+    unit.want(CancelTimer(name=_name(unit.partition)))
 
 
-def watch_anew(turn: Turn, warning_ns: int) -> None:
+def watch_anew(unit: UnitOfWork, warning_ns: int) -> None:
     """After a restart the time begins again: the former core may have lost the requests."""
-    if turn.state.unconfirmed:
-        _arm(turn, turn.now_ns + warning_ns)
+    if unit.state.unconfirmed:
+        _arm(unit, unit.now_ns + warning_ns)
 
 
-def report_unconfirmed(turn: Turn, warning_ns: int) -> None:
+def report_unconfirmed(unit: UnitOfWork, warning_ns: int) -> None:
     """Report those whose time is up; the timer is then armed for the next one."""
-    turn.partition.awaits_confirmation = False
-    for uuid, application_id in tuple(turn.state.unconfirmed.items()):
-        allocation = turn.state.applications[application_id].allocations[uuid]
+    unit.partition.awaits_confirmation = False
+    for uuid, application_id in tuple(unit.state.unconfirmed.items()):
+        allocation = unit.state.applications[application_id].allocations[uuid]
         assert allocation.releasing is not None
-        if allocation.asked_back_ns + warning_ns > turn.now_ns:
+        if allocation.asked_back_ns + warning_ns > unit.now_ns:
             return
-        turn.record(
+        unit.record(
             f.ConfirmationMissed(
                 application_id=application_id,
                 key=allocation.spec.key,
                 uuid=uuid,
                 type=allocation.releasing,
                 asked_back_ns=allocation.asked_back_ns,
-                at_ns=turn.now_ns,
+                at_ns=unit.now_ns,
             )
         )
 
 
-def _arm(turn: Turn, due_ns: int) -> None:
-    turn.partition.awaits_confirmation = True
-    message = ConfirmationDue(partition=turn.partition.name, epoch=turn.partition.epoch)
-    turn.want(SetTimer(name=_name(turn.partition), due_ns=due_ns, message=message))
+def _arm(unit: UnitOfWork, due_ns: int) -> None:
+    unit.partition.awaits_confirmation = True
+    message = ConfirmationDue(partition=unit.partition.name, epoch=unit.partition.epoch)
+    unit.want(SetTimer(name=_name(unit.partition), due_ns=due_ns, message=message))
 
 
 def _name(partition: PartitionContext) -> str:

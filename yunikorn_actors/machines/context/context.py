@@ -14,7 +14,7 @@ from yunikorn_actors.machines.context.applications import (
     report_run_limits,
     vain_removal,
 )
-from yunikorn_actors.machines.context.asks import ADDED_IN_ONE, report_waiting, take_from
+from yunikorn_actors.machines.context.asks import ADDED_IN_ONE, take_from
 from yunikorn_actors.machines.context.commit import commit_all
 from yunikorn_actors.machines.context.config_changes import clean
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
@@ -26,13 +26,14 @@ from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.timeouts import on_timer
 from yunikorn_actors.machines.context.unit_of_work import (
+    AllEnded,
     ApplicationVerdict,
     ContextJob,
-    Ending,
     NodeVerdict,
     Work,
     rejected_ask,
 )
+from yunikorn_actors.machines.context.wait_reasons import report_waiting
 from yunikorn_actors.machines.machine import (
     Effect,
     Joining,
@@ -259,7 +260,7 @@ class Context(Joining):
         # after this.
         configured = partitions.configured(manager)
         job.out.extend([Send(to=RM_PROXY, message=answer), *configured, *after])
-        yield from partitions.reload_all_of(manager, job, Ending(list))
+        yield from partitions.reload_all_of(manager, job, AllEnded(list))
 
     def _on_core_restored(self, message: restart.CoreRestored, now_ns: int) -> list[Effect]:
         return self._partitions.restore(message, now_ns)
@@ -344,7 +345,7 @@ class Context(Joining):
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )
         # The answer last: a caller that has it finds everything in effect.
-        end = Ending(lambda: [*self._partitions.show(manager), Send(to=RM_PROXY, message=answer)])
+        end = AllEnded(lambda: [*self._partitions.show(manager), Send(to=RM_PROXY, message=answer)])
         yield from self._partitions.reload_all_of(manager, job, end)
 
     def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
@@ -358,7 +359,7 @@ class Context(Joining):
             answer = rm.RMConfigUpdated(reply_to=message.reply_to)
             return [*facts, Send(to=RM_PROXY, message=answer)]
 
-        end = Ending(tell)
+        end = AllEnded(tell)
         effects = [
             effect
             for group in groups
@@ -376,7 +377,7 @@ class Context(Joining):
             gone = Declined(reason=f"no partition {message.partition} is there")
             return [Send(to=message.reply_to, message=gone)]
         work = self._partitions.work(partition.rm_id, now_ns)
-        reason = act_on_drained(work.turn(partition), message)
+        reason = act_on_drained(work.unit(partition), message)
         answer = Declined(reason=reason) if reason else Accepted()
         # The answer last: a caller that has it finds the node so.
         return [*self._partitions.finish(work), Send(to=message.reply_to, message=answer)]
@@ -391,7 +392,7 @@ class Context(Joining):
         while taken < len(asks):
             partition = partitions.get(asks[taken].partition)
             if partition is not None:
-                run = take_from(work.turn(partition), asks, taken)
+                run = take_from(work.unit(partition), asks, taken)
                 taken += run
                 # One fact for all: an ask in a run is much less work than one by itself.
                 yield 1 + run // ADDED_IN_ONE
@@ -401,10 +402,10 @@ class Context(Joining):
                 yield 1
         for ask_release in message.ask_releases:
             if (partition := partitions.get(ask_release.partition)) is not None:
-                yield from release_asks(work.turn(partition), ask_release)
+                yield from release_asks(work.unit(partition), ask_release)
         for release in message.releases:
             if (partition := partitions.get(release.partition)) is not None:
-                yield from release_allocations(work.turn(partition), release)
+                yield from release_allocations(work.unit(partition), release)
 
     def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> Handled:
         steps = partial(self._take_requests, message, iter(()))
@@ -427,15 +428,15 @@ class Context(Joining):
                 )
                 work.announce(ApplicationVerdict(id_, reason))
             else:
-                add_application(work.turn(partition), new.spec)
+                add_application(work.unit(partition), new.spec)
         for old in message.removed:
             yield 1
             partition = self.partitions.get(old.partition)
             if partition is None:
                 work.wanted.append(vain_removal(old.partition, old.application_id))
                 continue
-            turn = job.turn_to(work.turn(partition), LongWorkKind.APPLICATION, old.application_id)
-            yield from remove_application(turn, old.application_id)
+            unit = job.now_doing(work.unit(partition), LongWorkKind.APPLICATION, old.application_id)
+            yield from remove_application(unit, old.application_id)
         yield from self._partitions.conclude(job)
 
     def _on_rm_update_node(self, message: rm.RMUpdateNode, now_ns: int) -> Handled:
@@ -449,8 +450,8 @@ class Context(Joining):
             if partition is not None:
                 is_removal = item.action is ActionFromRM.DECOMISSION
                 kind = LongWorkKind.NODE if is_removal else LongWorkKind.REQUEST
-                turn = job.turn_to(work.turn(partition), kind, item.node_id if is_removal else "")
-                yield from act_on_node(turn, item)
+                unit = job.now_doing(work.unit(partition), kind, item.node_id if is_removal else "")
+                yield from act_on_node(unit, item)
             elif item.action.name.startswith("CREATE"):
                 reason = f"failed to find partition {item.partition} for new node {item.node_id}"
                 work.announce(NodeVerdict(item.node_id, reason))
@@ -465,13 +466,13 @@ class Context(Joining):
         if partition is None:
             return []
         work = self._partitions.work(partition.rm_id, now_ns)
-        turn = work.turn(partition)
+        unit = work.unit(partition)
         refusals: list[Effect] = []
         schedulers = partition.schedulers
         own = [it for it in message.proposals if scheduler_of(it.proposal_id) in schedulers]
         # The machine that made the others has failed, and nobody waits for its answer.
         self._partitions.stale += len(message.proposals) - len(own)
-        for proposal, reason in commit_all(turn, own):
+        for proposal, reason in commit_all(unit, own):
             refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)
             to = schedulers[scheduler_of(proposal.proposal_id)]
             refusals.append(Send(to=to, message=refusal))
@@ -492,12 +493,12 @@ class Context(Joining):
     def _report_waiting(
         self, message: s.ReportWaiting, partition: PartitionContext, job: ContextJob
     ) -> Steps:
-        turn = job.work.turn(partition)
+        unit = job.work.unit(partition)
         for found in message.observations:
-            report_waiting(turn, (found,))
+            report_waiting(unit, (found,))
             yield 1
         for crowd in message.crowds:
-            report_run_limits(turn, (crowd,))
+            report_run_limits(unit, (crowd,))
             yield 1
         yield from self._partitions.conclude(job)
 
@@ -545,17 +546,17 @@ class Context(Joining):
         return self._partitions.job(partition.rm_id, now_ns, steps)
 
     def _do_what_is_due(self, message: _Due, partition: PartitionContext, job: ContextJob) -> Steps:
-        turn = job.work.turn(partition)
+        unit = job.work.unit(partition)
         match message:
             case s.ApplicationTimerDue(application_id=id_, kind=kind):
-                yield from on_timer(job.turn_to(turn, LongWorkKind.TIMER, id_, kind), message)
+                yield from on_timer(job.now_doing(unit, LongWorkKind.TIMER, id_, kind), message)
             case s.HistoryExpiryDue():
                 if (ended := partition.state.finished.get(message.serial)) is not None:
-                    expire(turn, ended)
+                    expire(unit, ended)
             case s.QueueCleaningDue():
-                clean(turn, message.path, message.generation)
+                clean(unit, message.path, message.generation)
             case s.ConfirmationDue():
-                report_unconfirmed(turn, self._partitions.confirm_warning_ns(partition))
+                report_unconfirmed(unit, self._partitions.confirm_warning_ns(partition))
         yield from self._partitions.conclude(job)
 
     def _on_run_slice(self, _: s.RunSlice, now_ns: int) -> list[Effect]:

@@ -6,7 +6,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     cancel_allocation_timer,
     stop_placeholder_timer,
 )
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.messages.rm_events import AnnouncedRelease, AskedBack
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask
@@ -20,7 +20,7 @@ ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, _PREEMPTED})
 
 
 def remove_allocation(
-    turn: Turn,
+    unit: UnitOfWork,
     app: Application,
     allocation: Allocation,
     type_: TerminationType,
@@ -28,8 +28,8 @@ def remove_allocation(
 ) -> None:
     """Take an allocation out of all books in one step."""
     if allocation.spec.timeout_ms > 0:
-        cancel_allocation_timer(turn, app, allocation.uuid)
-    turn.record(
+        cancel_allocation_timer(unit, app, allocation.uuid)
+    unit.record(
         f.AllocationReleased(
             application_id=app.id,
             queue=app.queue.path,
@@ -40,14 +40,14 @@ def remove_allocation(
             node_id=allocation.node_id,
             resource=allocation.resource,
             type=type_,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             given_back=given_back,
             placeholder=allocation.spec.placeholder,
             with_ask=type_ in ENDS_ASK and _is_last(app.asks[allocation.spec.key]),
         )
     )
     if allocation.spec.placeholder:
-        stop_placeholder_timer(turn, app)
+        stop_placeholder_timer(unit, app)
 
 
 def _is_last(ask: Ask) -> bool:
@@ -56,7 +56,7 @@ def _is_last(ask: Ask) -> bool:
 
 
 def request_release(
-    turn: Turn,
+    unit: UnitOfWork,
     allocation: Allocation,
     type_: TerminationType,
     message: str,
@@ -66,34 +66,36 @@ def request_release(
     # Asked back once: a second request would have a second type, and the answer could be either.
     if not allocation.may_be_released:
         return
-    turn.record(
+    unit.record(
         f.ReleaseRequested(
             application_id=allocation.spec.application_id,
             key=allocation.spec.key,
             uuid=allocation.uuid,
             type=type_,
             message=message,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             proposal_id=proposal_id,
         )
     )
-    ask_back(turn, allocation, message, type_)
+    ask_back(unit, allocation, message, type_)
 
 
-def ask_back(turn: Turn, allocation: Allocation, message: str, type_: TerminationType) -> None:
+def ask_back(
+    unit: UnitOfWork, allocation: Allocation, message: str, type_: TerminationType
+) -> None:
     """Send the request to give an allocation back, for the first time or again.
 
     After a restart of the core that waits for the report of the allocation: a manager to
     which it was never announced confirms nothing.
     """
-    if turn.partition.awaits(allocation.uuid):
+    if unit.partition.awaits(allocation.uuid):
         return
-    grace_ms = _grace_ms(turn, allocation) if type_ is _PREEMPTED else 0
+    grace_ms = _grace_ms(unit, allocation) if type_ is _PREEMPTED else 0
     if grace_ms:
         message = f"{message}; it has {grace_ms / 1000:g} s to end"
-    turn.announce(
+    unit.announce(
         AskedBack(
-            partition=turn.partition.name,
+            partition=unit.partition.name,
             application_id=allocation.spec.application_id,
             uuid=allocation.uuid,
             key=allocation.spec.key,
@@ -104,18 +106,18 @@ def ask_back(turn: Turn, allocation: Allocation, message: str, type_: Terminatio
     )
 
 
-def _grace_ms(turn: Turn, allocation: Allocation) -> int:
+def _grace_ms(unit: UnitOfWork, allocation: Allocation) -> int:
     """Return what is left of the time to end that its queue gives a victim."""
-    app = turn.state.applications[allocation.spec.application_id]
+    app = unit.state.applications[allocation.spec.application_id]
     grace_ns = app.queue.properties.preemption_grace_ns
-    return max(0, allocation.asked_back_ns + grace_ns - turn.now_ns) // 1_000_000
+    return max(0, allocation.asked_back_ns + grace_ns - unit.now_ns) // 1_000_000
 
 
-def announce_end(turn: Turn, allocation: Allocation, message: str) -> None:
+def announce_end(unit: UnitOfWork, allocation: Allocation, message: str) -> None:
     """Announce that an allocation ends; as a rule its resource manager decided so itself."""
-    turn.announce(
+    unit.announce(
         AnnouncedRelease(
-            partition=turn.partition.name,
+            partition=unit.partition.name,
             application_id=allocation.spec.application_id,
             uuid=allocation.uuid,
             key=allocation.spec.key,

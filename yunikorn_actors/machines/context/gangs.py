@@ -17,7 +17,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_started,
 )
 from yunikorn_actors.machines.context.reservations import drop_barred_of
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f
@@ -78,41 +78,41 @@ def unsupported_sort(queue: Queue, application_id: str) -> str:
     )
 
 
-def admit(turn: Turn, proposal: AdmitGang) -> Refusal | None:
-    refusal = check_admission(turn.state, proposal)
+def admit(unit: UnitOfWork, proposal: AdmitGang) -> Refusal | None:
+    refusal = check_admission(unit.state, proposal)
     if refusal is None:
-        app = turn.state.applications[proposal.application_id]
-        turn.record(
+        app = unit.state.applications[proposal.application_id]
+        unit.record(
             f.GangAdmitted(
                 application_id=app.id,
                 serial=app.serial,
                 queue=app.queue.path,
                 commitment=unplaced(app),
-                at_ns=turn.now_ns,
+                at_ns=unit.now_ns,
                 proposal_id=proposal.proposal_id,
             )
         )
         # Its time runs from the admission: a gang that never places anything must lapse.
-        watch_commitment(turn, app)
+        watch_commitment(unit, app)
     return refusal
 
 
-def lapse(turn: Turn, app: Application) -> None:
+def lapse(unit: UnitOfWork, app: Application) -> None:
     """The gang cannot use its room: others may have it, and the gang waits behind them.
 
     What of it is on its way is refused from now on, as for any gang that awaits admission.
     """
-    turn.record(
+    unit.record(
         f.GangLapsed(
             application_id=app.id,
             serial=app.serial,
             queue=app.queue.path,
             commitment=unplaced(app),
-            waited_ns=placeholder_timeout(turn, app),
-            at_ns=turn.now_ns,
+            waited_ns=placeholder_timeout(unit, app),
+            at_ns=unit.now_ns,
         )
     )
-    drop_barred_of(turn, app)
+    drop_barred_of(unit, app)
 
 
 def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | None:
@@ -175,19 +175,19 @@ def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) 
     return Refusal.GANG_HELD if app.waiting_placeholders else None
 
 
-def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
+def begin_swap(unit: UnitOfWork, proposal: Replace) -> Refusal | None:
     """Ask the placeholder back and park the real ask; nothing else waits for the answer."""
-    refusal = check_replace(turn.state, proposal)
+    refusal = check_replace(unit.state, proposal)
     if refusal is not None:
         return refusal
-    app = turn.state.applications[proposal.application_id]
+    app = unit.state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
     placeholder = app.allocations[proposal.placeholder]
     why = f"replacing allocationKey: {proposal.key}"
     type_ = TerminationType.PLACEHOLDER_REPLACED
     # Asked back before the ask is parked: from here on nobody else can take the placeholder.
-    request_release(turn, placeholder, type_, why)
-    turn.record(
+    request_release(unit, placeholder, type_, why)
+    unit.record(
         f.AskParked(
             application_id=app.id,
             key=proposal.key,
@@ -195,7 +195,7 @@ def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
             placeholder=placeholder.uuid,
             node_id=proposal.node_id,
             crosses=proposal.crosses,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             proposal_id=proposal.proposal_id,
             devices=proposal.devices,
         )
@@ -218,15 +218,15 @@ def check_cancel(state: PartitionState, proposal: CancelPlaceholder) -> Refusal 
     return None
 
 
-def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | None:
+def cancel_placeholder(unit: UnitOfWork, proposal: CancelPlaceholder) -> Refusal | None:
     """A member larger than its placeholder is placed like any ask once that is gone (R-002)."""
-    refusal = check_cancel(turn.state, proposal)
+    refusal = check_cancel(unit.state, proposal)
     if refusal is not None:
         return refusal
-    app = turn.state.applications[proposal.application_id]
+    app = unit.state.applications[proposal.application_id]
     spec = app.asks[proposal.key].spec
     placeholder = app.allocations[proposal.placeholder]
-    turn.record(
+    unit.record(
         f.PlaceholderCancelled(
             application_id=app.id,
             task_group=spec.task_group,
@@ -235,11 +235,11 @@ def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | Non
             placeholder=placeholder.uuid,
             placeholder_key=placeholder.spec.key,
             placeholder_resource=placeholder.resource,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
     )
     request_release(
-        turn,
+        unit,
         placeholder,
         TerminationType.TIMEOUT,
         TOO_SMALL,
@@ -248,11 +248,11 @@ def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | Non
     return None
 
 
-def give_back_placeholders(turn: Turn, app: Application, message: str) -> Steps:
+def give_back_placeholders(unit: UnitOfWork, app: Application, message: str) -> Steps:
     """Ask all placeholders back but those that were asked back already, for a swap or otherwise."""
     for number, allocation in enumerate((yield from drawn_off(app.allocations.values()))):
         if allocation.spec.placeholder:
-            request_release(turn, allocation, TerminationType.TIMEOUT, message)
+            request_release(unit, allocation, TerminationType.TIMEOUT, message)
             yield 1
         elif ends_piece(number):
             yield 1
@@ -262,7 +262,7 @@ def give_back_placeholders(turn: Turn, app: Application, message: str) -> Steps:
 
 
 def end_allocation(
-    turn: Turn,
+    unit: UnitOfWork,
     app: Application,
     allocation: Allocation,
     type_: TerminationType,
@@ -270,20 +270,20 @@ def end_allocation(
 ) -> None:
     """The placeholder is gone: no longer charged, or taken over by the ask parked for it."""
     swap = app.swaps.get(allocation.uuid)
-    if swap is not None and turn.state.nodes[swap.node_id].awaited:
+    if swap is not None and unit.state.nodes[swap.node_id].awaited:
         # Work that ends before its node is reported may have ended with the node, so nothing is
         # placed there yet: the ask waits again, as if the node had left (R-058).
         reason = f"node {swap.node_id} is not reported since the restart"
-        unpark(turn, app, swap, reason, frees=False)
+        unpark(unit, app, swap, reason, frees=False)
         swap = None
     if swap is None:
-        remove_allocation(turn, app, allocation, type_, given_back)
+        remove_allocation(unit, app, allocation, type_, given_back)
     else:
-        complete_swap(turn, app, allocation, type_)
+        complete_swap(unit, app, allocation, type_)
 
 
 def complete_swap(
-    turn: Turn,
+    unit: UnitOfWork,
     app: Application,
     placeholder: Allocation,
     type_: TerminationType,
@@ -292,18 +292,18 @@ def complete_swap(
     swap = app.swaps[placeholder.uuid]
     ask = app.asks[swap.key]
     spec = ask.spec
-    uuid = turn.partition.uuids.next()
+    uuid = unit.partition.uuids.next()
     # Read while the placeholder stands: the fact takes them off the node.
     if swap.crosses:
-        devices = turn.state.nodes[swap.node_id].incoming[placeholder.uuid].devices
+        devices = unit.state.nodes[swap.node_id].incoming[placeholder.uuid].devices
     else:
         devices = taken_over(spec.resource, placeholder) if placeholder.devices else ()
     # Only now: a swap may still be called off while its ask is parked, and SCHEDULED is final.
-    report_state(turn, ask, WaitingState.SCHEDULED)
+    report_state(unit, ask, WaitingState.SCHEDULED)
     if placeholder.spec.timeout_ms > 0:
         # It would fire for an allocation that is gone.
-        cancel_allocation_timer(turn, app, placeholder.uuid)
-    turn.record(
+        cancel_allocation_timer(unit, app, placeholder.uuid)
+    unit.record(
         f.SwapCompleted(
             application_id=app.id,
             queue=app.queue.path,
@@ -318,13 +318,13 @@ def complete_swap(
             placeholder_node=placeholder.node_id,
             placeholder_resource=placeholder.resource,
             type=type_,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             devices=devices,
         )
     )
-    turn.announce(
+    unit.announce(
         AnnouncedAllocation(
-            partition=turn.partition.name,
+            partition=unit.partition.name,
             uuid=uuid,
             spec=spec,
             node_id=swap.node_id,
@@ -332,18 +332,20 @@ def complete_swap(
         )
     )
     if spec.timeout_ms > 0:
-        arm_allocation_timer(turn, app, uuid, spec.timeout_ms)
+        arm_allocation_timer(unit, app, uuid, spec.timeout_ms)
     # Behind the fact: only now is known whether a placeholder is left, and something real runs.
-    stop_placeholder_timer(turn, app)
-    work_started(turn, app)
+    stop_placeholder_timer(unit, app)
+    work_started(unit, app)
 
 
-def unpark(turn: Turn, app: Application, swap: Swap, reason: str, *, frees: bool = True) -> None:
+def unpark(
+    unit: UnitOfWork, app: Application, swap: Swap, reason: str, *, frees: bool = True
+) -> None:
     """The swap is off; the placeholder, asked back already, ends like any other.
 
     Where the ask lost nothing but its node, what the placeholder leaves free is for that ask.
     """
-    turn.record(
+    unit.record(
         f.AskUnparked(
             application_id=app.id,
             key=swap.key,
@@ -352,16 +354,16 @@ def unpark(turn: Turn, app: Application, swap: Swap, reason: str, *, frees: bool
             node_id=swap.node_id,
             crosses=swap.crosses,
             reason=reason,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             frees=frees,
         )
     )
 
 
-def unpark_ask(turn: Turn, app: Application, ask: Ask, reason: str, keep: int = 0) -> None:
+def unpark_ask(unit: UnitOfWork, app: Application, ask: Ask, reason: str, keep: int = 0) -> None:
     """Take an ask out of its swaps; with several repeats the oldest may be kept."""
     for swap in swaps_of(app, ask)[keep:]:
-        unpark(turn, app, swap, reason)
+        unpark(unit, app, swap, reason)
 
 
 def swaps_of(app: Application, ask: Ask) -> list[Swap]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from yunikorn_actors.config import ApplicationSortPolicy
 from yunikorn_actors.machines.context.partition_context import PartitionContext
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
 from yunikorn_actors.machines.slices import Steps, ends_piece
 from yunikorn_actors.messages.rm_events import ApplicationUpdate
@@ -56,18 +56,18 @@ _ENDS_WHEN_IDLE = frozenset(
 _KEEPS_STATE = frozenset({ApplicationState.RUNNING, ApplicationState.RESUMING})
 
 
-def advance(turn: Turn, app: Application, event: ApplicationEvent, message: str = "") -> None:
+def advance(unit: UnitOfWork, app: Application, event: ApplicationEvent, message: str = "") -> None:
     """Fire an event; if it is no transition, nothing happens and nothing is announced."""
     state = next_state(app.state, event, stateaware=_is_stateaware(app))
     if state is None:
         return
     # A firing that is in a mailbox already finds its timer gone (R-027).
     if state in FINISHED:
-        cancel_timers(turn, app)
+        cancel_timers(unit, app)
     else:
-        _cancel_timer(turn, app, STATE_TIMER)
+        _cancel_timer(unit, app, STATE_TIMER)
     has_left, leaves = app.state in LEAVES_USER_COUNT, state in LEAVES_USER_COUNT
-    turn.record(
+    unit.record(
         f.ApplicationStateChanged(
             application_id=app.id,
             serial=app.serial,
@@ -75,38 +75,38 @@ def advance(turn: Turn, app: Application, event: ApplicationEvent, message: str 
             state=state,
             event=event,
             message=message,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             group=app.group if has_left is not leaves else "",
         )
     )
     # Reported in the order in which it happens; a transition that follows comes behind it.
-    _announce_state(turn, app.id, state, message or event.value)
-    delay_ns = _state_timeout(turn, state)
+    _announce_state(unit, app.id, state, message or event.value)
+    delay_ns = _state_timeout(unit, state)
     if delay_ns is not None:
-        _arm_timer(turn, app, STATE_TIMER, delay_ns)
+        _arm_timer(unit, app, STATE_TIMER, delay_ns)
     # Behind the fact, which sets when it started.
     if state in COUNTS_AS_RUNNING:
-        _limit_execution(turn, app)
+        _limit_execution(unit, app)
     if state in GANG_IS_OVER:
-        watch_commitment(turn, app)
+        watch_commitment(unit, app)
     if state in FINISHED:
-        sum_up(turn, app)
-        remember(turn, app.serial)
-        clean_if_empty(turn, app.queue)
+        sum_up(unit, app)
+        remember(unit, app.serial)
+        clean_if_empty(unit, app.queue)
 
 
-def _announce_state(turn: Turn, id_: str, state: ApplicationState, message: str) -> None:
-    turn.announce(
-        ApplicationUpdate(application_id=id_, state=state, at_ns=turn.now_ns, message=message)
+def _announce_state(unit: UnitOfWork, id_: str, state: ApplicationState, message: str) -> None:
+    unit.announce(
+        ApplicationUpdate(application_id=id_, state=state, at_ns=unit.now_ns, message=message)
     )
 
 
-def sum_up(turn: Turn, app: Application) -> None:
+def sum_up(unit: UnitOfWork, app: Application) -> None:
     """Sum up an ended application and what it used, if it ever ran."""
     if not app.started_ns:
         return
     fact = f.ApplicationSummarized(
-        rm_id=turn.partition.rm_id,
+        rm_id=unit.partition.rm_id,
         application_id=app.id,
         serial=app.serial,
         queue=app.queue.path,
@@ -115,34 +115,34 @@ def sum_up(turn: Turn, app: Application) -> None:
         submitted_ns=app.submitted_ns,
         started_ns=app.started_ns,
         history=app.history.saturated(),
-        at_ns=turn.now_ns,
+        at_ns=unit.now_ns,
     )
-    turn.record(fact)
-    turn.want(Log(text=fact.line()))
+    unit.record(fact)
+    unit.want(Log(text=fact.line()))
 
 
-def _limit_execution(turn: Turn, app: Application) -> None:
+def _limit_execution(unit: UnitOfWork, app: Application) -> None:
     """The time runs from the first run on; an application that comes back may have used it up."""
     limited = app.spec.timeout_ms > 0 and not app.spec.is_gang
     if limited and EXECUTION_TIMER not in app.timers:
-        left_ns = app.started_ns + app.spec.timeout_ms * MILLISECOND - turn.now_ns
-        _arm_timer(turn, app, EXECUTION_TIMER, max(0, left_ns))
+        left_ns = app.started_ns + app.spec.timeout_ms * MILLISECOND - unit.now_ns
+        _arm_timer(unit, app, EXECUTION_TIMER, max(0, left_ns))
 
 
-def link_group(turn: Turn, app: Application) -> None:
+def link_group(unit: UnitOfWork, app: Application) -> None:
     """Decide once in which group an application counts, when it first wants something."""
     if app.state is ApplicationState.NEW:
         group = group_of(app.queue, app.spec.groups)
         if group:
-            _link(turn, app, group)
+            _link(unit, app, group)
 
 
-def relink_groups(turn: Turn) -> Steps:
+def relink_groups(unit: UnitOfWork) -> Steps:
     """A group without limits any more counts no application (R-122).
 
     An application that has not been charged yet chooses by the limits as they are now (R-118).
     """
-    for number, app in enumerate(tuple(turn.state.applications.values())):
+    for number, app in enumerate(tuple(unit.state.applications.values())):
         if ends_piece(number):
             yield 1
         group = app.group
@@ -151,28 +151,28 @@ def relink_groups(turn: Turn) -> Steps:
         elif group and not is_limited(app.queue, group):
             group = ""
         if group != app.group:
-            _link(turn, app, group)
+            _link(unit, app, group)
 
 
-def _link(turn: Turn, app: Application, group: str) -> None:
-    turn.record(
+def _link(unit: UnitOfWork, app: Application, group: str) -> None:
+    unit.record(
         f.ApplicationLinked(
             application_id=app.id,
             serial=app.serial,
             old_group=app.counted_in,
             group=group,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
     )
 
 
-def fail(turn: Turn, app: Application, message: str) -> None:
+def fail(unit: UnitOfWork, app: Application, message: str) -> None:
     """It is Failing from here on; `work_gone` makes it Failed, when nothing of it is charged."""
     if app.state is not ApplicationState.FAILING:
-        advance(turn, app, ApplicationEvent.FAIL, message)
+        advance(unit, app, ApplicationEvent.FAIL, message)
 
 
-def work_gone(turn: Turn, app: Application, *, work_ended: bool = False) -> None:
+def work_gone(unit: UnitOfWork, app: Application, *, work_ended: bool = False) -> None:
     """Let the state follow after something of the application went away.
 
     Placeholders keep an application from completing (R-029) until the last real allocation ends:
@@ -181,16 +181,16 @@ def work_gone(turn: Turn, app: Application, *, work_ended: bool = False) -> None
     if app.state in _ENDS_WHEN_IDLE:
         idles = _has_no_work(app) and (work_ended or not app.allocations)
         if idles and not is_switched_on(app.spec.tags, APP_TAG_COMPLETING_DISABLE):
-            advance(turn, app, ApplicationEvent.COMPLETE)
+            advance(unit, app, ApplicationEvent.COMPLETE)
     elif app.state is ApplicationState.FAILING:
         if not app.allocations:
-            advance(turn, app, ApplicationEvent.FAIL)
+            advance(unit, app, ApplicationEvent.FAIL)
     elif app.has_placeholders:
         return
     elif app.state is ApplicationState.RESUMING:
-        _resumed(turn, app)
+        _resumed(unit, app)
     elif app.state is ApplicationState.COMPLETING and STATE_TIMER not in app.timers:
-        advance(turn, app, ApplicationEvent.COMPLETE)
+        advance(unit, app, ApplicationEvent.COMPLETE)
 
 
 def _has_no_work(app: Application) -> bool:
@@ -198,73 +198,73 @@ def _has_no_work(app: Application) -> bool:
     return not (any(app.pending.values()) or any(app.allocated.values()) or app.swaps)
 
 
-def _resumed(turn: Turn, app: Application) -> None:
+def _resumed(unit: UnitOfWork, app: Application) -> None:
     """The last placeholder is gone; members swapped in meanwhile run already."""
-    advance(turn, app, ApplicationEvent.RUN)
+    advance(unit, app, ApplicationEvent.RUN)
     if any(app.allocated.values()):
-        advance(turn, app, ApplicationEvent.RUN)
+        advance(unit, app, ApplicationEvent.RUN)
 
 
-def record_run_limit(turn: Turn, app: Application, kind: GateKind, reason: str = "") -> None:
+def record_run_limit(unit: UnitOfWork, app: Application, kind: GateKind, reason: str = "") -> None:
     """Record whether a run limit blocks it, on change only."""
     if app.run_limit is not kind:
-        turn.record(
+        unit.record(
             f.ApplicationCrowded(
                 application_id=app.id,
                 serial=app.serial,
                 old_crowd=app.run_limit,
                 crowd=kind,
                 reason=reason,
-                at_ns=turn.now_ns,
+                at_ns=unit.now_ns,
             )
         )
 
 
-def work_started(turn: Turn, app: Application) -> None:
+def work_started(unit: UnitOfWork, app: Application) -> None:
     """A real allocation stands. While the gang is being dissolved that decides nothing."""
     if app.state not in _KEEPS_STATE:
-        advance(turn, app, ApplicationEvent.RUN)
+        advance(unit, app, ApplicationEvent.RUN)
 
 
-def placeholder_placed(turn: Turn, app: Application, *, recovered: bool = False) -> None:
+def placeholder_placed(unit: UnitOfWork, app: Application, *, recovered: bool = False) -> None:
     """The clock of the gang runs from its first placeholder; the last one lets it run."""
     if PLACEHOLDER_TIMER not in app.timers:
-        delay_ns = placeholder_timeout(turn, app, recovered=recovered)
-        _arm_timer(turn, app, PLACEHOLDER_TIMER, delay_ns)
-    watch_commitment(turn, app)
+        delay_ns = placeholder_timeout(unit, app, recovered=recovered)
+        _arm_timer(unit, app, PLACEHOLDER_TIMER, delay_ns)
+    watch_commitment(unit, app)
     is_complete = app.spec.is_gang and equals(app.placeholders, app.spec.placeholder_ask)
     if app.state is ApplicationState.ACCEPTED and is_complete:
-        advance(turn, app, ApplicationEvent.RUN)
+        advance(unit, app, ApplicationEvent.RUN)
 
 
-def placeholder_timeout(turn: Turn, app: Application, *, recovered: bool = False) -> int:
+def placeholder_timeout(unit: UnitOfWork, app: Application, *, recovered: bool = False) -> int:
     """A gang that came together before a restart has only the rest of its time (R-031)."""
     spec = app.spec
-    delay_ns = turn.settings.placeholder_timeout_ns
+    delay_ns = unit.settings.placeholder_timeout_ns
     if spec.is_gang and spec.timeout_ms > 0:
         delay_ns = spec.timeout_ms * MILLISECOND
     if recovered and spec.created_ns is not None:
-        delay_ns = max(MILLISECOND, min(delay_ns, spec.created_ns + delay_ns - turn.now_ns))
+        delay_ns = max(MILLISECOND, min(delay_ns, spec.created_ns + delay_ns - unit.now_ns))
     return delay_ns
 
 
-def stop_placeholder_timer(turn: Turn, app: Application) -> None:
+def stop_placeholder_timer(unit: UnitOfWork, app: Application) -> None:
     """Without a placeholder there is nothing to time out (H-22)."""
     if not app.has_placeholders:
-        _cancel_timer(turn, app, PLACEHOLDER_TIMER)
-        watch_commitment(turn, app)
+        _cancel_timer(unit, app, PLACEHOLDER_TIMER)
+        watch_commitment(unit, app)
 
 
-def watch_commitment(turn: Turn, app: Application) -> None:
+def watch_commitment(unit: UnitOfWork, app: Application) -> None:
     """An admitted gang keeps its room for so long without a placeholder; then it awaits admission.
 
     The time runs from its admission, or from the end of its last placeholder.
     """
-    if app.serial not in turn.state.admitted or app.has_placeholders:
-        _cancel_timer(turn, app, COMMITMENT_TIMER)
+    if app.serial not in unit.state.admitted or app.has_placeholders:
+        _cancel_timer(unit, app, COMMITMENT_TIMER)
     elif COMMITMENT_TIMER not in app.timers:
-        delay_ns = placeholder_timeout(turn, app)
-        _arm_timer(turn, app, COMMITMENT_TIMER, delay_ns)
+        delay_ns = placeholder_timeout(unit, app)
+        _arm_timer(unit, app, COMMITMENT_TIMER, delay_ns)
 
 
 def current_timer(state: PartitionState, message: ApplicationTimerDue) -> Application | None:
@@ -276,8 +276,8 @@ def current_timer(state: PartitionState, message: ApplicationTimerDue) -> Applic
     return app if timer is not None and timer.generation == message.generation else None
 
 
-def arm_allocation_timer(turn: Turn, app: Application, uuid: str, timeout_ms: int) -> None:
-    _arm_timer(turn, app, ALLOCATION_TIMER + uuid, timeout_ms * MILLISECOND)
+def arm_allocation_timer(unit: UnitOfWork, app: Application, uuid: str, timeout_ms: int) -> None:
+    _arm_timer(unit, app, ALLOCATION_TIMER + uuid, timeout_ms * MILLISECOND)
 
 
 def allocation_of_timer(kind: str) -> str:
@@ -285,35 +285,35 @@ def allocation_of_timer(kind: str) -> str:
     return kind.removeprefix(ALLOCATION_TIMER) if kind.startswith(ALLOCATION_TIMER) else ""
 
 
-def cancel_allocation_timer(turn: Turn, app: Application, uuid: str) -> None:
-    _cancel_timer(turn, app, ALLOCATION_TIMER + uuid)
+def cancel_allocation_timer(unit: UnitOfWork, app: Application, uuid: str) -> None:
+    _cancel_timer(unit, app, ALLOCATION_TIMER + uuid)
 
 
-def timer_has_fired(turn: Turn, app: Application, kind: str) -> None:
+def timer_has_fired(unit: UnitOfWork, app: Application, kind: str) -> None:
     """It is armed no longer, whatever follows."""
-    turn.record(f.TimerCancelled(application_id=app.id, kind=kind))
+    unit.record(f.TimerCancelled(application_id=app.id, kind=kind))
 
 
-def cancel_timers(turn: Turn, app: Application) -> None:
+def cancel_timers(unit: UnitOfWork, app: Application) -> None:
     for kind in tuple(app.timers):
-        _cancel_timer(turn, app, kind)
+        _cancel_timer(unit, app, kind)
 
 
 def _history_timer(partition: PartitionContext, serial: int) -> str:
     return f"history/{partition.name}#{partition.epoch}/{serial}"
 
 
-def _arm_history_expiry(turn: Turn, serial: int) -> None:
-    _set_history_timer(turn, serial, turn.now_ns)
+def _arm_history_expiry(unit: UnitOfWork, serial: int) -> None:
+    _set_history_timer(unit, serial, unit.now_ns)
 
 
-def _set_history_timer(turn: Turn, serial: int, ended_ns: int) -> None:
-    turn.want(
+def _set_history_timer(unit: UnitOfWork, serial: int, ended_ns: int) -> None:
+    unit.want(
         SetTimer(
-            name=_history_timer(turn.partition, serial),
-            due_ns=min(ended_ns + turn.settings.history_ns, INT64_MAX),
+            name=_history_timer(unit.partition, serial),
+            due_ns=min(ended_ns + unit.settings.history_ns, INT64_MAX),
             message=HistoryExpiryDue(
-                partition=turn.partition.name, epoch=turn.partition.epoch, serial=serial
+                partition=unit.partition.name, epoch=unit.partition.epoch, serial=serial
             ),
         )
     )
@@ -326,7 +326,7 @@ def cancelled_histories(partition: PartitionContext) -> Iterator[Effect]:
     )
 
 
-def remember(turn: Turn, serial: int) -> None:
+def remember(unit: UnitOfWork, serial: int) -> None:
     """Keep the history of an application that has just ended, for its time.
 
     Many short applications, or repeated rejections, must not fill the memory: the oldest are
@@ -334,25 +334,25 @@ def remember(turn: Turn, serial: int) -> None:
     """
     # Armed before the bounds are looked at: where they leave no room it is this one that is
     # forgotten, and its timer has to be cancelled behind that.
-    _arm_history_expiry(turn, serial)
-    finished, rejected = turn.state.finished, turn.state.rejected
-    while len(rejected) > turn.settings.rejected_max:
-        _forget_early(turn, next(iter(rejected)))
-    while len(finished) > turn.settings.history_max:
-        _forget_early(turn, next(iter(finished)))
+    _arm_history_expiry(unit, serial)
+    finished, rejected = unit.state.finished, unit.state.rejected
+    while len(rejected) > unit.settings.rejected_max:
+        _forget_early(unit, next(iter(rejected)))
+    while len(finished) > unit.settings.history_max:
+        _forget_early(unit, next(iter(finished)))
 
 
-def _forget_early(turn: Turn, serial: int) -> None:
-    expire(turn, turn.state.finished[serial])
-    turn.want(CancelTimer(name=_history_timer(turn.partition, serial)))
+def _forget_early(unit: UnitOfWork, serial: int) -> None:
+    expire(unit, unit.state.finished[serial])
+    unit.want(CancelTimer(name=_history_timer(unit.partition, serial)))
 
 
-def expire(turn: Turn, ended: FinishedApplication) -> None:
+def expire(unit: UnitOfWork, ended: FinishedApplication) -> None:
     """The history is over; nothing is reported of a former life, as the id names another by now."""
     id_ = ended.spec.application_id
     expired = next_state(ended.state, ApplicationEvent.EXPIRE, stateaware=False)
     assert expired is not None
-    turn.record(
+    unit.record(
         f.ApplicationStateChanged(
             application_id=id_,
             serial=ended.serial,
@@ -360,28 +360,28 @@ def expire(turn: Turn, ended: FinishedApplication) -> None:
             state=expired,
             event=ApplicationEvent.EXPIRE,
             message="",
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
     )
-    turn.record(f.ApplicationForgotten(serial=ended.serial, at_ns=turn.now_ns))
-    if id_ not in turn.state.applications:
-        _announce_state(turn, id_, expired, ApplicationEvent.EXPIRE.value)
+    unit.record(f.ApplicationForgotten(serial=ended.serial, at_ns=unit.now_ns))
+    if id_ not in unit.state.applications:
+        _announce_state(unit, id_, expired, ApplicationEvent.EXPIRE.value)
 
 
-def clean_if_empty(turn: Turn, queue: Queue) -> None:
+def clean_if_empty(unit: UnitOfWork, queue: Queue) -> None:
     """Remove an empty dynamic or draining queue ten seconds after it became empty."""
     if not queue.is_to_be_cleaned:
         return
     # Each emptying has a number of its own: a firing for an earlier one does nothing (R-027).
-    generation = turn.partition.next_timer()
-    turn.partition.cleaning[queue.path] = generation
-    turn.want(
+    generation = unit.partition.next_timer()
+    unit.partition.cleaning[queue.path] = generation
+    unit.want(
         SetTimer(
-            name=f"clean/{turn.partition.name}#{turn.partition.epoch}/{queue.path}",
-            due_ns=turn.now_ns + turn.settings.queue_cleaning_ns,
+            name=f"clean/{unit.partition.name}#{unit.partition.epoch}/{queue.path}",
+            due_ns=unit.now_ns + unit.settings.queue_cleaning_ns,
             message=QueueCleaningDue(
-                partition=turn.partition.name,
-                epoch=turn.partition.epoch,
+                partition=unit.partition.name,
+                epoch=unit.partition.epoch,
                 path=queue.path,
                 generation=generation,
             ),
@@ -395,11 +395,11 @@ def _is_stateaware(app: Application) -> bool:
     return not tag_of(app.spec.tags, APP_TAG_STATE_AWARE_DISABLE)
 
 
-def _state_timeout(turn: Turn, state: ApplicationState) -> int | None:
+def _state_timeout(unit: UnitOfWork, state: ApplicationState) -> int | None:
     if state is ApplicationState.COMPLETING:
-        return turn.settings.completing_timeout_ns
+        return unit.settings.completing_timeout_ns
     if state is ApplicationState.STARTING:
-        return turn.settings.starting_timeout_ns
+        return unit.settings.starting_timeout_ns
     return None
 
 
@@ -407,40 +407,40 @@ def _timer_name(partition: PartitionContext, app: Application, kind: str) -> str
     return f"{kind}/{partition.name}#{partition.epoch}/{app.serial}"
 
 
-def _arm_timer(turn: Turn, app: Application, kind: str, delay_ns: int) -> None:
+def _arm_timer(unit: UnitOfWork, app: Application, kind: str, delay_ns: int) -> None:
     # A number of its own, so that the firing of a timer that was armed anew meanwhile is stale.
-    generation = turn.partition.next_timer()
-    due_ns = min(turn.now_ns + delay_ns, INT64_MAX)
-    turn.record(
+    generation = unit.partition.next_timer()
+    due_ns = min(unit.now_ns + delay_ns, INT64_MAX)
+    unit.record(
         f.TimerArmed(application_id=app.id, kind=kind, generation=generation, due_ns=due_ns),
     )
-    _set_timer(turn, app, kind, generation, due_ns)
+    _set_timer(unit, app, kind, generation, due_ns)
 
 
-def set_timers_again(turn: Turn) -> None:
+def set_timers_again(unit: UnitOfWork) -> None:
     """The core was restarted: what is armed in the truth is armed nowhere else."""
     timers = [
         (timer.generation, app, kind, timer.due_ns)
-        for app in turn.state.applications.values()
+        for app in unit.state.applications.values()
         for kind, timer in app.timers.items()
     ]
     # As they were armed: those that are due together fire in that order.
     for generation, app, kind, due_ns in sorted(timers, key=lambda it: it[0]):
-        _set_timer(turn, app, kind, generation, due_ns)
-    for serial, ended in turn.state.finished.items():
-        _set_history_timer(turn, serial, ended.state_log.entries[-1].at_ns)
-    for queue in tuple(turn.state.queues.values()):
-        clean_if_empty(turn, queue)
+        _set_timer(unit, app, kind, generation, due_ns)
+    for serial, ended in unit.state.finished.items():
+        _set_history_timer(unit, serial, ended.state_log.entries[-1].at_ns)
+    for queue in tuple(unit.state.queues.values()):
+        clean_if_empty(unit, queue)
 
 
-def _set_timer(turn: Turn, app: Application, kind: str, generation: int, due_ns: int) -> None:
-    turn.want(
+def _set_timer(unit: UnitOfWork, app: Application, kind: str, generation: int, due_ns: int) -> None:
+    unit.want(
         SetTimer(
-            name=_timer_name(turn.partition, app, kind),
+            name=_timer_name(unit.partition, app, kind),
             due_ns=due_ns,
             message=ApplicationTimerDue(
-                partition=turn.partition.name,
-                epoch=turn.partition.epoch,
+                partition=unit.partition.name,
+                epoch=unit.partition.epoch,
                 application_id=app.id,
                 serial=app.serial,
                 kind=kind,
@@ -450,7 +450,7 @@ def _set_timer(turn: Turn, app: Application, kind: str, generation: int, due_ns:
     )
 
 
-def _cancel_timer(turn: Turn, app: Application, kind: str) -> None:
+def _cancel_timer(unit: UnitOfWork, app: Application, kind: str) -> None:
     if kind in app.timers:
-        turn.record(f.TimerCancelled(application_id=app.id, kind=kind))
-        turn.want(CancelTimer(name=_timer_name(turn.partition, app, kind)))
+        unit.record(f.TimerCancelled(application_id=app.id, kind=kind))
+        unit.want(CancelTimer(name=_timer_name(unit.partition, app, kind)))

@@ -20,7 +20,7 @@ from yunikorn_actors.machines.context.reservations import (
     drop_of_size,
     drop_overpromised,
 )
-from yunikorn_actors.machines.context.unit_of_work import NodeVerdict, Turn, Work
+from yunikorn_actors.machines.context.unit_of_work import NodeVerdict, UnitOfWork, Work
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.rm_events import NodeItem
@@ -35,48 +35,48 @@ from yunikorn_actors.values.tags import NODE_PARTITION, NODE_READY_ATTRIBUTE
 _REFUSED = "failure while adding new node, node rejected with error: \n"
 
 
-def act_on_node(turn: Turn, item: NodeItem) -> Steps:
+def act_on_node(unit: UnitOfWork, item: NodeItem) -> Steps:
     create = item.action in {ActionFromRM.CREATE, ActionFromRM.CREATE_DRAIN}
     if create:
-        yield from _create(turn, item)
+        yield from _create(unit, item)
         return
     yield 1
-    node = turn.state.nodes.get(item.node_id)
+    node = unit.state.nodes.get(item.node_id)
     if node is None:
-        _refuse(turn, item, "unknown node")
+        _refuse(unit, item, "unknown node")
         return
     if item.action is ActionFromRM.DECOMISSION:
-        yield from remove_node(turn, node)
+        yield from remove_node(unit, node)
         return
     action = _ACTIONS.get(item.action)
     if action is None:
-        _refuse(turn, item, "unknown action")
+        _refuse(unit, item, "unknown action")
         return
-    action(turn, item, node)
+    action(unit, item, node)
 
 
-def _create(turn: Turn, item: NodeItem) -> Steps:
+def _create(unit: UnitOfWork, item: NodeItem) -> Steps:
     yield 1
     capacity, occupied = item.capacity or {}, item.occupied or {}
     reason = None
-    is_back = is_node_back(turn, item.node_id)
-    if item.node_id in turn.state.nodes and not is_back:
+    is_back = is_node_back(unit, item.node_id)
+    if item.node_id in unit.state.nodes and not is_back:
         reason = f"node {item.node_id} is registered already: a node id must be unique"
     elif has_negative(capacity) or has_negative(occupied):
         reason = f"node {item.node_id} has a negative amount: report what it has, at least 0"
     elif flaw := flaw_of_devices(item.attributes or {}, capacity):
         reason = f"node {item.node_id}: {flaw}"
     if reason is not None:
-        turn.announce(NodeVerdict(item.node_id, _REFUSED + reason))
+        unit.announce(NodeVerdict(item.node_id, _REFUSED + reason))
         return
     attributes = item.attributes or {}
     drained = item.action is ActionFromRM.CREATE_DRAIN
     ready = _readiness(attributes, otherwise=True)
     if is_back:
-        node = turn.state.nodes[item.node_id]
+        node = unit.state.nodes[item.node_id]
         whole = replace(item, capacity=capacity, occupied=occupied, attributes=attributes)
-        _update(turn, whole, node)
-        _schedule(turn, node, drained=drained, ready=ready, awaited=False)
+        _update(unit, whole, node)
+        _schedule(unit, node, drained=drained, ready=ready, awaited=False)
     else:
         fact = f.NodeAdded(
             node_id=item.node_id,
@@ -85,115 +85,115 @@ def _create(turn: Turn, item: NodeItem) -> Steps:
             attributes=attributes,
             drained=drained,
             ready=ready,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
-        _record_size(turn, fact)
-    turn.announce(NodeVerdict(item.node_id))
+        _record_size(unit, fact)
+    unit.announce(NodeVerdict(item.node_id))
     # The node and its answer before its work, which stands on it.
     for allocation in item.allocations:
-        recover(turn, item.node_id, allocation)
+        recover(unit, item.node_id, allocation)
         yield 1
 
 
-def await_node(turn: Turn, node: Node) -> None:
+def await_node(unit: UnitOfWork, node: Node) -> None:
     """Give it no work before its resource manager has reported it."""
     if not node.awaited:
-        _schedule(turn, node, drained=node.drained, ready=node.ready, awaited=True)
+        _schedule(unit, node, drained=node.drained, ready=node.ready, awaited=True)
 
 
-def _update(turn: Turn, item: NodeItem, node: Node) -> None:
+def _update(unit: UnitOfWork, item: NodeItem, node: Node) -> None:
     capacity = node.capacity if item.capacity is None else pruned(item.capacity)
     occupied = node.occupied_reported if item.occupied is None else pruned(item.occupied)
     if has_negative(capacity) or has_negative(occupied):
-        _refuse(turn, item, "negative amount")
+        _refuse(unit, item, "negative amount")
         return
     attributes = node.attributes if item.attributes is None else item.attributes
     if flaw := flaw_of_devices(attributes, capacity):
-        _refuse(turn, item, flaw)
+        _refuse(unit, item, flaw)
         return
     if (capacity, occupied) != (node.capacity, node.occupied_reported):
         # Reservations that are too large for the new size go while the node still has the old one;
         # what is promised beyond the room that is left shows only afterwards.
-        drop_of_size(turn, node, capacity)
+        drop_of_size(unit, node, capacity)
         _record_size(
-            turn,
+            unit,
             f.NodeResized(
                 node_id=node.id,
                 old_capacity=node.capacity,
                 old_occupied=node.occupied_reported,
                 capacity=capacity,
                 occupied=occupied,
-                at_ns=turn.now_ns,
+                at_ns=unit.now_ns,
             ),
         )
-        drop_overpromised(turn, node)
+        drop_overpromised(unit, node)
     if item.attributes is not None:
-        _replace_attributes(turn, node, item.attributes)
+        _replace_attributes(unit, node, item.attributes)
 
 
-def _replace_attributes(turn: Turn, node: Node, attributes: dict[str, str]) -> None:
+def _replace_attributes(unit: UnitOfWork, node: Node, attributes: dict[str, str]) -> None:
     """A node never changes its partition; readiness changes only if the update names it."""
     if NODE_PARTITION in node.attributes:
         attributes = attributes | {NODE_PARTITION: node.attributes[NODE_PARTITION]}
     if attributes != node.attributes:
-        turn.record(
-            f.NodeAttributesReplaced(node_id=node.id, attributes=attributes, at_ns=turn.now_ns),
+        unit.record(
+            f.NodeAttributesReplaced(node_id=node.id, attributes=attributes, at_ns=unit.now_ns),
         )
         if node.reservations:
             # Other devices, or fewer: what was promised of them may be gone.
-            drop_of_size(turn, node, node.capacity)
-            drop_overpromised(turn, node)
+            drop_of_size(unit, node, node.capacity)
+            drop_overpromised(unit, node)
     ready = _readiness(attributes, otherwise=node.ready)
     if ready is not node.ready:
-        _schedule(turn, node, drained=node.drained, ready=ready)
+        _schedule(unit, node, drained=node.drained, ready=ready)
 
 
-def _drain(turn: Turn, item: NodeItem, node: Node) -> None:
-    _set_drained(turn, item, node, drained=True)
+def _drain(unit: UnitOfWork, item: NodeItem, node: Node) -> None:
+    _set_drained(unit, item, node, drained=True)
 
 
-def _undrain(turn: Turn, item: NodeItem, node: Node) -> None:
-    _set_drained(turn, item, node, drained=False)
+def _undrain(unit: UnitOfWork, item: NodeItem, node: Node) -> None:
+    _set_drained(unit, item, node, drained=False)
 
 
-def _set_drained(turn: Turn, item: NodeItem, node: Node, *, drained: bool) -> None:
-    reason = set_drained(turn, node, drained=drained)
+def _set_drained(unit: UnitOfWork, item: NodeItem, node: Node, *, drained: bool) -> None:
+    reason = set_drained(unit, node, drained=drained)
     if reason:
-        _refuse(turn, item, reason)
+        _refuse(unit, item, reason)
 
 
-def set_drained(turn: Turn, node: Node, *, drained: bool) -> str:
+def set_drained(unit: UnitOfWork, node: Node, *, drained: bool) -> str:
     """Say why nothing changes, if so; only work that runs stays on a drained node."""
     if node.drained is drained:
         return _VAIN[drained]
-    _schedule(turn, node, drained=drained, ready=node.ready)
+    _schedule(unit, node, drained=drained, ready=node.ready)
     return ""
 
 
-def remove_node(turn: Turn, node: Node) -> Steps:
+def remove_node(unit: UnitOfWork, node: Node) -> Steps:
     # The work of a node with thousands of allocations ends in slices: nothing new comes to it in
     # between.
     if not node.drained:
-        _schedule(turn, node, drained=True, ready=node.ready)
+        _schedule(unit, node, drained=True, ready=node.ready)
     for kept in (yield from drawn_off(node.reservations.values())):
-        drop_all(turn, kept, "the node is gone")
+        drop_all(unit, kept, "the node is gone")
         yield 1
     # Before the work ends: the end of a placeholder would complete a swap to a node that goes.
-    yield from _call_off_swaps(turn, node)
+    yield from _call_off_swaps(unit, node)
     for allocation in (yield from drawn_off(node.allocations.values())):
-        app = turn.state.applications[allocation.spec.application_id]
-        end_allocation(turn, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
-        announce_end(turn, allocation, f"Node {node.id} Removed")
+        app = unit.state.applications[allocation.spec.application_id]
+        end_allocation(unit, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
+        announce_end(unit, allocation, f"Node {node.id} Removed")
         # After the announcement: the end of an allocation is reported before the end of its
         # application.
-        work_gone(turn, app, work_ended=not allocation.spec.placeholder)
+        work_gone(unit, app, work_ended=not allocation.spec.placeholder)
         yield 1
     # Its capacity last: what ran there is charged until its end, and a cluster smaller than what is
     # charged would be over its own maximum.
-    _record_size(turn, f.NodeRemoved(node_id=node.id, at_ns=turn.now_ns))
+    _record_size(unit, f.NodeRemoved(node_id=node.id, at_ns=unit.now_ns))
 
 
-def _call_off_swaps(turn: Turn, node: Node) -> Steps:
+def _call_off_swaps(unit: UnitOfWork, node: Node) -> Steps:
     """Swaps to this node are called off (R-058, R-059); others end with it (R-060)."""
     reason = f"node {node.id} is gone"
     arriving = [(item.application_id, uuid) for uuid, item in node.incoming.items()]
@@ -201,23 +201,23 @@ def _call_off_swaps(turn: Turn, node: Node) -> Steps:
     for number, (application_id, uuid) in enumerate((*arriving, *staying)):
         if ends_piece(number):
             yield 1
-        app = turn.state.applications[application_id]
+        app = unit.state.applications[application_id]
         swap = app.swaps.get(uuid)
         if swap is not None and swap.node_id == node.id:
-            unpark(turn, app, swap, reason, frees=False)
+            unpark(unit, app, swap, reason, frees=False)
             # What the placeholder leaves is for this ask now, whichever it was promised to.
-            drop_overpromised(turn, turn.state.nodes[app.allocations[uuid].node_id])
+            drop_overpromised(unit, unit.state.nodes[app.allocations[uuid].node_id])
 
 
 def _schedule(
-    turn: Turn, node: Node, *, drained: bool, ready: bool, awaited: bool | None = None
+    unit: UnitOfWork, node: Node, *, drained: bool, ready: bool, awaited: bool | None = None
 ) -> None:
     """Change whether it takes work; that it is awaited only its report changes."""
     awaited = node.awaited if awaited is None else awaited
     # Before the fact: a node that takes no work is never kept for an ask that could run elsewhere.
     if drained or not ready or awaited:
-        drop_of_node(turn, node, "the node takes no work", required_too=False)
-    turn.record(
+        drop_of_node(unit, node, "the node takes no work", required_too=False)
+    unit.record(
         f.NodeScheduleChanged(
             node_id=node.id,
             was_drained=node.drained,
@@ -225,19 +225,19 @@ def _schedule(
             drained=drained,
             ready=ready,
             awaited=awaited,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
     )
 
 
-def _record_size(turn: Turn, fact: f.NodeAdded | f.NodeResized | f.NodeRemoved) -> None:
+def _record_size(unit: UnitOfWork, fact: f.NodeAdded | f.NodeResized | f.NodeRemoved) -> None:
     """A change of a node may change the cluster size, which is the maximum of the root queue."""
-    capacity = turn.state.capacity
+    capacity = unit.state.capacity
     before = dict(capacity)
-    turn.record(fact)
+    unit.record(fact)
     if capacity != before:
-        resized = f.ClusterResized(capacity=dict(capacity), at_ns=turn.now_ns)
-        turn.record(resized)
+        resized = f.ClusterResized(capacity=dict(capacity), at_ns=unit.now_ns)
+        unit.record(resized)
 
 
 def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
@@ -253,10 +253,10 @@ def refuse_stray(work: Work, item: NodeItem) -> None:
     work.wanted.append(_line(item, refusal))
 
 
-def _refuse(turn: Turn, item: NodeItem, reason: str) -> None:
-    refusal = _refusal(item, turn.now_ns, reason)
-    turn.record(refusal)
-    turn.want(_line(item, refusal))
+def _refuse(unit: UnitOfWork, item: NodeItem, reason: str) -> None:
+    refusal = _refusal(item, unit.now_ns, reason)
+    unit.record(refusal)
+    unit.want(_line(item, refusal))
 
 
 def _refusal(item: NodeItem, at_ns: int, reason: str) -> f.NodeActionRefused:
@@ -273,7 +273,7 @@ def _line(item: NodeItem, refusal: f.NodeActionRefused) -> Log:
 
 
 _VAIN = {True: "node is draining already", False: "node is not draining"}
-_ACTIONS: dict[ActionFromRM, Callable[[Turn, NodeItem, Node], None]] = {
+_ACTIONS: dict[ActionFromRM, Callable[[UnitOfWork, NodeItem, Node], None]] = {
     ActionFromRM.UPDATE: _update,
     ActionFromRM.DRAIN_NODE: _drain,
     ActionFromRM.DRAIN_TO_SCHEDULABLE: _undrain,

@@ -15,7 +15,6 @@ from yunikorn_actors.machines.context.applications import remove_application, re
 from yunikorn_actors.machines.context.asks import (
     names_no_application,
     no_application,
-    report_waiting,
 )
 from yunikorn_actors.machines.context.commit import commit_all
 from yunikorn_actors.machines.context.config_changes import configure
@@ -29,12 +28,13 @@ from yunikorn_actors.machines.context.quota_preemption import follow
 from yunikorn_actors.machines.context.recovery import await_reports, drop_awaited, go_on
 from yunikorn_actors.machines.context.timeouts import expire
 from yunikorn_actors.machines.context.unit_of_work import (
+    AllEnded,
     ContextJob,
-    Ending,
     NodeVerdict,
-    Turn,
+    UnitOfWork,
     Work,
 )
+from yunikorn_actors.machines.context.wait_reasons import report_waiting
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
     CancelTimer,
@@ -115,8 +115,8 @@ class Partitions:
         """Tell what was done and found; a partition just planned may have findings alone."""
         self._settle(work)
         effects = work.effects()
-        for turn in work.turns.values():
-            partition = turn.partition
+        for unit in work.units.values():
+            partition = unit.partition
             # Last, as a cycle may decide on everything above; a partition that was just closed
             # plans no more.
             if partition.loop is not None and self.by_name.get(partition.name) is partition:
@@ -140,17 +140,17 @@ class Partitions:
 
     def _publish_rest(self, job: ContextJob, gone: Sequence[PartitionContext]) -> None:
         work, out = job.work, job.out
-        for turn in work.turns.values():
-            if turn.state.long_work is not None:
+        for unit in work.units.values():
+            if unit.state.long_work is not None:
                 # In the last batch of facts: a core that starts again goes on with long work that
                 # has no end.
-                turn.record(f.LongWorkEnded(at_ns=turn.now_ns))
+                unit.record(f.LongWorkEnded(at_ns=unit.now_ns))
         out.extend(work.effects())
-        for turn in work.turns.values():
-            loop = turn.partition.loop
+        for unit in work.units.values():
+            loop = unit.partition.loop
             # Asked once for each partition, when all is recorded: a round for each item would plan
             # on half of it.
-            if loop is not None and turn.partition not in gone:
+            if loop is not None and unit.partition not in gone:
                 out.extend(loop.next_cycle())
         work.begin_anew()
 
@@ -172,17 +172,17 @@ class Partitions:
         answers = work.answers.by_kind
         if work.stray or RejectedAsk in answers or NodeVerdict in answers:
             self._count(work)
-        for turn in work.turns.values():
+        for unit in work.units.values():
             # What has happened first, then what was found: a finding may be about an ask that is
             # gone by now, and is dropped.
-            if turn.state.quotas:
-                follow(turn)
-            if bool(turn.state.unconfirmed) is not turn.partition.awaits_confirmation:
-                watch_confirmations(turn, self.confirm_warning_ns(turn.partition))
-            planner = turn.partition.planner
+            if unit.state.quotas:
+                follow(unit)
+            if bool(unit.state.unconfirmed) is not unit.partition.awaits_confirmation:
+                watch_confirmations(unit, self.confirm_warning_ns(unit.partition))
+            planner = unit.partition.planner
             if planner is not None and planner.findings:
-                report_waiting(turn, s.observations_of(planner.findings.take()))
-                report_run_limits(turn, s.run_limits_of(planner.findings.take_run_limits()))
+                report_waiting(unit, s.observations_of(planner.findings.take()))
+                report_run_limits(unit, s.run_limits_of(planner.findings.take_run_limits()))
 
     def confirm_warning_ns(self, partition: PartitionContext) -> int:
         """How long its resource manager may take; one that is gone has nobody to ask."""
@@ -227,9 +227,9 @@ class Partitions:
         """Commit what the partition's own planner decided, on the truth it was decided on."""
         assert partition.planner is not None
         work = self.work(partition.rm_id, now_ns)
-        turn = work.turn(partition)
+        unit = work.unit(partition)
         partition.refused.clear()
-        for proposal, reason in commit_all(turn, proposals):
+        for proposal, reason in commit_all(unit, proposals):
             partition.planner.refuse(proposal.proposal_id)
             partition.refused.append((proposal, reason))
         return self.finish(work)
@@ -237,7 +237,7 @@ class Partitions:
     def _record_suspension(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""
         for name in manager.partitions:
-            work.turn(self.by_name[name]).record(manager.suspension(work.now_ns))
+            work.unit(self.by_name[name]).record(manager.suspension(work.now_ns))
 
     def explain(self, message: ExplainRequested, now_ns: int) -> list[Effect]:
         """The planner of the partition knows why; a Scheduler answers by itself."""
@@ -301,7 +301,7 @@ class Partitions:
         succeeded = self._succeeded(partition, message.address)
         fact = f.MachineReplaced(machine="scheduler", failure=message.failure, at_ns=now_ns)
         work = self.work(partition.rm_id, now_ns)
-        work.turn(partition).record(fact)
+        work.unit(partition).record(fact)
         return [*succeeded, *self.finish(work)]
 
     def _succeeded(self, partition: PartitionContext, former: str) -> list[Effect]:
@@ -339,7 +339,7 @@ class Partitions:
                 missed_facts=revision - known.get((name, partition.epoch), 0),
             )
             work = self.work(partition.rm_id, now_ns)
-            work.turn(partition).record(fact)
+            work.unit(partition).record(fact)
             effects.extend([Send(to=EVENT_PUBLISHER, message=missed), *self.finish(work)])
         return effects
 
@@ -352,7 +352,7 @@ class Partitions:
             job.out.append(CancelTimer(name=f"paused/{rm_id}"))
         for name in tuple(manager.partitions):
             partition = self.by_name[name]
-            yield from _empty(job.turn_to(job.work.turn(partition), LongWorkKind.MANAGER))
+            yield from _empty(job.now_doing(job.work.unit(partition), LongWorkKind.MANAGER))
             # Facts before the closing: the publisher takes none of a partition that it has closed.
             job.out.extend(job.work.facts_so_far())
             self._detach(manager, job.work, partition)
@@ -393,7 +393,7 @@ class Partitions:
                     snapshot = _snapshot(partition, image)
                     effects.extend([_started(address, life), Send(to=address, message=snapshot)])
                 effects.extend(partition.token())
-                begin(work.turn(partition), self.confirm_warning_ns(partition))
+                begin(work.unit(partition), self.confirm_warning_ns(partition))
             # Suspended until it registers again: planners have their snapshot and decide nothing on
             # it.
             self._lose(work, manager)
@@ -425,8 +425,8 @@ class Partitions:
                 # Whatever holds by now, and be it what held before.
                 self.registry.forget_queues_of(manager)
                 continue
-            turn = job.work.turn(self.by_name[name])
-            yield from _rest_of(job.turn_to(turn, mark.kind, mark.id, mark.detail), mark)
+            unit = job.work.unit(self.by_name[name])
+            yield from _rest_of(job.now_doing(unit, mark.kind, mark.id, mark.detail), mark)
         yield from self.conclude(job)
         yield from self.reload(job, manager)
 
@@ -481,7 +481,7 @@ class Partitions:
     def end_return(self, manager: ResourceManager, job: ContextJob) -> Steps:
         """Drop what it has not reported in its time."""
         for name in manager.partitions:
-            yield from drop_awaited(job.work.turn(self.by_name[name]))
+            yield from drop_awaited(job.work.unit(self.by_name[name]))
         yield from self.conclude(job)
 
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
@@ -512,7 +512,7 @@ class Partitions:
     def _detach(self, manager: ResourceManager, work: Work, partition: PartitionContext) -> None:
         """Drop a partition whole. What arrives later names an epoch that is gone."""
         del self.by_name[partition.name]
-        work.turns.pop(partition.name, None)
+        work.units.pop(partition.name, None)
         manager.partitions.remove(partition.name)
         self.registry.changes += 1
 
@@ -527,14 +527,14 @@ class Partitions:
         gone = Declined(reason=f"partition {name} has gone")
         job.out.extend(Send(to=asker, message=gone) for asker in partition.explaining)
 
-    def reload_group(self, group: str, end: Ending, now_ns: int) -> list[Effect]:
+    def reload_group(self, group: str, end: AllEnded, now_ns: int) -> list[Effect]:
         """Bring every member under the configuration that holds for the group now."""
         effects: list[Effect] = []
         for manager in self.registry.members(group):
             effects.extend(self.reload_other(manager, end, now_ns))
         return effects
 
-    def reload_all_of(self, manager: ResourceManager, job: ContextJob, end: Ending) -> Steps:
+    def reload_all_of(self, manager: ResourceManager, job: ContextJob, end: AllEnded) -> Steps:
         """Reload the group of one for which this job works."""
         for member in self.registry.members(manager.policy_group):
             if member is manager:
@@ -543,7 +543,7 @@ class Partitions:
                 job.out.extend(self.reload_other(member, end, job.now_ns))
         job.out.extend(end.arrived())
 
-    def reload_other(self, manager: ResourceManager, end: Ending, now_ns: int) -> list[Effect]:
+    def reload_other(self, manager: ResourceManager, end: AllEnded, now_ns: int) -> list[Effect]:
         """Reload one for which nobody works yet: behind what it has under way itself."""
         end.awaited += 1
 
@@ -566,7 +566,7 @@ class Partitions:
         effects: list[Effect] = []
         for partition in self.by_name.values():
             work = self.work(partition.rm_id, now_ns)
-            work.turn(partition).record(f.ConfigurationRefused(reason=reason, at_ns=now_ns))
+            work.unit(partition).record(f.ConfigurationRefused(reason=reason, at_ns=now_ns))
             effects.extend(self.finish(work))
         return effects
 
@@ -584,7 +584,7 @@ class Partitions:
             at_ns=now_ns,
         )
         work = self.work(partition.rm_id, now_ns)
-        work.turn(partition).record(fact)
+        work.unit(partition).record(fact)
         line = Log(text=f"{partition.name}: {fact.text}", is_warning=True, is_alarm=True)
         return [*self.finish(work), line]
 
@@ -596,7 +596,7 @@ class Partitions:
         for name in tuple(self.by_name) if names is None else names:
             partition = self.by_name[name]
             work = self.work(partition.rm_id, now_ns)
-            record_act(work.turn(partition), what, by)
+            record_act(work.unit(partition), what, by)
             effects.extend(self.finish(work))
         return effects
 
@@ -611,16 +611,16 @@ class Partitions:
         gone = [self.by_name[name] for name in manager.partitions if name not in described]
         for partition in gone:
             # Emptied fact by fact: replica, events and quotas learn of it as of any other end.
-            yield from _empty(job.turn_to(work.turn(partition), LongWorkKind.RELOAD))
+            yield from _empty(job.now_doing(work.unit(partition), LongWorkKind.RELOAD))
         for name, partition_config in described.items():
             is_new = name not in self.by_name
             if is_new:
                 job.out.extend(self._open(manager, partition_config.name))
-            turn = job.turn_to(work.turn(self.by_name[name]), LongWorkKind.RELOAD)
-            yield from configure(turn, partition_config)
+            unit = job.now_doing(work.unit(self.by_name[name]), LongWorkKind.RELOAD)
+            yield from configure(unit, partition_config)
             self.by_name[name].forget_failed_policies()
             if is_new and manager.is_suspended:
-                turn.record(manager.suspension(work.now_ns))
+                unit.record(manager.suspension(work.now_ns))
         job.out.extend(self.show(manager))
         yield from self.conclude(job, gone)
         for partition in gone:
@@ -698,28 +698,28 @@ class Partitions:
         )
 
 
-def _empty(turn: Turn) -> Steps:
+def _empty(unit: UnitOfWork) -> Steps:
     """End all that is in a partition which is about to go."""
-    for id_, app in (yield from drawn_off(turn.state.applications.items())):
-        fail(turn, app, PARTITION_REMOVED)
-        yield from remove_application(turn, id_)
-    for node in (yield from drawn_off(turn.state.nodes.values())):
-        yield from remove_node(turn, node)
+    for id_, app in (yield from drawn_off(unit.state.applications.items())):
+        fail(unit, app, PARTITION_REMOVED)
+        yield from remove_application(unit, id_)
+    for node in (yield from drawn_off(unit.state.nodes.values())):
+        yield from remove_node(unit, node)
 
 
-def _rest_of(turn: Turn, work: LongWork) -> Steps:
+def _rest_of(unit: UnitOfWork, work: LongWork) -> Steps:
     """Do what is left of something that a core before this one had begun."""
-    app, node = turn.state.applications.get(work.id), turn.state.nodes.get(work.id)
+    app, node = unit.state.applications.get(work.id), unit.state.nodes.get(work.id)
     if work.kind is LongWorkKind.APPLICATION and app is not None:
-        yield from remove_application(turn, app.id)
+        yield from remove_application(unit, app.id)
     elif work.kind is LongWorkKind.NODE and node is not None:
-        yield from remove_node(turn, node)
+        yield from remove_node(unit, node)
     elif work.kind is LongWorkKind.TIMER and app is not None:
-        yield from expire(turn, app, work.detail)
+        yield from expire(unit, app, work.detail)
     # What had ended in the slices of before may be all that an application waited for.
-    for app in (yield from drawn_off(turn.state.applications.values())):
+    for app in (yield from drawn_off(unit.state.applications.values())):
         if app.state in {ApplicationState.FAILING, ApplicationState.RESUMING}:
-            work_gone(turn, app)
+            work_gone(unit, app)
 
 
 REJECTED_TOLD_MAX = 1_000

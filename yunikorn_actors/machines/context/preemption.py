@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.reservations import keep_for
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.planning.preemption import quota
 from yunikorn_actors.planning.preemption import required_node as required
@@ -412,64 +412,64 @@ _CHECKS: dict[PreemptionRule, _Check] = {
 # -- what follows
 
 
-def preempt(turn: Turn, proposal: Preempt) -> Refusal | None:
+def preempt(unit: UnitOfWork, proposal: Preempt) -> Refusal | None:
     if proposal.gang:
-        return preempt_together(turn, (proposal,))
-    refusal = check_preempt(turn.state, proposal, turn.now_ns, turn.settings)
+        return preempt_together(unit, (proposal,))
+    refusal = check_preempt(unit.state, proposal, unit.now_ns, unit.settings)
     if refusal is None:
-        _carry_out(turn, proposal)
+        _carry_out(unit, proposal)
     return refusal
 
 
-def preempt_together(turn: Turn, proposals: Sequence[Preempt]) -> Refusal | None:
+def preempt_together(unit: UnitOfWork, proposals: Sequence[Preempt]) -> Refusal | None:
     """Carry out all that was decided for a gang, or nothing of it (G31)."""
-    refusal = check_together(turn.state, proposals, turn.now_ns, turn.settings)
+    refusal = check_together(unit.state, proposals, unit.now_ns, unit.settings)
     for proposal in proposals if refusal is None else ():
-        _carry_out(turn, proposal)
+        _carry_out(unit, proposal)
     return refusal
 
 
-def _carry_out(turn: Turn, proposal: Preempt) -> None:
-    state, beneficiary = turn.state, proposal.beneficiary
+def _carry_out(unit: UnitOfWork, proposal: Preempt) -> None:
+    state, beneficiary = unit.state, proposal.beneficiary
     if beneficiary.rule is PreemptionRule.REQUIRED_NODE and not proposal.victims:
-        _report_hopeless(turn, proposal)
+        _report_hopeless(unit, proposal)
         return
     enforced = beneficiary.rule is PreemptionRule.QUOTA
     # The decision before the marks: it resolves the proposal, and the marks then change what the
     # planner no longer counts as on its way.
-    turn.record(
+    unit.record(
         f.PreemptionDecided(
             beneficiary=beneficiary,
             node_id=proposal.node_id,
             victims=tuple(ref.uuid for ref in proposal.victims),
             max=state.queues[beneficiary.queue].spec.max or {} if enforced else {},
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             proposal_id=proposal.proposal_id,
         )
     )
     for allocation in _victims(state, proposal) or ():
-        _mark(turn, allocation, beneficiary)
+        _mark(unit, allocation, beneficiary)
     # The earmark last: promised is only what is there or on its way out (G18).
     if beneficiary.rule is PreemptionRule.GUARANTEE:
         app = state.applications[beneficiary.application_id]
-        keep_for(turn, app, app.asks[beneficiary.key], state.nodes[proposal.node_id])
+        keep_for(unit, app, app.asks[beneficiary.key], state.nodes[proposal.node_id])
 
 
-def _report_hopeless(turn: Turn, proposal: Preempt) -> None:
-    turn.record(
+def _report_hopeless(unit: UnitOfWork, proposal: Preempt) -> None:
+    unit.record(
         f.PreemptionFailed(
             application_id=proposal.beneficiary.application_id,
             key=proposal.beneficiary.key,
             node_id=proposal.node_id,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             proposal_id=proposal.proposal_id,
         )
     )
 
 
-def _mark(turn: Turn, allocation: Allocation, beneficiary: Beneficiary) -> None:
-    app = turn.state.applications[allocation.spec.application_id]
-    turn.record(
+def _mark(unit: UnitOfWork, allocation: Allocation, beneficiary: Beneficiary) -> None:
+    app = unit.state.applications[allocation.spec.application_id]
+    unit.record(
         f.VictimMarked(
             application_id=app.id,
             queue=app.queue.path,
@@ -478,9 +478,9 @@ def _mark(turn: Turn, allocation: Allocation, beneficiary: Beneficiary) -> None:
             node_id=allocation.node_id,
             resource=allocation.resource,
             beneficiary=beneficiary,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
     )
     message = _MESSAGES[beneficiary.rule].format(key=beneficiary.key, queue=beneficiary.queue)
     type_ = TerminationType.PREEMPTED_BY_SCHEDULER
-    request_release(turn, allocation, type_, message)
+    request_release(unit, allocation, type_, message)

@@ -6,29 +6,29 @@ itself; then work of it is preempted, once. Whatever was charged by force has th
 """
 
 from yunikorn_actors.config import QueueProperties
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.queues import Queue, QueueSpec
 from yunikorn_actors.values.resource import INT64_MAX, Resource
 
 
-def queue_reconfigured(turn: Turn, queue: Queue, old: QueueSpec) -> None:
+def queue_reconfigured(unit: UnitOfWork, queue: Queue, old: QueueSpec) -> None:
     """Arm, move or clear the time of a queue that was there before."""
-    state = turn.state
+    state = unit.state
     delay_ns = queue.properties.quota_preemption_delay_ns
     due_ns = state.quotas.get(queue.path)
     if not delay_ns or not _is_exceeded(queue):
         if due_ns is not None:
-            _clear(turn, queue)
+            _clear(unit, queue)
         return
     old_delay_ns = QueueProperties.of(old.properties).quota_preemption_delay_ns
     is_lowered, is_raised = _is_within(queue.spec.max, old.max), _is_within(old.max, queue.spec.max)
     if due_ns is None:
         if is_lowered and (not is_raised or not old_delay_ns):
-            _arm(turn, queue, turn.now_ns + delay_ns)
+            _arm(unit, queue, unit.now_ns + delay_ns)
     elif (is_lowered or is_raised) and delay_ns != old_delay_ns:
-        _arm(turn, queue, due_ns + delay_ns - old_delay_ns)
+        _arm(unit, queue, due_ns + delay_ns - old_delay_ns)
 
 
 def _is_within(one: Resource | None, other: Resource | None) -> bool:
@@ -37,24 +37,24 @@ def _is_within(one: Resource | None, other: Resource | None) -> bool:
     return all(limit.get(kind, INT64_MAX) <= size for kind, size in (other or {}).items())
 
 
-def charged_by_force(turn: Turn, app: Application) -> None:
+def charged_by_force(unit: UnitOfWork, app: Application) -> None:
     """Work was charged by force, above any quota: the quotas are enforced later."""
-    config = turn.state.config
+    config = unit.state.config
     if config is None or not config.quota_preemption_enabled:
         return
     for queue in app.queue.lineage:
         delay_ns = queue.properties.quota_preemption_delay_ns
-        armed = queue.path in turn.state.quotas
+        armed = queue.path in unit.state.quotas
         if delay_ns and queue.spec.managed and not armed and _is_exceeded(queue):
-            _arm(turn, queue, turn.now_ns + delay_ns)
+            _arm(unit, queue, unit.now_ns + delay_ns)
 
 
-def follow(turn: Turn) -> None:
+def follow(unit: UnitOfWork) -> None:
     """Forget the time of each queue that came down by itself."""
-    for path in tuple(turn.state.quotas):
-        queue = turn.state.queues[path]
+    for path in tuple(unit.state.quotas):
+        queue = unit.state.queues[path]
         if not _is_exceeded(queue):
-            _clear(turn, queue)
+            _clear(unit, queue)
 
 
 def _is_exceeded(queue: Queue) -> bool:
@@ -62,11 +62,11 @@ def _is_exceeded(queue: Queue) -> bool:
     return any(used.get(kind, 0) > size for kind, size in (queue.spec.max or {}).items())
 
 
-def _arm(turn: Turn, queue: Queue, due_ns: int) -> None:
-    turn.record(
-        f.QuotaPreemptionArmed(path=queue.path, due_ns=min(due_ns, INT64_MAX), at_ns=turn.now_ns),
+def _arm(unit: UnitOfWork, queue: Queue, due_ns: int) -> None:
+    unit.record(
+        f.QuotaPreemptionArmed(path=queue.path, due_ns=min(due_ns, INT64_MAX), at_ns=unit.now_ns),
     )
 
 
-def _clear(turn: Turn, queue: Queue) -> None:
-    turn.record(f.QuotaPreemptionCleared(path=queue.path, at_ns=turn.now_ns))
+def _clear(unit: UnitOfWork, queue: Queue) -> None:
+    unit.record(f.QuotaPreemptionCleared(path=queue.path, at_ns=unit.now_ns))

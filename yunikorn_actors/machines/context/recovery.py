@@ -6,7 +6,7 @@ from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import set_timers_again, work_gone
 from yunikorn_actors.machines.context.nodes import await_node, remove_node
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
@@ -17,42 +17,42 @@ NOT_REPORTED = (
 )
 
 
-def await_reports(turn: Turn, warning_ns: int) -> None:
+def await_reports(unit: UnitOfWork, warning_ns: int) -> None:
     """Arm all timers again, and wait for the resource manager to say what it has."""
-    turn.partition.awaited = Awaited(turn.state)
-    for node in turn.state.nodes.values():
-        await_node(turn, node)
-    set_timers_again(turn)
-    watch_anew(turn, warning_ns)
+    unit.partition.awaited = Awaited(unit.state)
+    for node in unit.state.nodes.values():
+        await_node(unit, node)
+    set_timers_again(unit)
+    watch_anew(unit, warning_ns)
 
 
-def go_on(turn: Turn, warning_ns: int) -> None:
+def go_on(unit: UnitOfWork, warning_ns: int) -> None:
     """Arm all timers as they were: this is a copy of a core that runs, and awaits nothing."""
-    set_timers_again(turn)
-    watch_confirmations(turn, warning_ns)
+    set_timers_again(unit)
+    watch_confirmations(unit, warning_ns)
 
 
-def drop_awaited(turn: Turn) -> Steps:
+def drop_awaited(unit: UnitOfWork) -> Steps:
     """Its time is over: drop what the resource manager has not got any more."""
-    awaited, turn.partition.awaited = turn.partition.awaited, None
+    awaited, unit.partition.awaited = unit.partition.awaited, None
     if awaited is None:
         return
     for node_id in awaited.nodes:
-        node = turn.state.nodes.get(node_id)
+        node = unit.state.nodes.get(node_id)
         if node is not None:
-            yield from remove_node(turn, node)
+            yield from remove_node(unit, node)
     for uuid in awaited.uuids:
-        app = turn.state.owner_of(uuid)
+        app = unit.state.owner_of(uuid)
         if app is not None:
-            _drop(turn, app, app.allocations[uuid], is_wanted=awaited.is_wanted(uuid))
+            _drop(unit, app, app.allocations[uuid], is_wanted=awaited.is_wanted(uuid))
             yield 1
 
 
-def _drop(turn: Turn, app: Application, allocation: Allocation, *, is_wanted: bool) -> None:
+def _drop(unit: UnitOfWork, app: Application, allocation: Allocation, *, is_wanted: bool) -> None:
     """What was asked back is confirmed by its absence; anything else comes as a surprise."""
     releasing = allocation.releasing
-    end_allocation(turn, app, allocation, releasing or TerminationType.STOPPED_BY_RM)
+    end_allocation(unit, app, allocation, releasing or TerminationType.STOPPED_BY_RM)
     # A manager that has asked for it again would wait for it forever.
     if releasing is None or is_wanted:
-        announce_end(turn, allocation, NOT_REPORTED)
-    work_gone(turn, app, work_ended=not allocation.spec.placeholder)
+        announce_end(unit, allocation, NOT_REPORTED)
+    work_gone(unit, app, work_ended=not allocation.spec.placeholder)

@@ -10,7 +10,7 @@ nobody knows whether the placement arrived.
 from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.endings import ask_back
 from yunikorn_actors.machines.context.gangs import end_allocation
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.state.allocations import Allocation, Ask
 from yunikorn_actors.state.applications import Application
@@ -19,21 +19,21 @@ from yunikorn_actors.values.resource import has_negative, is_zero
 ASKED_BACK = "it was asked back before it was reported as running"
 
 
-def is_node_back(turn: Turn, node_id: str) -> bool:
-    node = turn.state.nodes.get(node_id)
+def is_node_back(unit: UnitOfWork, node_id: str) -> bool:
+    node = unit.state.nodes.get(node_id)
     return node is not None and node.awaited
 
 
-def is_application_back(turn: Turn, application_id: str) -> bool:
-    awaited = turn.partition.awaited
-    app = turn.state.applications.get(application_id)
+def is_application_back(unit: UnitOfWork, application_id: str) -> bool:
+    awaited = unit.partition.awaited
+    app = unit.state.applications.get(application_id)
     return awaited is not None and app is not None and awaited.takes_application(app)
 
 
-def take_awaited(turn: Turn, awaited: Awaited, item: AskItem) -> Allocation | None:
+def take_awaited(unit: UnitOfWork, awaited: Awaited, item: AskItem) -> Allocation | None:
     """Return the awaited allocation that is reported, if it is one; it is not awaited any more."""
     spec = item.spec
-    app = turn.state.applications.get(spec.application_id)
+    app = unit.state.applications.get(spec.application_id)
     ask = None if app is None else app.asks.get(spec.key)
     if app is None or ask is None or not item.node_id:
         return None
@@ -45,37 +45,37 @@ def take_awaited(turn: Turn, awaited: Awaited, item: AskItem) -> Allocation | No
     awaited.takes_allocation(uuid)
     allocation = app.allocations[uuid]
     if allocation.releasing is not None:
-        ask_back(turn, allocation, ASKED_BACK, allocation.releasing)
+        ask_back(unit, allocation, ASKED_BACK, allocation.releasing)
     return allocation
 
 
-def end_unreported(turn: Turn, app: Application, ask: Ask) -> bool:
+def end_unreported(unit: UnitOfWork, app: Application, ask: Ask) -> bool:
     """End placements of this ask that were asked back and are not there; False if there are none.
 
     That it is not reported confirms it: a manager confirms no release of what was never announced.
     A repeat that ends so counts as placed, like any other that has ended.
     """
-    awaited = turn.partition.awaited
+    awaited = unit.partition.awaited
     ended = False
     for allocation in [] if awaited is None else awaited.unreported(app, ask):
         if allocation.releasing is not None:
-            end_allocation(turn, app, allocation, allocation.releasing)
+            end_allocation(unit, app, allocation, allocation.releasing)
             ended = True
     return ended
 
 
-def announce_unreported(turn: Turn, app: Application, ask: Ask) -> bool:
+def announce_unreported(unit: UnitOfWork, app: Application, ask: Ask) -> bool:
     """Tell placements of this ask that never arrived; False if there are none."""
-    awaited = turn.partition.awaited
+    awaited = unit.partition.awaited
     if awaited is None:
         return False
     awaited.note_wanted(ask)
     unreported = awaited.unreported(app, ask)
     for allocation in unreported:
         awaited.takes_allocation(allocation.uuid)
-        turn.announce(
+        unit.announce(
             AnnouncedAllocation(
-                partition=turn.partition.name,
+                partition=unit.partition.name,
                 uuid=allocation.uuid,
                 spec=allocation.spec,
                 node_id=allocation.node_id,

@@ -12,7 +12,7 @@ from yunikorn_actors.machines.context.asks import remove_ask
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import work_gone
-from yunikorn_actors.machines.context.unit_of_work import GivenBackUnasked, Turn
+from yunikorn_actors.machines.context.unit_of_work import GivenBackUnasked, UnitOfWork
 from yunikorn_actors.machines.slices import Steps, ends_piece
 from yunikorn_actors.messages.rm_events import AskReleaseItem, GivenBack, Released
 from yunikorn_actors.state import facts as f
@@ -26,74 +26,76 @@ _ONE_PIECE = (1,)
 ECHO = "allocation remove as per RM request"
 
 
-def release_asks(turn: Turn, item: AskReleaseItem) -> Steps:
+def release_asks(unit: UnitOfWork, item: AskReleaseItem) -> Steps:
     """Withdraw asks; an ask that was allocated meanwhile is released instead (R-129)."""
-    for number, app in enumerate(_applications(turn.state, item.application_id)):
+    for number, app in enumerate(_applications(unit.state, item.application_id)):
         keys = (item.key,) if item.key else tuple(app.asks)
         for key in keys:
             if key in app.asks:
-                _release_ask(turn, app, key, allocated_too=bool(item.key))
+                _release_ask(unit, app, key, allocated_too=bool(item.key))
                 yield 1
         if ends_piece(number):
             yield 1
 
 
-def release_allocations(turn: Turn, item: Released) -> Steps:
-    foreign = turn.state.foreign.get(item.key)
+def release_allocations(unit: UnitOfWork, item: Released) -> Steps:
+    foreign = unit.state.foreign.get(item.key)
     if foreign is not None and not item.application_id:
-        turn.record(
+        unit.record(
             f.ForeignAllocationRemoved(
                 key=item.key,
                 node_id=foreign.node_id,
                 resource=foreign.resource,
-                at_ns=turn.now_ns,
+                at_ns=unit.now_ns,
             )
         )
     if item.uuid:
         # Nearly all are of this kind, and a burst of them is long work: each is one piece.
-        _release_one(turn, item)
+        _release_one(unit, item)
         return iter(_ONE_PIECE)
-    return _release_several(turn, item)
+    return _release_several(unit, item)
 
 
-def _release_one(turn: Turn, item: Released) -> None:
-    state = turn.state
+def _release_one(unit: UnitOfWork, item: Released) -> None:
+    state = unit.state
     id_ = item.application_id
     app = state.applications.get(id_) if id_ else state.owner_of(item.uuid)
     allocation = None if app is None else app.allocations.get(item.uuid)
     # A release for nothing must not move the application on (G14).
     if app is not None and allocation is not None:
-        _end(turn, app, allocation, item, 1)
-        work_gone(turn, app, work_ended=not allocation.spec.placeholder)
+        _end(unit, app, allocation, item, 1)
+        work_gone(unit, app, work_ended=not allocation.spec.placeholder)
 
 
-def _release_several(turn: Turn, item: Released) -> Steps:
-    for number, app in enumerate(_applications(turn.state, item.application_id)):
+def _release_several(unit: UnitOfWork, item: Released) -> Steps:
+    for number, app in enumerate(_applications(unit.state, item.application_id)):
         gone = _matching(app, item)
         # Allocations before the ask: an ask lives until nothing of it waits or runs.
         for allocation in gone:
-            _end(turn, app, allocation, item, len(gone))
+            _end(unit, app, allocation, item, len(gone))
             yield 1
         ask = app.asks.get(item.key) if item.type in TAKES_THE_ASK else None
         if ask is not None and ask.is_open:
-            remove_ask(turn, app, ask, item.type)
+            remove_ask(unit, app, ask, item.type)
         # A release for nothing must not move the application on (G14).
         if gone or ask is not None:
             work_ended = any(not allocation.spec.placeholder for allocation in gone)
-            work_gone(turn, app, work_ended=work_ended)
+            work_gone(unit, app, work_ended=work_ended)
         if gone or ends_piece(number):
             yield 1
 
 
-def _end(turn: Turn, app: Application, allocation: Allocation, item: Released, count: int) -> None:
+def _end(
+    unit: UnitOfWork, app: Application, allocation: Allocation, item: Released, count: int
+) -> None:
     type_, asked = item.type, allocation.releasing
     # Whatever it decides has one type from here on: in a fact, UNKNOWN would mean a lost node.
     ended = _T.STOPPED_BY_RM if type_ in BY_RM else type_
-    end_allocation(turn, app, allocation, ended, asked)
+    end_allocation(unit, app, allocation, ended, asked)
     if type_ in BY_RM:
-        announce_end(turn, allocation, ECHO)
+        announce_end(unit, allocation, ECHO)
     elif asked is not None and not _is_known_of(item, count):
-        turn.announce(GivenBackUnasked(app.id, allocation.uuid))
+        unit.announce(GivenBackUnasked(app.id, allocation.uuid))
 
 
 def _is_known_of(item: Released, count: int) -> bool:
@@ -121,16 +123,16 @@ def _matching(app: Application, item: Released) -> tuple[Allocation, ...]:
     return tuple(app.allocations.values())
 
 
-def _release_ask(turn: Turn, app: Application, key: str, *, allocated_too: bool) -> None:
+def _release_ask(unit: UnitOfWork, app: Application, key: str, *, allocated_too: bool) -> None:
     ask = app.asks.get(key)
     if ask is None:
         return
     if ask.is_open:
-        remove_ask(turn, app, ask, _T.STOPPED_BY_RM)
-        work_gone(turn, app)
+        remove_ask(unit, app, ask, _T.STOPPED_BY_RM)
+        work_gone(unit, app)
     elif allocated_too and ask.spec.max_allocations == 1:
         for uuid in tuple(ask.uuids):
             allocation = app.allocations[uuid]
-            end_allocation(turn, app, allocation, _T.STOPPED_BY_RM, allocation.releasing)
-            announce_end(turn, allocation, ECHO)
-        work_gone(turn, app, work_ended=not ask.spec.placeholder)
+            end_allocation(unit, app, allocation, _T.STOPPED_BY_RM, allocation.releasing)
+            announce_end(unit, allocation, ECHO)
+        work_gone(unit, app, work_ended=not ask.spec.placeholder)

@@ -9,7 +9,7 @@ allocation.
 """
 
 from yunikorn_actors.machines.context.container_states import report_state
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.policies.folds import has_gate, is_gated
 from yunikorn_actors.state import facts as f
@@ -88,47 +88,47 @@ def _is_wanted(ask: Ask, proposal: Reserve) -> bool:
     return len(ask.reserved) < ask.remaining
 
 
-def reserve(turn: Turn, proposal: Reserve) -> Refusal | None:
-    refusal = check_reserve(turn.state, proposal, turn.now_ns, turn.settings.reservation_delay_ns)
+def reserve(unit: UnitOfWork, proposal: Reserve) -> Refusal | None:
+    refusal = check_reserve(unit.state, proposal, unit.now_ns, unit.settings.reservation_delay_ns)
     if refusal is not None:
         return refusal
-    app = turn.state.applications[proposal.application_id]
+    app = unit.state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
     required = bool(ask.spec.required_node)
     # The others go first: no node is ever kept for one that must have it and one that could run
     # elsewhere.
     if required:
-        displace(turn, turn.state.nodes[proposal.node_id])
-    report_state(turn, ask, WaitingState.RESERVED, f"reserved on node {proposal.node_id}")
-    turn.record(
+        displace(unit, unit.state.nodes[proposal.node_id])
+    report_state(unit, ask, WaitingState.RESERVED, f"reserved on node {proposal.node_id}")
+    unit.record(
         f.ReservationMade(
             application_id=app.id,
             key=proposal.key,
             node_id=proposal.node_id,
             required=required,
             resource=ask.spec.resource,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             proposal_id=proposal.proposal_id,
         )
     )
     return None
 
 
-def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
+def keep_for(unit: UnitOfWork, app: Application, ask: Ask, node: Node) -> None:
     """Promise coming room to an ask, beside other promises; reservations that wait give way."""
     for item in tuple(node.reservations.values()):
         if item.is_ordinary:
-            waiting = turn.state.applications[item.application_id]
+            waiting = unit.state.applications[item.application_id]
             reason = "its room is promised to another ask"
             # An ordinary reservation closes the node, and a promise has to be usable by its ask.
-            _drop(turn, waiting.asks[item.key], node.id, reason)
+            _drop(unit, waiting.asks[item.key], node.id, reason)
     if len(ask.reserved) >= ask.remaining:
         # One of them only waits, or each repeat would have an earmark: then it gets no other.
-        given_up = next(ordinary(turn.state, ask))
-        _drop(turn, ask, given_up, "room on another node is promised to it")
+        given_up = next(ordinary(unit.state, ask))
+        _drop(unit, ask, given_up, "room on another node is promised to it")
     reason = f"room that comes free on node {node.id} is promised to it"
-    report_state(turn, ask, WaitingState.RESERVED, reason)
-    turn.record(
+    report_state(unit, ask, WaitingState.RESERVED, reason)
+    unit.record(
         f.ReservationMade(
             application_id=app.id,
             key=ask.spec.key,
@@ -136,7 +136,7 @@ def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
             required=False,
             resource=ask.spec.resource,
             by_preemption=True,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
         )
     )
 
@@ -157,9 +157,9 @@ def check_unreserve(state: PartitionState, proposal: Unreserve, now_ns: int) -> 
     return None
 
 
-def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
-    state = turn.state
-    refusal = check_unreserve(state, proposal, turn.now_ns)
+def unreserve(unit: UnitOfWork, proposal: Unreserve) -> Refusal | None:
+    state = unit.state
+    refusal = check_unreserve(state, proposal, unit.now_ns)
     if refusal is not None:
         return refusal
     app = state.applications[proposal.application_id]
@@ -170,83 +170,83 @@ def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
         # The last one resolves the proposal: until then the planner counts all of them as on their
         # way.
         resolves = 0 if left else proposal.proposal_id
-        _drop(turn, ask, proposal.node_id, reason, resolves)
+        _drop(unit, ask, proposal.node_id, reason, resolves)
     return None
 
 
-def displace(turn: Turn, node: Node) -> None:
+def displace(unit: UnitOfWork, node: Node) -> None:
     """An ask that requires this node comes before those that could run elsewhere (R-072)."""
-    drop_of_node(turn, node, "a required-node ask needs the node", required_too=False)
+    drop_of_node(unit, node, "a required-node ask needs the node", required_too=False)
 
 
-def drop_of_node(turn: Turn, node: Node, reason: str, *, required_too: bool) -> None:
+def drop_of_node(unit: UnitOfWork, node: Node, reason: str, *, required_too: bool) -> None:
     for item in tuple(node.reservations.values()):
         if required_too or not item.required:
-            drop_all(turn, item, reason)
+            drop_all(unit, item, reason)
 
 
-def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
+def drop_of_size(unit: UnitOfWork, node: Node, capacity: Resource) -> None:
     """A node does not grow by releases: an ask larger than the node would wait in vain."""
     for item in tuple(node.reservations.values()):
-        ask = turn.state.applications[item.application_id].asks[item.key]
+        ask = unit.state.applications[item.application_id].asks[item.key]
         if not fits_in(ask.spec.resource, capacity) or not has_devices(node, ask.spec):
-            drop_all(turn, item, "the node is too small")
+            drop_all(unit, item, "the node is too small")
 
 
-def drop_overpromised(turn: Turn, node: Node) -> None:
+def drop_overpromised(unit: UnitOfWork, node: Node) -> None:
     """Room was taken here by force: end the earmarks that do not fit any more, the last first."""
     while node.reservations and is_overpromised(node):
         item = tuple(node.reservations.values())[-1]
-        app = turn.state.applications[item.application_id]
-        _drop(turn, app.asks[item.key], node.id, "its room was taken")
+        app = unit.state.applications[item.application_id]
+        _drop(unit, app.asks[item.key], node.id, "its room was taken")
     # Of asks that require the node only one that has something to lose; it makes another at once.
-    while is_overdrawn(node) or is_short_of_victims(turn.state, node):
+    while is_overdrawn(node) or is_short_of_victims(unit.state, node):
         application_id, key = claimants(node)[-1]
-        ask = turn.state.applications[application_id].asks[key]
-        _drop(turn, ask, node.id, "its room was taken")
+        ask = unit.state.applications[application_id].asks[key]
+        _drop(unit, ask, node.id, "its room was taken")
 
 
-def drop_barred(turn: Turn) -> Steps:
+def drop_barred(unit: UnitOfWork) -> Steps:
     """The leaf may have begun to hold gangs, or has a gate: its asks cannot use a node then."""
-    if turn.state.reservation_count:
-        for app in tuple(turn.state.applications.values()):
-            keeps_none = has_gate(turn.state, app.queue)
+    if unit.state.reservation_count:
+        for app in tuple(unit.state.applications.values()):
+            keeps_none = has_gate(unit.state, app.queue)
             for ask in app.asks.values() if keeps_none else ():
-                if ask.reserved and is_gated(turn.state, app, ask):
-                    drop_of_ask(turn, ask, "its leaf has a gate")
+                if ask.reserved and is_gated(unit.state, app, ask):
+                    drop_of_ask(unit, ask, "its leaf has a gate")
             if app.task_groups:
-                drop_barred_of(turn, app)
+                drop_barred_of(unit, app)
             if app.task_groups or keeps_none:
                 yield 1
 
 
-def drop_barred_of(turn: Turn, app: Application) -> None:
+def drop_barred_of(unit: UnitOfWork, app: Application) -> None:
     """An ask that has to wait for its gang now cannot use a reserved node (R-073)."""
-    if not turn.state.reservation_count:
+    if not unit.state.reservation_count:
         return
     for ask in app.asks.values():
         if ask.reserved and waits_for_gang(app, ask.spec):
-            drop_of_ask(turn, ask, "it has to wait for its gang")
+            drop_of_ask(unit, ask, "it has to wait for its gang")
 
 
-def drop_of_ask(turn: Turn, ask: Ask, reason: str) -> None:
+def drop_of_ask(unit: UnitOfWork, ask: Ask, reason: str) -> None:
     for node_id in ask.reserved:
-        _drop(turn, ask, node_id, reason)
+        _drop(unit, ask, node_id, reason)
 
 
-def drop_outdated(turn: Turn, ask: Ask, spec: AskSpec) -> None:
+def drop_outdated(unit: UnitOfWork, ask: Ask, spec: AskSpec) -> None:
     """End the reservations for which an ask has no use any more when it is sent again as this.
 
     One that only waits was made for what the ask wanted before, and of the others one ends if what
     it rests on has changed. The room that victims made stays its own: it is the same ask.
     """
     for node_id in ask.reserved:
-        kept = kept_for(turn.state, ask, node_id)
-        fits = could_hold(turn.state.nodes[node_id], spec)
+        kept = kept_for(unit.state, ask, node_id)
+        fits = could_hold(unit.state.nodes[node_id], spec)
         if kept.is_ordinary or not fits or _grounds(ask.spec) != _grounds(spec):
-            _drop(turn, ask, node_id, "the ask was sent again")
+            _drop(unit, ask, node_id, "the ask was sent again")
     for node_id in ask.reserved[spec.max_allocations - ask.taken - ask.parked :]:
-        _drop(turn, ask, node_id, "the ask was sent again with fewer repeats")
+        _drop(unit, ask, node_id, "the ask was sent again with fewer repeats")
 
 
 def _grounds(spec: AskSpec) -> tuple[str, bool, str, bool]:
@@ -254,36 +254,38 @@ def _grounds(spec: AskSpec) -> tuple[str, bool, str, bool]:
     return spec.required_node, spec.placeholder, spec.task_group, spec.allow_preempt_other
 
 
-def drop_outgrown(turn: Turn, ask: Ask) -> None:
+def drop_outgrown(unit: UnitOfWork, ask: Ask) -> None:
     """An ask that has become larger gives its own earmarks up where the room does not suffice."""
     for node_id in ask.reserved:
-        if is_overpromised(turn.state.nodes[node_id]):
-            _drop(turn, ask, node_id, "the ask was sent again and the room does not suffice")
+        if is_overpromised(unit.state.nodes[node_id]):
+            _drop(unit, ask, node_id, "the ask was sent again and the room does not suffice")
 
 
-def drop_used_reservation(turn: Turn, ask: Ask, node_id: str) -> None:
+def drop_used_reservation(unit: UnitOfWork, ask: Ask, node_id: str) -> None:
     """A repeat is about to be placed: drop its reservation, on this node or another."""
-    kept = used_up(turn.state, ask, node_id)
+    kept = used_up(unit.state, ask, node_id)
     if kept is not None:
         reason = "allocated" if kept == node_id else "allocated on another node"
-        _drop(turn, ask, kept, reason)
+        _drop(unit, ask, kept, reason)
 
 
-def drop_all(turn: Turn, item: Reservation, reason: str) -> None:
-    app = turn.state.applications[item.application_id]
+def drop_all(unit: UnitOfWork, item: Reservation, reason: str) -> None:
+    app = unit.state.applications[item.application_id]
     for _ in range(item.repeats):
-        _drop(turn, app.asks[item.key], item.node_id, reason)
+        _drop(unit, app.asks[item.key], item.node_id, reason)
 
 
-def _drop(turn: Turn, ask: Ask, node_id: str, reason: str, proposal_id: int = NO_PROPOSAL) -> None:
-    turn.record(
+def _drop(
+    unit: UnitOfWork, ask: Ask, node_id: str, reason: str, proposal_id: int = NO_PROPOSAL
+) -> None:
+    unit.record(
         f.ReservationDropped(
             application_id=ask.spec.application_id,
             key=ask.spec.key,
             node_id=node_id,
             reason=reason,
             resource=ask.spec.resource,
-            at_ns=turn.now_ns,
+            at_ns=unit.now_ns,
             proposal_id=proposal_id,
         )
     )

@@ -23,7 +23,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     timer_has_fired,
     work_gone,
 )
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 from yunikorn_actors.state.applications import Application, ApplicationEvent, ApplicationState
@@ -37,76 +37,76 @@ LEFT_OVER = "releasing placeholders on app complete"
 _T = TerminationType
 
 
-def on_timer(turn: Turn, message: ApplicationTimerDue) -> Steps:
-    app = current_timer(turn.state, message)
+def on_timer(unit: UnitOfWork, message: ApplicationTimerDue) -> Steps:
+    app = current_timer(unit.state, message)
     if app is not None:
         # Forgotten first: what follows may arm a timer of the same kind anew.
-        timer_has_fired(turn, app, message.kind)
-        yield from expire(turn, app, message.kind)
+        timer_has_fired(unit, app, message.kind)
+        yield from expire(unit, app, message.kind)
 
 
-def expire(turn: Turn, app: Application, kind: str) -> Steps:
+def expire(unit: UnitOfWork, app: Application, kind: str) -> Steps:
     """Do what is due when this timer has fired, or the rest of it after the core was restarted."""
     match kind:
         case lifecycle.STATE_TIMER:
-            yield from _expire_state(turn, app)
+            yield from _expire_state(unit, app)
         case lifecycle.EXECUTION_TIMER:
-            yield from _expire_application(turn, app)
+            yield from _expire_application(unit, app)
         case lifecycle.PLACEHOLDER_TIMER:
-            yield from _expire_gang(turn, app)
+            yield from _expire_gang(unit, app)
         case lifecycle.COMMITMENT_TIMER:
-            lapse(turn, app)
+            lapse(unit, app)
         case _:
-            _expire_allocation(turn, app, allocation_of_timer(kind))
+            _expire_allocation(unit, app, allocation_of_timer(kind))
 
 
-def _expire_state(turn: Turn, app: Application) -> Steps:
+def _expire_state(unit: UnitOfWork, app: Application) -> Steps:
     """Completed waits for the confirmations of unused placeholders."""
     if app.state is ApplicationState.STARTING:
-        advance(turn, app, ApplicationEvent.RUN)
+        advance(unit, app, ApplicationEvent.RUN)
     elif app.state is ApplicationState.COMPLETING:
-        yield from give_back_placeholders(turn, app, LEFT_OVER)
-        work_gone(turn, app)
+        yield from give_back_placeholders(unit, app, LEFT_OVER)
+        work_gone(unit, app)
 
 
-def _expire_gang(turn: Turn, app: Application) -> Steps:
+def _expire_gang(unit: UnitOfWork, app: Application) -> Steps:
     """A gang that is still incomplete fails or is resumed; any other gives back what is unused."""
     fails = app.state is ApplicationState.ACCEPTED and app.spec.is_hard
     for number, ask in enumerate((yield from drawn_off(app.asks.values()))):
         if ask.is_open and (fails or ask.spec.placeholder):
             why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
-            withdraw_ask(turn, app, ask, _T.TIMEOUT, why)
+            withdraw_ask(unit, app, ask, _T.TIMEOUT, why)
             yield 1
         elif ends_piece(number):
             yield 1
-    yield from give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
+    yield from give_back_placeholders(unit, app, PLACEHOLDER_EXPIRED)
     if app.state is ApplicationState.ACCEPTED:
         if fails:
-            fail(turn, app, GANG_EXPIRED)
+            fail(unit, app, GANG_EXPIRED)
         else:
-            advance(turn, app, ApplicationEvent.RESUME, GANG_EXPIRED)
-    work_gone(turn, app)
+            advance(unit, app, ApplicationEvent.RESUME, GANG_EXPIRED)
+    work_gone(unit, app)
 
 
-def _expire_application(turn: Turn, app: Application) -> Steps:
+def _expire_application(unit: UnitOfWork, app: Application) -> Steps:
     """A completing application may complete: it has no turn, and if it asks again it ends."""
     if app.state is ApplicationState.COMPLETING:
         return
     for number, ask in enumerate((yield from drawn_off(app.asks.values()))):
         if ask.is_open:
-            withdraw_ask(turn, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
+            withdraw_ask(unit, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
             yield 1
         elif ends_piece(number):
             yield 1
     # Nothing waits any more, so nothing is placed while the rest is on its way out.
     for allocation in (yield from drawn_off(app.allocations.values())):
-        request_release(turn, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
+        request_release(unit, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
         yield 1
-    fail(turn, app, APPLICATION_EXPIRED)
-    work_gone(turn, app)
+    fail(unit, app, APPLICATION_EXPIRED)
+    work_gone(unit, app)
 
 
-def _expire_allocation(turn: Turn, app: Application, uuid: str) -> None:
+def _expire_allocation(unit: UnitOfWork, app: Application, uuid: str) -> None:
     allocation = app.allocations.get(uuid)
     if allocation is not None:
-        request_release(turn, allocation, _T.TIMEOUT, ALLOCATION_EXPIRED)
+        request_release(unit, allocation, _T.TIMEOUT, ALLOCATION_EXPIRED)

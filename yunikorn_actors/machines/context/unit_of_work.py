@@ -1,4 +1,4 @@
-"""The work of one handler of Context, and the turns of which it is made.
+"""The work of one handler of Context: in each partition that it comes to, a unit of work.
 
 Whatever a handler decides is written down here first: facts, which take effect at once, and what
 goes to the resource manager. When the handler ends, `Work.effects` turns it into messages. So a
@@ -291,7 +291,7 @@ def in_parts(message: Any, items_max: int) -> Iterator[tuple[Message, int]]:  # 
 class Work:
     """What one handler decides, for one resource manager, at one moment.
 
-    Its turns know what they write into, not the work itself: they would stand on a cycle with it,
+    Its units know what they write into, not the work itself: they would stand on a cycle with it,
     and all that a handler wrote would wait for the garbage collector.
     """
 
@@ -312,14 +312,14 @@ class Work:
         """Actions on nodes of a partition that is not there."""
         self.wanted: list[Effect] = []
         """Timers, and lines for the log."""
-        self.turns: dict[str, Turn] = {}
+        self.units: dict[str, UnitOfWork] = {}
         """One in each partition that the handler has come to, by its name."""
 
-    def turn(self, partition: PartitionContext) -> "Turn":
-        turn = self.turns.get(partition.name)
-        if turn is None:
-            turn = self.turns[partition.name] = Turn(self, partition)
-        return turn
+    def unit(self, partition: PartitionContext) -> "UnitOfWork":
+        unit = self.units.get(partition.name)
+        if unit is None:
+            unit = self.units[partition.name] = UnitOfWork(self, partition)
+        return unit
 
     def announce(self, answer: Answer) -> None:
         """Send this to the resource manager when the handler ends."""
@@ -343,29 +343,29 @@ class Work:
     def resume(self, now_ns: int, subscribers: tuple[str, ...]) -> None:
         """Go on after other messages were handled: some of them may have recorded facts."""
         self.now_ns, self._subscribers = now_ns, subscribers
-        for turn in self.turns.values():
-            turn.now_ns, turn.first_revision = now_ns, turn.state.revision + 1
+        for unit in self.units.values():
+            unit.now_ns, unit.first_revision = now_ns, unit.state.revision + 1
 
     def facts_so_far(self) -> list[Effect]:
         """Take out the facts and timers of a slice; the resource manager hears all at the end."""
         effects = self.silent_effects()
         self.wanted.clear()
-        for turn in self.turns.values():
-            turn.facts.clear()
-            turn.first_revision = turn.state.revision + 1
+        for unit in self.units.values():
+            unit.facts.clear()
+            unit.first_revision = unit.state.revision + 1
         return effects
 
     def take_answers(self, items_max: int) -> Iterator[tuple[Message, int]]:
         """Take out the messages to the resource manager, in parts, each with the size of it."""
         answers, self.answers = self.answers.messages(self.rm_id), Answers()
-        for turn in self.turns.values():
-            turn.announce = self.answers.add
+        for unit in self.units.values():
+            unit.announce = self.answers.add
         for message in answers:
             yield from in_parts(message, items_max)
 
     def begin_anew(self) -> None:
         """Forget what has been sent."""
-        self.turns.clear()
+        self.units.clear()
         self.wanted.clear()
         self.stray.clear()
 
@@ -377,8 +377,8 @@ class Work:
         return effects
 
     def _publish(self, effects: list[Effect]) -> None:
-        for turn in self.turns.values():
-            partition, facts = turn.partition, turn.facts
+        for unit in self.units.values():
+            partition, facts = unit.partition, unit.facts
             if not facts:
                 continue
             # One batch for all subscribers: they get each fact once, and in the same order.
@@ -386,14 +386,14 @@ class Work:
                 partition=partition.name,
                 epoch=partition.epoch,
                 rm_id=partition.rm_id,
-                first_revision=turn.first_revision,
+                first_revision=unit.first_revision,
                 facts=tuple(facts),
             )
             for subscriber in (*partition.schedulers.values(), *self._subscribers):
                 effects.append(Send(to=subscriber, message=message))  # noqa: PERF401 - two, mostly
 
 
-class Turn:
+class UnitOfWork:
     """What one handler does in one partition, at one moment."""
 
     __slots__ = (
@@ -433,6 +433,8 @@ _REQUEST = LongWork(LongWorkKind.REQUEST)
 
 
 class ContextJob:
+    """Work in slices, and the mark of what it was doing when it was interrupted."""
+
     def __init__(
         self,
         work: Work,
@@ -451,10 +453,12 @@ class ContextJob:
     def now_ns(self) -> int:
         return self.work.now_ns
 
-    def turn_to(self, turn: Turn, kind: LongWorkKind, id_: str = "", detail: str = "") -> Turn:
+    def now_doing(
+        self, unit: UnitOfWork, kind: LongWorkKind, id_: str = "", detail: str = ""
+    ) -> UnitOfWork:
         """From here on this is done, in this partition: it must not stay half done."""
-        self._doing = turn.partition.name, LongWork(kind, id_, detail)
-        return turn
+        self._doing = unit.partition.name, LongWork(kind, id_, detail)
+        return unit
 
     def begin_slice(self, now_ns: int) -> None:
         self.work.resume(now_ns, self._subscribers())
@@ -462,15 +466,15 @@ class ContextJob:
     def pause(self) -> None:
         self.was_paused = True
         name, doing = self._doing
-        for turn in self.work.turns.values():
-            before, mark = turn.state.long_work, _REQUEST
-            if turn.partition.name == name:
+        for unit in self.work.units.values():
+            before, mark = unit.state.long_work, _REQUEST
+            if unit.partition.name == name:
                 mark = doing
             elif before is not None and before.kind is LongWorkKind.RELOAD:
                 # A reload ends in all partitions at once: one that is to go may be half done.
                 mark = before
             if before != mark:
-                turn.record(f.LongWorkStarted(work=mark, at_ns=turn.now_ns))
+                unit.record(f.LongWorkStarted(work=mark, at_ns=unit.now_ns))
         self.out.extend(self.work.facts_so_far())
 
     def end_slice(self) -> list[Effect]:
@@ -478,7 +482,7 @@ class ContextJob:
         return effects
 
 
-class Ending:
+class AllEnded:
     """What is sent when a number of jobs, each in a lane of its own, have all ended."""
 
     def __init__(self, tell: Callable[[], list[Effect]]) -> None:

@@ -4,9 +4,11 @@ That what is left for it is too little is written down when that begins, and whe
 resource manager refuses every node, now and then for as long as that is found again.
 """
 
-from yunikorn_actors.machines.context.unit_of_work import Turn
+from yunikorn_actors.machines.context.container_states import report_state
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
+from yunikorn_actors.messages.scheduling import Observation
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.allocations import Ask, WaitingState
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.values.durations import SECOND
@@ -15,15 +17,41 @@ from yunikorn_actors.values.resource import Resource
 _REFUSALS_NS = 15 * SECOND
 
 
+def report_waiting(unit: UnitOfWork, observations: tuple[Observation, ...]) -> None:
+    """Record what waiting asks lack and tell their states, each on change only."""
+    for seen in observations:
+        app = unit.state.applications.get(seen.application_id)
+        ask = None if app is None else app.asks.get(seen.key)
+        if app is None or ask is None or ask.sequence != seen.sequence or not ask.remaining:
+            continue
+        if seen.shortage is not None:
+            record_shortage(unit, app, ask, seen.shortage, seen.available)
+        if seen.refusals:
+            _record_refusals(unit, app, ask, seen.refusals)
+        if not unit.partition.hears_states or ask.reported in {seen.state, WaitingState.RESERVED}:
+            continue
+        report_state(unit, ask, seen.state, seen.reason)
+        unit.record(
+            f.AskReported(
+                application_id=seen.application_id,
+                key=seen.key,
+                state=seen.state,
+                reason=seen.reason,
+                at_ns=unit.now_ns,
+                of_shortage=seen.shortage not in {None, GateKind.NONE},
+            ),
+        )
+
+
 def record_shortage(
-    turn: Turn,
+    unit: UnitOfWork,
     app: Application,
     ask: Ask,
     shortage: GateKind,
     available: Resource,
 ) -> None:
     if ask.shortage is not shortage:
-        turn.record(
+        unit.record(
             f.AskShortageChanged(
                 application_id=app.id,
                 key=ask.spec.key,
@@ -32,15 +60,17 @@ def record_shortage(
                 shortage=shortage,
                 resource=ask.spec.resource,
                 available=available,
-                at_ns=turn.now_ns,
+                at_ns=unit.now_ns,
             )
         )
 
 
-def record_refusals(turn: Turn, app: Application, ask: Ask, refusals: dict[str, int]) -> None:
-    if ask.refused_ns is None or turn.now_ns - ask.refused_ns >= _REFUSALS_NS:
-        turn.record(
+def _record_refusals(
+    unit: UnitOfWork, app: Application, ask: Ask, refusals: dict[str, int]
+) -> None:
+    if ask.refused_ns is None or unit.now_ns - ask.refused_ns >= _REFUSALS_NS:
+        unit.record(
             f.AskRefused(
-                application_id=app.id, key=ask.spec.key, refusals=refusals, at_ns=turn.now_ns
+                application_id=app.id, key=ask.spec.key, refusals=refusals, at_ns=unit.now_ns
             )
         )
