@@ -15,11 +15,15 @@ from support import Recorder as Hearing
 
 from yunikorn_actors import SchedulerCore, TraceSettings
 from yunikorn_actors.cli import main
+from yunikorn_actors.cli import trace as cli
 
+QUEUES = "partitions: [{name: default, queues: [{name: root}]}]"
 COMMANDS = (
     ["show"], ["show", "--full", "--about", "app-1"], ["draw"], ["stats"], ["refusals"],
     ["story", "app-1"], ["path", "a"], ["chain", "context/9"], ["chain", "rm_proxy/1", "--down"],
     ["replay"], ["why", "a"], ["at", "9"], ["scrub", "-o", "OUT"], ["diff", "FILE"],
+    ["export", "--to", "perfetto", "-o", "OUT"], ["view", "-o", "OUT"],
+    ["query", "SELECT count(*) FROM message"], ["what-if", "--config", QUEUES],
 )  # fmt: skip
 """Given in turn, with the file behind the first word."""
 MEMORY_MAX_KIB = 512 * 1024
@@ -68,6 +72,11 @@ def told(path: Path, command: list[str]) -> Iterator[str]:
         yield f"status {status}"
     if "Traceback" in out.getvalue():
         yield out.getvalue()
+
+
+def test_each_command_is_tried() -> None:
+    """All but `tail`, which does not end before its run does."""
+    assert cli.COMMANDS.keys() - {"tail"} == {it[0] for it in COMMANDS}
 
 
 @ranges.each("part", 80, usual=1)

@@ -6,14 +6,15 @@ import pytest
 from recordings import records, rewrite, simulate
 
 from yunikorn_actors.cli import main
+from yunikorn_actors.cli.trace import COMMANDS
 
 Screen = pytest.CaptureFixture[str]
-REPEATS = ("replay", "why a", "at context/9", "scrub -o OUT")
+REPEATS = ("replay", "why a", "at context/9", "scrub -o OUT", "what-if --config NEW")
 """These run the messages again."""
 READS = (
     "show", "draw", "chain context/9", "story app-1", "path app-1/b", "refusals", "stats",
     "diff FILE", "export --to jsonl", "export --to perfetto", "export --to otlp",
-    "export --to markdown", "query 'SELECT count(*) FROM message'",
+    "export --to markdown", "view -o OUT", "query 'SELECT count(*) FROM message'",
 )  # fmt: skip
 MISSING = "the beginning of the run is not in it"
 
@@ -34,7 +35,16 @@ def asked(path: Path, command: str) -> int:
     if name == "query":
         return main(["trace", name, str(path), *(it.strip("'") for it in arguments)])
     words = " ".join(arguments).replace("FILE", str(path)).split()
+    if "NEW" in words:
+        new = path.with_name("new.yaml")
+        new.write_text("partitions: [{name: default, queues: [{name: root}]}]")
+        words[words.index("NEW")] = str(new)
     return main(["trace", name, str(path), *words])
+
+
+def test_each_command_is_tried() -> None:
+    """All but `tail`, which does not end before its run does."""
+    assert COMMANDS.keys() - {"tail"} == {it.split()[0] for it in (*REPEATS, *READS)}
 
 
 @pytest.mark.parametrize("command", REPEATS)

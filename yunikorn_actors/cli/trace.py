@@ -76,7 +76,7 @@ _Command = tuple[
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
-    for name, (help_, add, run_) in _COMMANDS.items():
+    for name, (help_, add, run_) in COMMANDS.items():
         command = commands.add_parser(name, help=help_, description=help_)
         command.add_argument("file", type=Path, help="a recorded trace, or - for standard input")
         add(command)
@@ -572,7 +572,7 @@ def _what_if(options: argparse.Namespace) -> int:
     return NO if found.answer.differences else 0
 
 
-_COMMANDS: Final[dict[str, _Command]] = {
+COMMANDS: Final[dict[str, _Command]] = {
     "show": ("print a recorded run, one message on a line", _add_shown, _show),
     "tail": ("print a run that is being recorded, as it goes on", _add_tailed, _tail),
     "draw": (

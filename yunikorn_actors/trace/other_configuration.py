@@ -237,9 +237,13 @@ class _Recorded:
         calls_at[delivery.mailbox].append(now)
         is_inner = not is_outside(delivery.sender) and delivery.sender != TIMER
         if is_inner and delivery.mailbox != EVENT_PUBLISHER:
-            before = calls_at[delivery.cause.mailbox][delivery.cause.step - 1]
-            self._restless[before] += 1
-            self._restless[now] -= 1
+            cause = delivery.cause
+            handled = calls_at[cause.mailbox]
+            # The cause of a message is not there where the recording has lost its beginning, which
+            # is found, and refused, when all of it has been read.
+            if 0 < cause.step <= len(handled):
+                self._restless[handled[cause.step - 1]] += 1
+                self._restless[now] -= 1
 
     def _group(self) -> None:
         """Put to one moment what came while the core was at work on what came just before."""
