@@ -38,6 +38,8 @@ class Backlog:
 
     @property
     def is_full(self) -> bool:
+        # Looked at without the lock, once for every request: what is a moment old lets one more in,
+        # or has a caller look again in `wait`, which holds the lock.
         return self._taken - self._handled > self._max and not self._is_closed
 
     def take(self) -> int:
@@ -78,6 +80,7 @@ class Backlog:
         if self.is_full:
             return
         self._changed.notify_all()
+        # Swapped first: one that is called may ask to be called again, and that is another time.
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             call()

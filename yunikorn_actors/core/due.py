@@ -34,6 +34,8 @@ class ArmedTimers:
     def arm(self, address: str, name: str, due_ns: int, envelope: Envelope) -> None:
         key, number = (address, name), next(self._numbers)
         self._armed[key] = (number, envelope)
+        # The number stands before the key: of those due together the first armed comes first, and
+        # an entry of before is told from that of the same name armed anew.
         heapq.heappush(self._heap, (due_ns, number, key))
         self._sift()
 
@@ -74,6 +76,7 @@ class ArmedTimers:
     def take(self, key: Key) -> tuple[int, Envelope]:
         """Take one out whenever it is due; return when that is, and what it would send."""
         number, envelope = self._armed.pop(key)
+        # A look at all of them: only runs that fire timers out of their order take one by name.
         due_ns = next(entry[0] for entry in self._heap if entry[1] == number)
         self._sift()
         return due_ns, envelope

@@ -94,6 +94,7 @@ class RegisteredManagers:
         try:
             check_accepted(self._driver.await_answer(post, name), name)
         except BaseException:
+            # Also where Ctrl-C ends the wait: the answer may still come, and must change nothing.
             with self.order:
                 self.coming.pop(address, None)
             self._driver.close_callback(address)
@@ -101,6 +102,8 @@ class RegisteredManagers:
         tells_state = overrides(callback, "get_state_dump")
         with self.order:
             if address in self.coming:
+                # Of two registrations at once the later holds at RmProxy, whichever caller runs
+                # first from here: the earlier one finds its entry gone.
                 self._overtake(request.rm_id, address)
                 self.resolvers.join(request.rm_id, request.policy_group, config)
                 self._leave(request.rm_id)
@@ -122,10 +125,13 @@ class RegisteredManagers:
             ),
             "configuration",
         )
+        # Behind the acceptance: what is refused changes nothing, the resolver of users included.
         self.resolvers.bring(request.rm_id, config)
         with self._driver.afterwards, self.order:
             registration = self.registered.get(request.rm_id)
             if registration is not None:
+                # With a smaller bound callers may have to wait from now on, and the next mark would
+                # come with a request that they cannot make.
                 if marked := registration.backlog.bound(extra.unhandled_max):
                     self.mark(request.rm_id, registration.callback, marked)
                 self._driver.set_up(request.rm_id, extra)
