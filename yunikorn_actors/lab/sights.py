@@ -1,6 +1,6 @@
-"""What can be seen of a run from outside.
+"""What can be seen of a run: from outside, and inside of the core.
 
-It is what resource managers and callers hear, and at rest what a core answers and what stands
+Outside is what resource managers and callers hear, and at rest what a core answers and what stands
 beside it makes of the run: routes of a read side, records in files, reports to another core.
 """
 
@@ -13,6 +13,7 @@ import msgspec
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.errors import NoReply
+from yunikorn_actors.lab import insides
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.answered import answers
@@ -61,8 +62,12 @@ _CHECKED_EACH: Final = 30
 _CHECKED_AT_REST: Final = 4
 _FIRST: Final = follower_address(0)
 """No follower of a core has it."""
+WHOLE: Final = 400
+"""In worlds with higher numbers nothing dear is looked at: what stands beside a core is at work in
+the first ones, and of the core itself as much is seen of the others for a third of the time."""
 TURNS: Final = 4
 """What is dear is looked at in turn: each in every so many worlds."""
+_NOTHING: Final = -1
 _ROUTES, _FORESIGHT, _FILES, _WIRE = range(TURNS)
 _FRONT: Final = (_FILES, _WIRE)
 """Beside the world a program is at the front door then."""
@@ -75,7 +80,7 @@ _CLUSTER: Final = TURNS + _ROUTES
 
 
 class Sight(NamedTuple):
-    """One thing that can be seen from outside."""
+    """One thing that can be seen."""
 
     what: str
     value: Any
@@ -94,7 +99,9 @@ class Watched(Oracle):
     def __init__(self, number: int, settings: Settings, *, begins_again: bool) -> None:
         """`begins_again`: cores of the run end, and the next one goes on with their journal."""
         self.sights: list[Sight] = []
-        self._turn = number % TURNS
+        """From outside."""
+        self.inside: list[Sight] = []
+        self._turn = number % TURNS if number <= WHOLE else _NOTHING
         self._number, self._settings = number, settings
         self._encoded, self._reported, self._ended = Encoded(), Reported(), Ended()
         # The next core has another recording.
@@ -108,6 +115,7 @@ class Watched(Oracle):
         """What the run needs to be seen."""
         self._recording: KeptRecording | None = None
         self._fed = FedReadSides()
+        self._course = insides.Course()
         self._requests: list[Any] = []
         self._draw = Draw(_OF_QUESTIONS, number)
         self._handled = 0
@@ -120,6 +128,7 @@ class Watched(Oracle):
         if self._turn == _WIRE:
             self._encoded.delivered(simulator, delivery)
             self._reported.delivered(simulator, delivery)
+        self._course.delivered(simulator, delivery)
         if delivery is not simulator.last:
             return
         if is_manager(mailbox) or is_reply(mailbox):
@@ -130,7 +139,8 @@ class Watched(Oracle):
             if self._turn == _ROUTES:
                 self._note([("facts in words", [it.in_words() for it in message.facts])])
         elif mailbox == CONTEXT:
-            self._feed(simulator)
+            if self._turn != _NOTHING:
+                self._feed(simulator)
             self._handled += 1
             if self._handled % _CHECKED_EACH == 0:
                 self._note(self._checked(simulator, of_each=1))
@@ -159,6 +169,7 @@ class Watched(Oracle):
                 yield f"what would be refused in {name}", list(checks)
 
     def at_rest(self, world: World) -> None:
+        self._look_inside("at rest", world.simulator)
         self._note([("what calls were refused for", world.refused)])
         self._note([("lines of the log", list(world.simulator.lines))])
         self._note(self._checked(world.simulator, of_each=_CHECKED_AT_REST))
@@ -201,7 +212,12 @@ class Watched(Oracle):
             records = tuple(ring.read(ring.lowest_id, ring.capacity))
             yield "the event records", records
 
+    def _look_inside(self, when: str, simulator: Simulator) -> None:
+        seen = (*self._course.taken(), *insides.kept(simulator))
+        self.inside.extend(Sight(f"{when}, {what}", value) for what, value in seen)
+
     def drained(self, world: World) -> None:
+        self._look_inside("in the end", world.simulator)
         self._note([("how much was counted in the end", world.simulator.questions.counts())])
         if self._recording is not None:
             self._recording.end(world.simulator)

@@ -6,14 +6,14 @@ the right one does: a run that touches a mutant nowhere cannot find it, and need
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from types import CodeType, FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from yunikorn_actors.lab.mutants.mutant import (
-    Mutant,
+    Target,
     code_of,
     exchanged,
     function_of,
@@ -36,6 +36,22 @@ _NEVER: Final = ast.Constant(value=False)
 _BLOCKS: Final = ("body", "orelse")
 
 
+class Edited(Protocol):
+    """A function of the core, and another version of it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def where(self) -> Target: ...
+
+    def tree(self) -> ast.Module: ...
+
+
+Harmless = Callable[[ast.expr], bool]
+"""Says of an expression whether it may be worked out once more."""
+
+
 class _Change(NamedTuple):
     """What a mutant has in the place of something in the original."""
 
@@ -49,11 +65,26 @@ class _Change(NamedTuple):
 class Watch:
     """Can watch for some mutants; several of them may be in one function."""
 
-    def __init__(self, mutants: Iterable[Mutant]) -> None:
-        by_function: dict[FunctionType, list[Mutant]] = {}
+    def __init__(self, mutants: Iterable[Edited], is_harmless: Harmless = lambda _: True) -> None:
+        """To come to an expression that is not harmless is taken for a difference."""
+        self._is_harmless = is_harmless
+        self._watched: dict[FunctionType, list[Edited]] = {}
         for mutant in mutants:
-            by_function.setdefault(function_of(mutant.where), []).append(mutant)
-        self._codes = {function: _watched(function, own) for function, own in by_function.items()}
+            self._watched.setdefault(function_of(mutant.where), []).append(mutant)
+        self._codes = {it: self._code(it) for it in self._watched}
+
+    def forget(self, ids: Container[str]) -> None:
+        """Watch no more for these."""
+        for function, own in [*self._watched.items()]:
+            left = [it for it in own if it.id not in ids]
+            if not left:
+                del self._watched[function], self._codes[function]
+            elif len(left) < len(own):
+                self._watched[function] = left
+                self._codes[function] = self._code(function)
+
+    def _code(self, function: FunctionType) -> CodeType:
+        return _watched(function, self._watched[function], self._is_harmless)
 
     @contextmanager
     def noting(self) -> Iterator[set[str]]:
@@ -68,11 +99,13 @@ class Watch:
             yield touched
 
 
-def _watched(function: FunctionType, mutants: Sequence[Mutant]) -> CodeType:
+def _watched(function: FunctionType, mutants: Sequence[Edited], is_harmless: Harmless) -> CodeType:
     """Return the function as it is, but that it compares itself with these mutants."""
     tree = ast.parse(source_of(function))
     changes = [
         change._replace(mutant=mutant.id)
+        if is_harmless(change.instead)
+        else _Change(mutant.id, change.place, _NEVER)
         for mutant in mutants
         for change in _changes(tree.body, mutant.tree().body)
     ]

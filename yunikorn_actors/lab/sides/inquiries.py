@@ -9,7 +9,7 @@ from yunikorn_actors.config.diff import config_changes
 from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.lab.harness import LabSimulator, World
-from yunikorn_actors.planning.reasons import Cause, WaitingQuestion
+from yunikorn_actors.planning.reasons import Cause, WaitingQuestion, Why
 from yunikorn_actors.scenario.step_structs import Config, Register
 from yunikorn_actors.si import EventRecord, ResourceManagerCallback
 from yunikorn_actors.state.partition import PartitionState
@@ -69,7 +69,10 @@ def inquire(world: World) -> Iterator[Answer]:
 def _of_partition(core: LabSimulator, name: str, state: PartitionState) -> Iterator[Answer]:
     asks = [(app.id, key) for app in state.applications.values() for key in app.asks]
     for app, key in (*asks[:_ASKS_MAX], ("nobody", "nothing")):
-        yield f"why {key} of {app} waits", tried(core.explain, app, key, partition=name)
+        why = tried(core.explain, app, key, partition=name)
+        yield f"why {key} of {app} waits", why
+        if isinstance(why, Why):
+            yield f"why {key} of {app} waits, in words", why.report()
     yield f"what waits in {name}", core.questions.waiting_asks(name)
     yield f"what waits in {name}, added up", tried(core.waiting, partition=name)
     yield f"when it starts in {name}", tried(core.expected, partition=name)
