@@ -1,7 +1,6 @@
 """A baseline: what the core did in drawn worlds, compared with what it does."""
 
 import json
-import re
 from pathlib import Path
 
 import msgspec
@@ -28,13 +27,13 @@ from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.version import VERSION
 
-NUMBERS = [*read_baseline().worlds]
 SHARES = 20
-STEP = 7
-"""One world in so many is played with each change."""
-WORLDS_MIN = 500
+STEP = 3
+"""One world in so many is played with each change; three do not divide what is looked at in turn."""
 WRONG_SUMS = "M16"
 """A mutant: what is released with a whole application stays in the usage of its user."""
+NUMBERS = [*read_baseline().worlds]
+WORLDS_MIN = 300
 UNSEEN = Mutant(
     id="", source="", wrong="", where="machines.planning_loop:PlanningLoop.__init__",
     old="self._looked_ns = 0", new="self._looked_ns = 1",
@@ -84,14 +83,11 @@ def test_all_kinds_of_things_are_seen() -> None:
 
 
 def test_what_goes_on_inside_is_seen_as_well() -> None:
-    whats = " ".join(sight.what for sight in watched(1).inside)
+    whats = {sight.what for sight in watched(1).inside}
     for machine in ("rm_proxy", "context", "event_publisher"):
-        for kind in ("sent and wanted", "keeps"):
-            assert {f"at rest, what {machine} {kind}"} == set(
-                re.findall(rf"at rest, what {machine}[^,]*{kind}", whats)
-            )
-    assert "in the end, what context keeps" in whats
-    assert "the timers" in whats
+        for what in ("was sent and wanted", "keeps", "says it keeps"):
+            assert f"at rest, what {machine} {what}" in whats
+    assert {"in the end, what context keeps", "at rest, the timers"} < whats
 
 
 def test_what_is_not_recorded_is_not_compared(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_the_one_that_adds_most_comes_next(
     assert numbers == chosen(worlds, size)
 
 
-def test_worlds_in_which_all_is_looked_at_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_are_worlds_in_which_all_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_choice, "WHOLE", 2)
     worlds = touched("a", "", "ab", "abc", "abcd")
     assert [5, 1, 2] == chosen(worlds, 3)

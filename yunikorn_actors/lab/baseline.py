@@ -37,7 +37,7 @@ T = TypeVar("T")
 PACKAGED: Final = Path(__file__).parent / "baseline.msgpack"
 SEED: Final = 0
 """Of the worlds that are recorded; those of `lab swarm` begin with seed 1."""
-WORLDS: Final = 1_000
+WORLDS: Final = 400
 """So many are chosen, if nobody says how many."""
 _FAILING: Final = (WHERE, WHERE_FOLDS)
 _FAILS_EACH: Final = 25

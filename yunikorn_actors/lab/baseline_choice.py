@@ -66,11 +66,11 @@ def touched_in(numbers: Iterable[int]) -> Iterator[Touched]:
 def chosen(worlds: Iterable[Touched], size: int) -> list[int]:
     """Choose worlds one after another, each the one that adds most to those before it.
 
-    Those in which all is looked at are kept in any case: they are few, and what stands beside the
-    core is at work in them alone.
+    Half of them are such in which all is looked at: what stands beside the core is at work in these
+    alone.
     """
     ranked = _ranked({it.number: it.edits for it in worlds})
-    whole = [it for it in ranked if it <= WHOLE][:size]
+    whole = [it for it in ranked if it <= WHOLE][: (size + 1) // 2]
     others = [it for it in ranked if it > WHOLE][: size - len(whole)]
     taken = {*whole, *others}
     return [it for it in ranked if it in taken]

@@ -64,7 +64,7 @@ _FIRST: Final = follower_address(0)
 """No follower of a core has it."""
 WHOLE: Final = 400
 """In worlds with higher numbers nothing dear is looked at: what stands beside a core is at work in
-the first ones, and of the core itself as much is seen of the others for a third of the time."""
+the first ones, and of the core itself as much is seen of the others for half of the time."""
 TURNS: Final = 4
 """What is dear is looked at in turn: each in every so many worlds."""
 _NOTHING: Final = -1
@@ -139,8 +139,7 @@ class Watched(Oracle):
             if self._turn == _ROUTES:
                 self._note([("facts in words", [it.in_words() for it in message.facts])])
         elif mailbox == CONTEXT:
-            if self._turn != _NOTHING:
-                self._feed(simulator)
+            self._feed(simulator)
             self._handled += 1
             if self._handled % _CHECKED_EACH == 0:
                 self._note(self._checked(simulator, of_each=1))
@@ -153,6 +152,8 @@ class Watched(Oracle):
 
     def _feed(self, simulator: Simulator) -> None:
         assert isinstance(simulator, LabSimulator)
+        if self._turn == _NOTHING:
+            return
         fed = self._fed
         if fed.context is simulator.machines[CONTEXT]:
             fed.tell(simulator.effects, simulator.now_ns)
@@ -230,7 +231,7 @@ class Watched(Oracle):
             self._walk("at the front door", lambda draw: walk(draw, with_functions=True))
         elif self._turn in _WALKS:
             self._walk("at a core", _WALKS[self._turn])
-        if self._number % (2 * TURNS) == _CLUSTER:
+        if self._turn != _NOTHING and self._number % (2 * TURNS) == _CLUSTER:
             self._walk("at a cluster", _wrong_at_a_cluster)
 
     def _walk(self, where: str, steps: Callable[[Draw], Iterator[tuple[str, Any]]]) -> None:

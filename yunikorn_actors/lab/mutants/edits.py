@@ -220,7 +220,9 @@ def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
         return
     first, *others = node.args
     if others and not any(isinstance(it, ast.Starred) for it in node.args):
-        yield ast.Call(node.func, [others[0], first, *others[1:]], node.keywords)
+        swapped = ast.Call(node.func, [others[0], first, *others[1:]], node.keywords)
+        if ast.dump(swapped) != ast.dump(node):
+            yield swapped
     if isinstance(node.func, ast.Name):
         name = node.func.id
         if name in _ORDERS:
