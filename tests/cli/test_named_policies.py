@@ -242,7 +242,9 @@ def test_a_swarm_plays_them(capsys: pytest.CaptureFixture[str]) -> None:
 def offers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     def offer(*values: str) -> None:
         points = [EntryPoint(f"of-{n}", value, registry.GROUP) for n, value in enumerate(values)]
-        monkeypatch.setattr(registry, "entry_points", lambda group: points if group else [])
+        monkeypatch.setattr(
+            "importlib.metadata.entry_points", lambda group: points if group else []
+        )
         _forget()
 
     yield offer

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cached_property, lru_cache
-from importlib.metadata import entry_points
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -177,6 +176,9 @@ def _which(known: Mapping[str, Any], *kinds: Any) -> tuple[str, ...]:  # noqa: A
 @lru_cache(maxsize=1)
 def installed() -> dict[str, Policy]:
     """Load what installed packages offer; what is no policy is warned of, and stops nobody."""
+    # On first use only: it is a tenth of a start.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
     found: dict[str, Policy] = {}
     for point in entry_points(group=GROUP):
         policy: Any
