@@ -7,6 +7,7 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab import run_schedule
+from yunikorn_actors.lab.workers import collector
 from yunikorn_actors.lab.workers.collector import seldom_collecting
 
 
@@ -20,7 +21,26 @@ def test_what_was_there_is_passed_over_and_all_is_as_before() -> None:
     assert gc.get_freeze_count() == frozen, "what the program had frozen stays so"
 
 
-def test_what_was_not_frozen_is_not_afterwards() -> None:
+def test_what_others_have_frozen_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To count it takes longer than a small world where a program has a million objects."""
+    counted: list[int] = []
+
+    def count() -> int:
+        counted.append(before())
+        return counted[-1]
+
+    before = gc.get_freeze_count
+    monkeypatch.setattr(gc, "get_freeze_count", count)
+    monkeypatch.setattr(collector._Others, "have_frozen", False)
+    for _ in range(3):
+        with seldom_collecting():
+            pass
+    assert len(counted) == 1
+    assert counted[0] > 0, "vacuous: nothing is frozen"
+
+
+def test_what_was_not_frozen_is_not_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector._Others, "have_frozen", False)
     gc.unfreeze()
     before = gc.get_threshold()
     gc.set_threshold(700)

@@ -14,10 +14,18 @@ _NEW_MAX: Final = 10_000
 """So many objects are made before those that are new are looked at."""
 
 
+class _Others:
+    """What the program around the laboratory does with its collector."""
+
+    have_frozen = False
+    """Once seen it is not asked again: to count what is frozen walks through all of it."""
+
+
 @contextmanager
 def seldom_collecting() -> Iterator[None]:
     """Pass over what there is already; afterwards the collector is as it was."""
-    was_frozen, (newest, *older) = gc.get_freeze_count() > 0, gc.get_threshold()
+    was_frozen = _Others.have_frozen = _Others.have_frozen or gc.get_freeze_count() > 0
+    newest, *older = gc.get_threshold()
     if not was_frozen:
         gc.freeze()
     gc.set_threshold(max(newest, _NEW_MAX), *older)
