@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -54,6 +55,14 @@ def alone(file: str, options: Options) -> Report:
     return Search(read_case(Path(file)), options).run()
 
 
+@cache
+def expected(file: str) -> tuple[Any, ...]:
+    """Return what one process finds in the file, which has the same name and text in all tests."""
+    report = alone(file, wanted())
+    assert (RUNS, None) == (report.runs, report.finding)
+    return told(report)
+
+
 def together(file: str, options: Options, fan_out: FanOut) -> Report:
     return Search(read_case(Path(file)), options, FannedOut(fan_out)).run()
 
@@ -68,9 +77,7 @@ def two() -> Iterator[FanOut]:
 
 
 def test_two_processes_find_the_core_as_sound(small: str, two: FanOut) -> None:
-    report = alone(small, wanted())
-    assert (RUNS, None) == (report.runs, report.finding)
-    assert told(report) == told(together(small, wanted(), two))
+    assert expected(small) == told(together(small, wanted(), two))
 
 
 @pytest.mark.usefixtures("nodes_unchecked")
@@ -95,7 +102,7 @@ def test_two_processes_have_tried_enough_after_the_same_run(small: str, two: Fan
 
 def test_any_executor_will_do(small: str) -> None:
     with FanOut(Threads(2)) as fan_out:
-        assert told(alone(small, wanted())) == told(together(small, wanted(), fan_out))
+        assert expected(small) == told(together(small, wanted(), fan_out))
 
 
 def test_a_case_without_a_file_stays(small: str, two: FanOut) -> None:
@@ -167,7 +174,7 @@ def test_a_worker_that_is_killed_changes_nothing(small: str, killed: Path) -> No
     with FanOut(Processes(2)) as fan_out:
         report = together(small, wanted(deadly), fan_out)
     assert killed.exists()
-    assert told(alone(small, wanted())) == told(report)
+    assert expected(small) == told(report)
 
 
 def test_a_worker_that_is_killed_in_the_middle_of_a_result_is_replaced(killed: Path) -> None:
