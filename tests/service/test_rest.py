@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from probes import wait_until
+from probes import PATIENCE_S, wait_until
 from served import CONFIG, RM, P, Served, live, node, register, serving
 from shapes import (
     ANSWERS,
@@ -913,3 +913,14 @@ def test_where_events_are_not_tracked_they_cannot_be_read(served: Served) -> Non
     for path in ("/ws/v1/events/batch", STREAM):
         refused = served.ask(path)
         assert (500, "Event tracking is disabled") == (refused.status, refused.json["message"])
+
+
+def test_a_thread_that_made_an_answer_ends_with_its_server() -> None:
+    """Not with what holds the server, which a program may keep."""
+    before = {*threading.enumerate()}
+    with serving() as served:
+        served.ask("/ws/v1/validate-conf", method="POST", body=b"partitions: 3")
+        apart = [it for it in threading.enumerate() if it.name.startswith("yunikorn-actors-apart")]
+        (thread,) = {*apart} - before
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()

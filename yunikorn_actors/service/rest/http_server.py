@@ -207,6 +207,8 @@ class RestServer:
             for transport in left:
                 transport.abort()
             await asyncio.sleep(0)
+        # Nobody asks any more. Its thread would stay for as long as anybody holds this server.
+        self._apart.shutdown(wait=False)
 
     def receive(self, message: Message, now_ns: int) -> None:
         """Take a message to followers, when nobody reads a state that must not change."""
