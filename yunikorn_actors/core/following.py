@@ -5,7 +5,7 @@ from itertools import count
 
 from yunikorn_actors import si
 from yunikorn_actors.core.driver import Driver, Follower
-from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
+from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, Refused
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
@@ -34,7 +34,8 @@ class Followers:
                 "follow",
             )
         except BaseException:
-            self._driver.close_callback(address)
+            # It may be accepted after this: a caller gives up that has no reply in time.
+            self.unfollow(address)
             raise
         self.following[address] = None
         return address
@@ -72,8 +73,12 @@ class Followers:
                 ),
                 "stream",
             )
-        except BaseException:
+        except Refused:
             self._driver.close_callback(address)
+            raise
+        except BaseException:
+            # As above.
+            self.close_stream(address)
             raise
         return address
 

@@ -58,6 +58,7 @@ from yunikorn_actors.front.subscriptions import (
 from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.si.form import check_names
+from yunikorn_actors.values.masking import masked_repr
 
 L = TypeVar("L", bound=BaseLease)
 
@@ -237,9 +238,9 @@ class Operations(Generic[L]):
 
     def end(self, error: BaseException) -> None:
         """Nothing comes any more: every future, lease and iterator ends with the reason."""
-        reason = (
-            error if isinstance(error, CoreError) else CoreFailed(f"the front failed: {error!r}")
-        )
+        reason = error
+        if not isinstance(reason, CoreError):
+            reason = CoreFailed(f"the front failed: {masked_repr(error)}")
         with self.session.lock:
             if not self.session.close(reason):
                 return

@@ -13,7 +13,7 @@ from msgspec import Struct
 from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Envelope, Message, is_reply
 from yunikorn_actors.messages.queries import Declined
 from yunikorn_actors.messages.scheduling import MachineFailed
-from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.masking import masked_repr
 
 FAILED_MEANWHILE = "who was asked has failed and is being replaced: ask again"
 
@@ -126,7 +126,7 @@ class Replaceable(Machine, Protocol):
 
 def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
     """Say that a machine has failed: what a driver sends for it, from its address."""
-    failed = MachineFailed(address=address, failure=masked(repr(error)), legacy=machine.legacy())
+    failed = MachineFailed(address=address, failure=masked_repr(error), legacy=machine.legacy())
     return Send(to=CONTEXT, message=failed)
 
 

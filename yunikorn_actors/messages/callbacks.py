@@ -20,9 +20,14 @@ from yunikorn_actors.messages.predicates import (
 )
 from yunikorn_actors.messages.queries import RmDumpAnswered
 from yunikorn_actors.messages.rm_events import ResponsesDelivered
-from yunikorn_actors.si import PreemptionPredicatesResponse, ResourceManagerCallback
+from yunikorn_actors.si import (
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+    ResourceManagerCallback,
+)
 from yunikorn_actors.si.form import compiled
-from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.masking import masked, masked_repr
 
 _fault_of_response = compiled(PreemptionPredicatesResponse, {})
 
@@ -41,22 +46,19 @@ def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedul
         raise BaseExceptionGroup("update_container_scheduling_state raised", errors)
 
 
-def _ask_predicates(rm: ResourceManagerCallback, call: c.CallPredicates) -> Message:
-    reason: object = rm.predicates(call.args)
+def reason_of(rm: ResourceManagerCallback, args: PredicatesArgs) -> str:
+    """Return what stands against the node, empty for nothing."""
+    reason: object = rm.predicates(args)
     if reason is not None and not isinstance(reason, str):
         # A program that returns whether it fits would be understood the wrong way round.
         raise TypeError(f"predicates returned {reason!r:.100}: return None, or the reason as text")
-    return PredicatesAnswered(call_id=call.call_id, reason=masked(str(reason or "")))
+    return masked(_encodable(reason or ""))
 
 
-def _no_to_predicates(call: c.CallPredicates, error: BaseException) -> Message:
-    return PredicatesAnswered(
-        call_id=call.call_id, reason=masked(f"the predicate raised {error!r}")
-    )
-
-
-def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicates) -> Message:
-    response = rm.preemption_predicates(call.args)
+def preemption_of(
+    rm: ResourceManagerCallback, args: PreemptionPredicatesArgs
+) -> PreemptionPredicatesResponse:
+    response = rm.preemption_predicates(args)
     if response is None:
         response = PreemptionPredicatesResponse(success=False)
     fault = _fault_of_response(response)
@@ -65,6 +67,38 @@ def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicate
             f"preemption_predicates returned {response!r:.100}, and its answer{fault.path} "
             f"{fault.reason}: return a PreemptionPredicatesResponse, or None for a no"
         )
+    return response
+
+
+class StateText(NamedTuple):
+    text: str
+    error: str
+    """Why there is no text."""
+
+
+def state_of(rm: ResourceManagerCallback) -> StateText:
+    answer: object = rm.get_state_dump()
+    if isinstance(answer, str):
+        return StateText(_encodable(answer), "")
+    return StateText("", f"get_state_dump returned {type(answer).__name__}, not text")
+
+
+def _encodable(text: str) -> str:
+    """Replace the characters that neither a trace nor a message can hold."""
+    return text.encode(errors="replace").decode()
+
+
+def _ask_predicates(rm: ResourceManagerCallback, call: c.CallPredicates) -> Message:
+    return PredicatesAnswered(call_id=call.call_id, reason=reason_of(rm, call.args))
+
+
+def _no_to_predicates(call: c.CallPredicates, error: BaseException) -> Message:
+    reason = f"the predicate raised {masked_repr(error)}"
+    return PredicatesAnswered(call_id=call.call_id, reason=reason)
+
+
+def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicates) -> Message:
+    response = preemption_of(rm, call.args)
     return PreemptionPredicatesAnswered(call_id=call.call_id, response=response)
 
 
@@ -74,18 +108,12 @@ def _no_to_preemption(call: c.CallPreemptionPredicates, _: BaseException) -> Mes
 
 
 def _ask_state(rm: ResourceManagerCallback, call: c.CallGetStateDump) -> Message:
-    """Replace the characters of a text that a trace cannot hold."""
-    text, error = "", ""
-    answer: object = rm.get_state_dump()
-    if isinstance(answer, str):
-        text = answer.encode(errors="replace").decode()
-    else:
-        error = f"get_state_dump returned {type(answer).__name__}, not text"
+    text, error = state_of(rm)
     return RmDumpAnswered(reply_to=call.reply_to, text=text, error=error)
 
 
 def _no_state(call: c.CallGetStateDump, error: BaseException) -> Message:
-    text = masked(f"get_state_dump raised {error!r}")
+    text = f"get_state_dump raised {masked_repr(error)}"
     return RmDumpAnswered(reply_to=call.reply_to, text="", error=text)
 
 

@@ -8,6 +8,7 @@ hold back a caller who is too far ahead of it.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
@@ -25,7 +26,7 @@ from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.async_callback import AnyCallback
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.core_arguments import CoreDriver, check_forms
-from yunikorn_actors.runtime.event_streams import ROOM, Feed
+from yunikorn_actors.runtime.event_streams import ROOM, Close, Feed, opened
 from yunikorn_actors.runtime.failure_hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
 from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
@@ -166,10 +167,25 @@ class AsyncCore(Generic[_Core]):
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
-        end = await self._call(None, self._core.open_feed, feed, history)
-        return AsyncEventStream(feed, lambda: self._call(None, end))
+        self._core.check_running()
+        opening = self._calls.submit(None, lambda: self._core.open_feed(feed, history))
+        close = await opened(opening, self._close_soon)
+        return AsyncEventStream(feed, lambda: self._close(close))
 
     # -- parts
+
+    async def _close(self, close: Close) -> None:
+        """Close a feed; who is cancelled meanwhile has closed it all the same."""
+        closing = self._close_soon(close)
+        if closing is not None:
+            await asyncio.shield(asyncio.wrap_future(closing))
+
+    def _close_soon(self, close: Close) -> Future[None] | None:
+        """Callable on any thread; None once the core is stopped, which has ended all feeds."""
+        try:
+            return self._calls.submit(None, close)
+        except RuntimeError:
+            return None
 
     async def _call(
         self, caller: str | None, function: Callable[..., _Result], *arguments: object
@@ -306,8 +322,10 @@ class AsyncEventStream(AsyncIterator[si.EventRecord]):
 
     async def close(self) -> None:
         """Hear no more; what has come can still be taken."""
-        await self._leave()
-        self._feed.end()
+        try:
+            await self._leave()
+        finally:
+            self._feed.end()
 
     async def __anext__(self) -> si.EventRecord:
         while True:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from yunikorn_actors.errors import CoreFailed, anew
 from yunikorn_actors.recording.logs import alarm, logger
+from yunikorn_actors.values.masking import masked_repr
 
 QUIET_S: Final = 60.0
 """What the same method of the same manager raises is printed once in that time; all are counted."""
@@ -93,7 +94,7 @@ def _call(name: str, hook: Callable[[_Report], object], report: _Report) -> None
     try:
         hook(report)
     except BaseException as error:  # noqa: BLE001 - the edge: sys.exit() too is the hook's fault
-        alarm(_with_traceback(f"{name} raised, and was given {report!r}", error))
+        alarm(_with_traceback(f"{name} raised, and was given {masked_repr(report)}", error))
 
 
 def _with_traceback(text: str, error: BaseException) -> str:

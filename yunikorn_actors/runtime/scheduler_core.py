@@ -81,7 +81,7 @@ from yunikorn_actors.runtime.health_monitor import HealthWatch
 from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.scoped_core import ScopedCore
 from yunikorn_actors.runtime.slow_policies import SlowPolicies
-from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.masking import masked_repr
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
@@ -409,7 +409,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             self._actors.start(self.inside, address, holder)
 
     def _follower_raised(self, address: str, error: Exception) -> None:
-        text = f"{address} raised and follows no more: {error!r}"
+        text = f"{address} raised and follows no more: {masked_repr(error)}"
         if not logger.error("{}", text, exception=error):
             alarm(text)
         self.followers.unfollow(address)
@@ -702,7 +702,7 @@ def _failure_of(actor: Actor, envelope: Envelope, error: BaseException) -> CoreF
 
 def _headline(actor: Actor, envelope: Envelope, error: BaseException) -> str:
     message = type(envelope.message).__name__
-    return f"{actor.address} failed on {message} ({envelope.stimulus}): {masked(repr(error))}"
+    return f"{actor.address} failed on {message} ({envelope.stimulus}): {masked_repr(error)}"
 
 
 def _outside(settings: Settings, time_scale: int) -> Settings:

@@ -45,7 +45,7 @@ from yunikorn_actors.runtime.event_streams import ROOM, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.runtime.scoped_core import ScopedCore
 from yunikorn_actors.si.form import check_counts
-from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.masking import masked_repr
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
@@ -139,7 +139,7 @@ class VirtualCore(ScopedCore):
         error = self._simulator.failure
         if error is None or isinstance(error, CoreError):
             return error
-        failure = CoreFailed(f"the core failed: {masked(repr(error))}")
+        failure = CoreFailed(f"the core failed: {masked_repr(error)}")
         failure.__cause__ = error
         return failure
 

@@ -206,13 +206,20 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
             )  # fmt: skip
         except BaseException:
             self._replaced.discard(former)
+            self._look_whether_lost(former)
             raise
         with self._lock:
-            self._conversations[request.rm_id] = conversation
+            is_stopped = self._is_stopped
+            if not is_stopped:
+                self._conversations[request.rm_id] = conversation
+                self.away = None
             self._replaced.discard(former)
-            self.away = None
         if former is not None:
             former.end()
+        if is_stopped:
+            conversation.end()
+            raise CoreStopped("the connection was closed: make another one")
+        self._look_whether_lost(conversation)
         return si.RegisterResourceManagerResponse()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -225,19 +232,25 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
         """Send a request whose form was checked."""
         self.check_running()
         self.sent.note(request)
-        conversation = self._conversations.get(request.rm_id)
-        if conversation is None:
-            self._check_there()
-            raise UnknownResourceManager(
-                f"{request.rm_id!r} is not registered here: call register_resource_manager first"
-            )
-        match request:
-            case si.AllocationRequest():
-                conversation.say(m.Said(allocations=request))
-            case si.ApplicationRequest():
-                conversation.say(m.Said(applications=request))
-            case si.NodeRequest():
-                conversation.say(m.Said(nodes=request))
+        said = _said(request)
+        conversation = self._conversation_of(request.rm_id)
+        while not conversation.say(said):
+            if conversation.lost is not None:
+                raise self._error_of(conversation.lost)
+            # It was ended here: there is another one, or none any more.
+            conversation = self._conversation_of(request.rm_id)
+
+    def _conversation_of(self, rm_id: str) -> "Conversation":
+        # Under the lock: one that is lost goes in one step with what is to be raised for it.
+        with self._lock:
+            self.check_running()
+            conversation = self._conversations.get(rm_id)
+            if conversation is None:
+                self._check_there()
+                raise UnknownResourceManager(
+                    f"{rm_id!r} is not registered here: call register_resource_manager first"
+                )
+            return conversation
 
     def has_room(self, rm_id: str) -> bool:  # noqa: ARG002 - as the core in this process
         """No: it is not known here how much the other side will still take."""
@@ -324,10 +337,17 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
         request = m.EventStreamRequest(history=max(0, history))
         stream = self._open().open_stream("EventStream", request, m.Records)
         # The first message says that it is open; from there on nothing is missed.
-        next(stream.answers)
+        if next(stream.answers, None) is None:
+            raise CoreStopped(f"the service at {self.address} is being stopped: connect again")
         self._feeds.append(feed)
         fill = partial(self._fill, feed, stream.answers)
-        threading.Thread(target=fill, name="yunikorn-actors-events", daemon=True).start()
+        try:
+            threading.Thread(target=fill, name="yunikorn-actors-events", daemon=True).start()
+        except BaseException:
+            # Too many threads: nobody would read it, and the service counts it.
+            self._feeds.remove(feed)
+            stream.cancel()
+            raise
 
         def close() -> None:
             # In this order: what the cancelled call then says is no loss.
@@ -385,6 +405,16 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
             "itself: make the call again, or look at connection"
         )
 
+    def _error_of(self, lost: CoreError) -> CoreError:
+        """Return what a call raises when the conversation was lost by this."""
+        is_made_again = self._when_away is not None and not isinstance(lost, FOR_GOOD)
+        return self._broken() if is_made_again and isinstance(lost, ConnectionLost) else anew(lost)
+
+    def _look_whether_lost(self, conversation: "Conversation | None") -> None:
+        """One that was not in its place yet, or about to be replaced, may have ended meanwhile."""
+        if conversation is not None and conversation.lost is not None:
+            self._lost(conversation, conversation.lost)
+
     def _lost(self, conversation: "Conversation", error: CoreError) -> None:
         """Called on the thread of a conversation that the other side has ended."""
         with self._lock:
@@ -392,10 +422,12 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
             if not is_current or conversation in self._replaced:
                 return
             del self._conversations[conversation.rm_id]
+            error = self._error_of(error)
             comes_back = self._when_away is not None and not isinstance(error, FOR_GOOD)
             if comes_back:
-                error = self._broken() if isinstance(error, ConnectionLost) else error
                 self.away = error
+            else:
+                self._failure = self._failure or error
         if comes_back and self._when_away is not None:
             self._when_away(error)
         else:
@@ -433,6 +465,16 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
                 f"{what} waits for the core and was called from inside a callback: call it from "
                 "another thread, or after the callback has returned"
             )
+
+
+def _said(request: Update) -> m.Said:
+    match request:
+        case si.AllocationRequest():
+            return m.Said(allocations=request)
+        case si.ApplicationRequest():
+            return m.Said(applications=request)
+        case si.NodeRequest():
+            return m.Said(nodes=request)
 
 
 def _check_config(text: str) -> None:

@@ -108,8 +108,9 @@ class Serving:
                 part.listen()
             self.core.start()
             for part in self.parts.values():
-                part.start()
+                # First: one that is interrupted while it starts has to be stopped as well.
                 self._started.append(part)
+                part.start()
             for file in self._followed:
                 file.start()
         except BaseException:

@@ -189,6 +189,27 @@ def masked(text: str, cover: Cover = stars) -> str:
     return text
 
 
+def masked_repr(shown: object) -> str:
+    """Show it as a text that can be written down.
+
+    An exception of a program may raise where it is to be shown, or be shown as half a character.
+    """
+    return _masked_by(repr, shown)
+
+
+def masked_str(error: BaseException) -> str:
+    """Say what it says, or show it if it says nothing."""
+    return _masked_by(str, error) or masked_repr(error)
+
+
+def _masked_by(show: Callable[[object], str], shown: object) -> str:
+    try:
+        text = show(shown)
+    except Exception:  # noqa: BLE001 - the edge: whatever it is, the name of its type has to do
+        text = type(shown).__name__
+    return masked(text.encode(errors="replace").decode())
+
+
 def names_a_secret(name: str) -> bool:
     return _NAME.search(name) is not None
 

@@ -22,7 +22,7 @@ from yunikorn_actors.service.cluster.channel import Entry
 from yunikorn_actors.service.cluster.partition_host import HANDLED, Answer, ChannelGone
 from yunikorn_actors.service.cluster.recovery_report import RecoveryReport
 from yunikorn_actors.service.cluster.split import Request
-from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.masking import masked_str
 
 PAUSE_S: Final = 0.1
 """Between two attempts to reach a host that is away."""
@@ -292,7 +292,7 @@ class ManagerChannel:
             value = ask() if argument is None else ask(argument)
             answer = Answer(value)
         except Exception as error:  # noqa: BLE001 - the edge: reported to the core
-            answer = Answer(failure=masked(str(error) or repr(error)))
+            answer = Answer(failure=masked_str(error))
         reach(self._far, "answer", self._channel, number, answer)
 
     def _pause(self) -> None:

@@ -50,7 +50,7 @@ from yunikorn_actors.service.rest.streaming import GZIP_LEVEL, Sending
 from yunikorn_actors.service.route_rights import Right, needed_for
 from yunikorn_actors.service.tokens import Tokens
 from yunikorn_actors.si import EventRecord
-from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.masking import masked, masked_repr
 
 BODY_MAX: Final = 4 * 1024 * 1024
 LINE_MAX: Final = 8190
@@ -225,7 +225,7 @@ class RestServer:
         try:
             self._side.handle(message, now_ns)
         except Exception as error:  # noqa: BLE001 - the edge: it is the answer to all that ask
-            self._failure = masked(f"the read side has failed: {error!r}")
+            self._failure = f"the read side has failed: {masked_repr(error)}"
             logger.error("{}", self._failure, exception=error)
 
     async def _reap(self) -> None:

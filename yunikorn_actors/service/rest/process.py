@@ -57,7 +57,7 @@ from yunikorn_actors.service.rest.pipe import (
     frame,
 )
 from yunikorn_actors.service.tokens import CurrentTokens
-from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.masking import masked_str
 
 CHILD: Final = "yunikorn_actors.service.rest.child"
 CREW: Final = 4
@@ -259,7 +259,7 @@ class ProcessPart(Part):
         try:
             value = self._questions.ask(asked.question, *asked.arguments)
         except Exception as error:  # noqa: BLE001 - the edge: it is the answer
-            self._outbox.put(Answered(asked.number, error=masked(str(error) or repr(error))))
+            self._outbox.put(Answered(asked.number, error=masked_str(error)))
         else:
             self._outbox.put(Answered(asked.number, value))
 

@@ -111,9 +111,18 @@ class Intake:
         """Look again and again at the connections of the server that listens at this port."""
         if not os.path.isdir(DESCRIPTORS):  # noqa: ASYNC240, PTH112 - of the kernel, no disk
             return
+        has_failed = False
         while True:
             begun = time.monotonic()
-            await self._look(port)
+            try:
+                await self._look(port)
+            except Exception as error:  # noqa: BLE001 - the edge: without looks nothing is bounded
+                # Descriptors may be at their limit for a while.
+                if not has_failed:
+                    logger.warning("gRPC connections could not be looked at: {}", error)
+                has_failed = True
+            else:
+                has_failed = False
             await asyncio.sleep(max(PERIOD_S, SHARE * (time.monotonic() - begun)))
 
     async def _look(self, port: int) -> None:

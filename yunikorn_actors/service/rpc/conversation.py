@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.core.stand_in import overrides
 from yunikorn_actors.errors import ConnectionLost, CoreError, UnknownResourceManager
+from yunikorn_actors.messages.callbacks import preemption_of, reason_of, state_of
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised
 from yunikorn_actors.service.rpc.messages import (
     Answer,
@@ -34,7 +35,7 @@ from yunikorn_actors.service.rpc.outgoing import ANSWERS, QUESTIONS
 from yunikorn_actors.service.rpc.protobuf import codec
 from yunikorn_actors.service.rpc.unknown_fields import Strangers
 from yunikorn_actors.si.wire import SiMessage
-from yunikorn_actors.values.masking import masked
+from yunikorn_actors.values.masking import masked_repr
 
 ROOM: Final = 1_000
 """Requests that may wait to be sent; then the sender of another one waits."""
@@ -60,12 +61,16 @@ class Outgoing(Iterator[bytes]):
         self._kept: deque[bytes] = deque()
         self._is_closed = False
 
-    def put(self, data: bytes, *, waits: bool) -> None:
+    def put(self, data: bytes, *, waits: bool) -> bool:
+        """Return whether it was taken: nothing is, once this is closed."""
         with self._changed:
             while waits and len(self._kept) >= ROOM and not self._is_closed:
                 self._changed.wait()
+            if self._is_closed:
+                return False
             self._kept.append(data)
             self._changed.notify_all()
+            return True
 
     def close(self) -> None:
         with self._changed:
@@ -96,6 +101,8 @@ class Conversation:
     ) -> None:
         """`over` is called when it ends without having been ended here; `errors` say why."""
         self.rm_id: Final = rm_id
+        self.lost: CoreError | None = None
+        """Why it has ended, unless it was ended here; known before anything is refused."""
         self._callback = callback
         self._raised = raised
         self._over = over
@@ -124,16 +131,19 @@ class Conversation:
         )
         self._outgoing.put(codec(Said).encode(Said(opening=opening)), waits=False)
         self._call = call(self._outgoing)
-        self._thread.start()
         try:
+            self._thread.start()
             self._opened.result(timeout)
         except BaseException:
             self.end()
             raise
 
-    def say(self, said: Said) -> None:
-        """Send it after what was sent before; wait for room, but never inside the callback."""
-        self._outgoing.put(codec(Said).encode(said), waits=not self.is_mine)
+    def say(self, said: Said) -> bool:
+        """Send it after what was sent before; wait for room, but never inside the callback.
+
+        Returns False if this has ended: what is said then reaches nobody.
+        """
+        return self._outgoing.put(codec(Said).encode(said), waits=not self.is_mine)
 
     @property
     def is_mine(self) -> bool:
@@ -162,11 +172,19 @@ class Conversation:
         except grpc.RpcError as raised:
             is_opened = self._opened.done()
             error = (self._errors.end_of if is_opened else self._errors.error_of)(raised)
+        except Exception as raised:  # noqa: BLE001 - the edge: nobody would learn that it has ended
+            error = ConnectionLost(
+                f"what the service has sent to {self.rm_id} cannot be read: "
+                f"{masked_repr(raised)}; see that both are of one version"
+            )
+            self._call.cancel()
+        lost = error if isinstance(error, CoreError) else ConnectionLost(str(error))
+        if not self._is_ended:
+            self.lost = lost
         self._outgoing.close()
         if not self._opened.done():
             self._opened.set_exception(error)
         elif not self._is_ended:
-            lost = error if isinstance(error, CoreError) else ConnectionLost(str(error))
             self._over(self, lost)
 
     def _receive(self, message: Told) -> None:
@@ -179,17 +197,18 @@ class Conversation:
             if field == "allocations" and message.graces:
                 value = with_graces(value, message.graces)
             if value is not None:
-                answer = self._answer_of(method, partial(notify, self._callback, value))
-                if message.number:
-                    self.say(Said(answer=replace(answer, number=message.number)))
+                self._call_back(method, partial(notify, self._callback, value), message.number)
 
-    def _answer_of(self, method: str, notify: Callable[[], Answer]) -> Answer:
+    def _call_back(self, method: str, notify: Callable[[], Answer], number: int) -> None:
         """Make a call; what it raises is the program's own affair, and is reported as such."""
         try:
-            return notify()
+            answer = codec(Said).encode(Said(answer=replace(notify(), number=number)))
         except BaseException as error:  # noqa: BLE001 - the edge: sys.exit() too is the callback's
             self._raised(CallbackRaised(self.rm_id, method, error))
-            return Answer(failure=masked(f"{method} raised {error!r}"))
+            failure = f"{method} raised {masked_repr(error)}"
+            answer = codec(Said).encode(Said(answer=Answer(number=number, failure=failure)))
+        if number:
+            self._outgoing.put(answer, waits=False)
 
 
 # -- what comes, and the method that takes it
@@ -248,16 +267,16 @@ def _notifying(method: str) -> tuple[str, Notify]:
 
 
 def _predicates(callback: si.ResourceManagerCallback, args: si.PredicatesArgs) -> Answer:
-    return Answer(verdict=Verdict(reason=callback.predicates(args) or ""))
+    return Answer(verdict=Verdict(reason=reason_of(callback, args)))
 
 
 def _preemption(callback: si.ResourceManagerCallback, args: si.PreemptionPredicatesArgs) -> Answer:
-    no = si.PreemptionPredicatesResponse()
-    return Answer(preemption=callback.preemption_predicates(args) or no)
+    return Answer(preemption=preemption_of(callback, args))
 
 
 def _state(callback: si.ResourceManagerCallback, _: StateDumpRequest) -> Answer:
-    return Answer(state=callback.get_state_dump())
+    text, error = state_of(callback)
+    return Answer(failure=error) if error else Answer(state=text)
 
 
 def _events(callback: si.ResourceManagerCallback, message: Records) -> Answer:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
+from operator import call
 from typing import Final, TypeVar
 
 import grpc
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.errors import NoReply, Refused
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.runtime.event_streams import ROOM, Feed
+from yunikorn_actors.runtime.event_streams import ROOM, Feed, opened
 from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.admission import OpenCall
@@ -227,11 +228,11 @@ class Extension:
         news = asyncio.Event()
         feed.on_change = partial(self._managers.on_loop, news.set)
         open_feed = partial(self._managers.core.open_feed, feed, asked.history)
-        close = await self._managers.call(open_feed)
+        close = await opened(self._managers.submit(open_feed), call)
         missed = 0
-        # At once: a client that has this knows that nothing is missed from here on.
-        await write(b"")
         try:
+            # At once: a client that has this knows that nothing is missed from here on.
+            await write(b"")
             while True:
                 news.clear()
                 # Read before the records: they may come, and the end behind them, after this.

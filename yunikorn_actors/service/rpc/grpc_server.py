@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -11,8 +12,9 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
+from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.service.address import listen_at
-from yunikorn_actors.service.listener import Part, Site
+from yunikorn_actors.service.listener import START_S, Part, Site
 from yunikorn_actors.service.rpc import extension
 from yunikorn_actors.service.rpc import si_service as scheduler
 from yunikorn_actors.service.rpc.access import TokenWanted
@@ -83,12 +85,19 @@ class RpcPart(Part):
         try:
             self._address = self._started.result()
         except BaseException:
-            self._thread.join()
+            # An interrupt, perhaps: then it has started, or will.
+            self.stop(START_S)
             raise
 
     def stop(self, grace: float) -> None:
+        """Stop it, or what was begun of it."""
+        if self._thread.ident is None:
+            return
         self._until = time.monotonic() + grace - LAST_S
-        self._loop.call_soon_threadsafe(self._wanted_to_stop.set)
+        # Until then there is nothing to stop; where it could not start the thread ends by itself.
+        with suppress(Exception):
+            self._started.result(grace)
+            self._loop.call_soon_threadsafe(self._wanted_to_stop.set)
         self._thread.join(grace)
 
     # -- on its thread
@@ -97,7 +106,9 @@ class RpcPart(Part):
         try:
             asyncio.run(self._serve())
         except BaseException as error:  # noqa: BLE001 - the edge: it is raised where it was started
-            if not self._started.done():
+            if self._started.done():
+                logger.error("the gRPC server has ended by an error", exception=error)
+            else:
                 self._started.set_exception(error)
 
     async def _serve(self) -> None:

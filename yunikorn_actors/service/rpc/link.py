@@ -1,7 +1,7 @@
 """The connection of a `RemoteCore`: what it asks, and what it opens, by gRPC."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -120,7 +120,8 @@ class Link:
         call: Any = self._channel.unary_unary(EXTENSION + method)
         data = codec(type(message)).encode(message)
         try:
-            answer = call(data, timeout=timeout or REPLY_S, metadata=self._metadata)
+            with self._unclosed():
+                answer = call(data, timeout=timeout or REPLY_S, metadata=self._metadata)
         except grpc.RpcError as raised:
             raise self.error_of(raised) from None
         read: M = codec(kind).decode(answer, self._strangers.tell)
@@ -128,7 +129,8 @@ class Link:
 
     def open_stream(self, method: str, message: SiMessage, kind: type[SiMessage]) -> AnswerStream:
         open_: Any = self._channel.unary_stream(EXTENSION + method)
-        call = open_(codec(type(message)).encode(message), metadata=self._metadata)
+        with self._unclosed():
+            call = open_(codec(type(message)).encode(message), metadata=self._metadata)
 
         def cancel() -> None:
             call.cancel()
@@ -154,11 +156,23 @@ class Link:
         """Register, and begin to hear; raise what the core has against it."""
         conversation = Conversation(request.rm_id, callback, raised, over, self)
         call: Any = self._channel.stream_stream(f"{EXTENSION}Converse")
-        conversation.open(
-            lambda said: call(said, metadata=self._metadata), request, REPLY_S,
-            config_is_default=config_is_default,
-        )  # fmt: skip
+        with self._unclosed():
+            conversation.open(
+                lambda said: call(said, metadata=self._metadata), request, REPLY_S,
+                config_is_default=config_is_default,
+            )  # fmt: skip
         return conversation
+
+    @contextmanager
+    def _unclosed(self) -> Iterator[None]:
+        """Another thread may close this in the middle of a call, which gRPC takes for a slip."""
+        try:
+            yield
+        except ValueError as error:
+            if type(error) is not ValueError:
+                raise
+            text = f"the connection to the service at {self._address} was closed meanwhile"
+            raise ConnectionLost(text) from error
 
 
 def _channel(address: str, trust: Trust) -> grpc.Channel:

@@ -10,7 +10,7 @@ taken, and a registration finds none of the former one under way.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, TypeVar
@@ -117,7 +117,11 @@ class Managers:
 
     async def call(self, function: Callable[[], T]) -> T:
         """Make a call that waits for the core."""
-        return await self._loop.run_in_executor(self._threads, function)
+        return await asyncio.wrap_future(self.submit(function))
+
+    def submit(self, function: Callable[[], T]) -> Future[T]:
+        """Have such a call made, whoever waits for it."""
+        return self._threads.submit(function)
 
     async def call_long(self, function: Callable[[], T]) -> T:
         """Make a call that takes long: one after the other, or together they would starve the core.
