@@ -272,8 +272,8 @@ def test_who_does_not_read_is_told_from_who_has_ended(served: Served) -> None:
     ] == [it for it in told if it]
 
 
-def outbox(behind: Callable[[], None] = lambda: None) -> process.Outbox:
-    return process.Outbox(RealClock(), behind)
+def outbox(give_up: Callable[[str], None] = lambda _: None) -> process.Outbox:
+    return process.Outbox(RealClock(), give_up)
 
 
 def heard(number: int) -> Message:
@@ -320,11 +320,11 @@ def test_what_is_being_written_counts_as_waiting(monkeypatch: pytest.MonkeyPatch
     """A process that does not read is given one batch, and is as far behind with that."""
     monkeypatch.setattr(process, "BEHIND_MAX", 1)
     told: list[str] = []
-    box = outbox(lambda: told.append("behind"))
+    box = outbox(told.append)
     box.receive(heard(0))
     assert box.next()
     box.receive(heard(1))
-    assert ["behind"] == told
+    assert ["it was too far behind"] == told
 
 
 def test_a_question_that_the_core_does_not_answer_is_refused(served: Served) -> None:

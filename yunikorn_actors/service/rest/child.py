@@ -43,6 +43,7 @@ from yunikorn_actors.service.rest.pipe import (
 from yunikorn_actors.service.rest.request_guard import Guard
 from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.tokens import Tokens
+from yunikorn_actors.values.masking import masked_str
 
 ANSWER_S: Final = 30.0
 YIELDS: Final = 5
@@ -87,7 +88,8 @@ class Child:
         self._writer.write(frame(Ready()))
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             await self._follow(reader)
-        for waiting in self._asked.values():
+        # A copy: those who ask give up on threads of their own.
+        for waiting in tuple(self._asked.values()):
             waiting.cancel()
         await self._server.stop(GRACE_S)
 
@@ -116,6 +118,8 @@ class Child:
             found = Simulated(asked.number, await self._server.simulated(asked.body))
         except Refusal as refusal:
             found = Simulated(asked.number, error=refusal.text)
+        except Exception as error:  # noqa: BLE001 - the edge: somebody waits for an answer
+            found = Simulated(asked.number, error=masked_str(error))
         self._writer.write(frame(found))
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values

@@ -65,6 +65,10 @@ CREW: Final = 4
 STUCK_S: Final = 30
 """A process that does not read for so long is ended, and so replaced."""
 ENDED: Final = "it ended by itself"
+SIMULATE_S: Final = 60.0
+"""So long an answer about what would happen may take."""
+KILLED_S: Final = 5.0
+"""So long the end of a process that was killed is waited for: what a disk holds up may stay."""
 PAUSE_S: Final = 0.05
 """Between two batches of facts: each wakes two threads, which compete with those of the core."""
 BATCH_MAX: Final = 1024 * 1024
@@ -92,7 +96,11 @@ class ProcessPart(Part):
         self._listener: socket.socket | None = None
         self._line: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._outbox = Outbox(site.core.clock, lambda: None)
+        self._outbox = Outbox(site.core.clock, lambda _: None)
+        """Of the process of now. Between two it is closed, and takes nothing."""
+        self._outbox.close()
+        self._spawning = threading.Lock()
+        """Held while a process is started: who stops finds it, or none is started any more."""
         self._ready = threading.Event()
         self._stopping = threading.Event()
         self._has_begun = False
@@ -122,43 +130,60 @@ class ProcessPart(Part):
         self._core.measure()
         self._start_ns = self._core.clock.now_ns()
         self._tokens.subscribe(self._renew)
-        self._spawn()
+        try:
+            self._spawn()
+        except RuntimeError as error:
+            raise OSError(f"the read side cannot be started: {error}") from error
         self._await_ready()
         self._site.standing.simulate = self.simulate
 
     def _await_ready(self) -> None:
         """Wait for the first one; if it ends after that, it is replaced as any other."""
-        assert self._process is not None
         if self._ready.wait(START_S) and self._has_begun:
             return
-        ended = self._process.poll()
+        ended = None if self._process is None else self._process.poll()
         self.stop(0.0)
         how = f"within {START_S:g} s" if ended is None else f"and has ended with status {ended}"
         raise OSError(f"the read side has not begun to listen {how}")
 
     def _spawn(self) -> None:
+        """Start a process, unless this was stopped; where that fails nothing is left of it."""
+        with self._spawning:
+            if not self._stopping.is_set():
+                self._start_process()
+
+    def _start_process(self) -> None:
         assert self._listener is not None
         ours, theirs = socket.socketpair()
         # For sending alone: what is asked may take its time to come.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", STUCK_S, 0))
         handed = (theirs.fileno(), self._listener.fileno())
-        with theirs, _blocked(IGNORED):
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-m", CHILD, *map(str, handed)],
-                pass_fds=handed,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-        self._why = ""
-        self._line = ours
-        behind = partial(self._end_process, self._process, "it was too far behind")
-        outbox = Outbox(self._core.clock, behind)
-        threading.Thread(
-            target=self._write,
-            args=(outbox, ours, self._process),
-            name="yunikorn-actors-rest-line",
-            daemon=True,
-        ).start()
+        try:
+            with theirs, _blocked(IGNORED):
+                process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                    [sys.executable, "-m", CHILD, *map(str, handed)],
+                    pass_fds=handed,
+                    stdin=subprocess.DEVNULL,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                )
+        except BaseException:
+            ours.close()
+            raise
+        outbox = Outbox(self._core.clock, partial(self._end_process, process))
+        try:
+            self._begin(process, ours, outbox)
+        except BaseException:
+            # Threads may be at their limit.
+            outbox.close()
+            _kill(process)
+            ours.close()
+            raise
+
+    def _begin(
+        self, process: "subprocess.Popen[bytes]", ours: socket.socket, outbox: "Outbox"
+    ) -> None:
+        """Say how the read side is made, and have two threads write to it and read from it."""
+        self._process, self._line, self._why = process, ours, ""
         logs = self._site.logs or LogStyle(level="")
         tls, topology, tokens = self._site.tls, self._core.topology, self._tokens.now
         outbox.put(
@@ -186,10 +211,15 @@ class ProcessPart(Part):
         # before went to the former outbox, so they are sent again.
         self._outbox = outbox
         self._renew()
-        self._reader = threading.Thread(
-            target=self._read, args=(ours, self._process), name="yunikorn-actors-rest", daemon=True
+        life = (outbox, ours, process)
+        threading.Thread(
+            target=self._write, args=life, name="yunikorn-actors-rest-line", daemon=True
+        ).start()
+        reader = threading.Thread(
+            target=self._read, args=life, name="yunikorn-actors-rest", daemon=True
         )
-        self._reader.start()
+        reader.start()
+        self._reader = reader
 
     def _renew(self, _: object = None) -> None:
         # Under a lock, or a call that has read the former tokens would send them last.
@@ -220,32 +250,32 @@ class ProcessPart(Part):
         except OSError:
             # The thread that reads may find out later: the reason is the same.
             self._end_process(process, ENDED)
+        except Exception as error:  # noqa: BLE001 - the edge: it would hear no more, and go on
+            self._end_process(process, f"nothing could be written to it: {masked_str(error)}")
         finally:
             outbox.close()
 
     # -- what the other process asks
 
-    def _read(self, line: socket.socket, process: "subprocess.Popen[bytes]") -> None:
+    def _read(
+        self, outbox: "Outbox", line: socket.socket, process: "subprocess.Popen[bytes]"
+    ) -> None:
         begun = time.monotonic()
-        # On this thread, which also ends it: so none that has ended is followed for, or left out.
-        with suppress(CoreStopped, CoreFailed):
-            self._following = self._core.followers.follow(self._outbox)
-        with line.makefile("rb") as file, suppress(OSError):
-            while head := file.read(LENGTH_BYTES):
-                entry = _up.decode(file.read(int.from_bytes(head, "big")))
-                if isinstance(entry, Ready):
-                    self._has_begun = True
-                    self._ready.set()
-                    self._tell_when_steady(process)
-                elif isinstance(entry, Simulated):
-                    self._simulating.pop(entry.number).set_result(entry)
-                else:
-                    self._crew.submit(self._answer, entry)
-        process.wait()
-        self._outbox.close()
+        try:
+            # On this thread, which also ends it: so none that has ended is followed for, or left
+            # out.
+            with suppress(CoreStopped, CoreFailed):
+                self._following = self._core.followers.follow(outbox)
+            self._read_all(outbox, line, process)
+        except Exception as error:  # noqa: BLE001 - the edge: whatever it is, another one is started
+            logger.error("the read side cannot be read any more", exception=error)
+            self._end_process(process, f"nothing can be read from it: {masked_str(error)}")
+        _wait_for_the_end(process)
+        outbox.close()
+        # What is asked after this finds the outbox closed.
         while self._simulating:
-            ended = NoReply("the read side has ended: call again")
-            self._simulating.popitem()[1].set_exception(ended)
+            _, waiting = self._simulating.popitem()
+            waiting.set_exception(NoReply("the read side has ended: call again"))
         line.close()
         if self._following:
             self._core.followers.unfollow(self._following)
@@ -255,36 +285,73 @@ class ProcessPart(Part):
         if not self._stopping.is_set() and self._has_begun:
             self._replace(is_steady=was_ready and time.monotonic() - begun > STEADY_S)
 
-    def _answer(self, asked: Question) -> None:
+    def _read_all(
+        self, outbox: "Outbox", line: socket.socket, process: "subprocess.Popen[bytes]"
+    ) -> None:
+        """Read until the process ends, which may be in the middle of what it says."""
+        with line.makefile("rb") as file, suppress(OSError):
+            while head := file.read(LENGTH_BYTES):
+                size = int.from_bytes(head, "big")
+                data = file.read(size)
+                if len(head) < LENGTH_BYTES or len(data) < size:
+                    return
+                entry = _up.decode(data)
+                if isinstance(entry, Ready):
+                    self._has_begun = True
+                    self._ready.set()
+                    self._tell_when_steady(process)
+                elif isinstance(entry, Simulated):
+                    if (waiting := self._simulating.pop(entry.number, None)) is not None:
+                        waiting.set_result(entry)
+                else:
+                    self._crew.submit(self._answer, entry, outbox)
+
+    def _answer(self, asked: Question, outbox: "Outbox") -> None:
+        """Answer the process that has asked: each numbers its questions from 1."""
         try:
             value = self._questions.ask(asked.question, *asked.arguments)
         except Exception as error:  # noqa: BLE001 - the edge: it is the answer
-            self._outbox.put(Answered(asked.number, error=masked_str(error)))
+            outbox.put(Answered(asked.number, error=masked_str(error)))
         else:
-            self._outbox.put(Answered(asked.number, value))
+            outbox.put(Answered(asked.number, value))
 
     def simulate(self, body: bytes) -> bytes:
         """Say what would happen, to another part of the service; on a thread that may wait."""
         number, waiting = next(self._numbers), Future[Simulated]()
         self._simulating[number] = waiting
-        self._outbox.put(Simulate(number, body))
-        found = waiting.result()
+        try:
+            if not self._outbox.put(Simulate(number, body)):
+                raise NoReply("the read side is being replaced: call again in a while")
+            found = waiting.result(SIMULATE_S)
+        except TimeoutError as error:
+            if isinstance(error, NoReply):
+                raise
+            raise NoReply(f"the read side has not answered within {SIMULATE_S:g} s") from None
+        finally:
+            self._simulating.pop(number, None)
         if found.error:
             raise Refused(found.error)
         return found.content
 
     def _replace(self, *, is_steady: bool) -> None:
         """A read side that has ended passes nothing on; the next one receives all of it."""
-        self._ends = 1 if is_steady else self._ends + 1
-        wait_s = WAITS_S[min(self._ends, len(WAITS_S)) - 1]
-        why = self._why or ENDED
-        fault = f"the read side was replaced {self._ends} times: {why}"
-        logger.warning("{}; the next one comes in {:g} s", fault, wait_s)
-        self._site.standing.tell(fault, READ_SIDE)
-        if self._stopping.wait(wait_s):
-            return
-        self._ready.clear()
-        self._spawn()
+        if is_steady:
+            self._ends = 0
+        while True:
+            self._ends += 1
+            wait_s = WAITS_S[min(self._ends, len(WAITS_S)) - 1]
+            fault = f"the read side was replaced {self._ends} times: {self._why or ENDED}"
+            logger.warning("{}; the next one comes in {:g} s", fault, wait_s)
+            self._site.standing.tell(fault, READ_SIDE)
+            if self._stopping.wait(wait_s):
+                return
+            self._ready.clear()
+            try:
+                self._spawn()
+            except Exception as error:  # noqa: BLE001 - the edge: processes may be at their limit
+                self._why = f"another one could not be started: {masked_str(error)}"
+            else:
+                return
 
     def _tell_when_steady(self, process: "subprocess.Popen[bytes]") -> None:
         """Have health checks say that all is well, once it has gone on for a while."""
@@ -304,25 +371,43 @@ class ProcessPart(Part):
     # -- the end
 
     def stop(self, grace: float) -> None:
+        deadline = time.monotonic() + grace
         self._stopping.set()
         self._steady.cancel()
-        if self._process is not None and self._line is not None:
+        # Another thread may be starting it: it waits for nothing any more.
+        self._ready.set()
+        with self._spawning:
+            process, line, reader = self._process, self._line, self._reader
+        if process is not None and line is not None:
             # The other side ends with the line; who is in the middle of writing is let go.
             with suppress(OSError):
-                self._line.shutdown(socket.SHUT_WR)
+                line.shutdown(socket.SHUT_WR)
             try:
-                self._process.wait(grace)
+                process.wait(grace)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        if self._reader is not None:
-            self._reader.join(grace)
+                _kill(process)
+        if reader is not None:
+            reader.join(max(0.0, deadline - time.monotonic()))
         self._crew.shutdown(wait=False, cancel_futures=True)
         self.close()
 
     def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(KILLED_S)
+
+
+def _wait_for_the_end(process: "subprocess.Popen[bytes]") -> None:
+    """One that has closed its end of the line is about to end."""
+    try:
+        process.wait(STUCK_S)
+    except subprocess.TimeoutExpired:
+        _kill(process)
 
 
 @contextmanager
@@ -342,10 +427,13 @@ def _blocked(numbers: Iterable[int]) -> Iterator[None]:
 class Outbox(Follower):
     """What waits to be written to one process: filled by several threads, emptied by one."""
 
-    def __init__(self, clock: Clock, behind: Callable[[], None]) -> None:
-        """`behind` is called when too much waits; then nothing more is taken."""
+    def __init__(self, clock: Clock, give_up: Callable[[str], None]) -> None:
+        """`give_up` is called with the reason when too much waits, or what waits has a gap.
+
+        Then nothing more is taken.
+        """
         self._clock = clock
-        self._behind = behind
+        self._give_up = give_up
         self._changed = threading.Condition()
         self._kept: deque[tuple[bytes, bool]] = deque()
         self._facts = 0
@@ -358,23 +446,29 @@ class Outbox(Follower):
 
     def receive(self, message: Message) -> None:
         """Write down what the core tells its followers, on one of its threads."""
-        now_ns = self._clock.now_ns()
-        payload = msgspec.Raw(encode(message))
+        try:
+            payload = msgspec.Raw(encode(message))
+            data = frame(CoreMessage(type(message).__name__, self._clock.now_ns(), payload))
+        except BaseException:
+            # A read side that has missed one message would be wrong for ever.
+            self.close()
+            self._give_up("a message for it could not be written down")
+            raise
         # The whole state is sent once, however large that is; it is not what piles up.
         is_fact = not isinstance(message, PartitionSnapshot | EventsRestored)
         if is_fact and self._facts > BEHIND_MAX:
             self.close()
-            self._behind()
-        self._put(frame(CoreMessage(type(message).__name__, now_ns, payload)), is_fact=is_fact)
+            self._give_up("it was too far behind")
+        self._put(data, is_fact=is_fact)
 
-    def put(self, entry: Down) -> None:
-        """Write down an entry that a reader waits for."""
-        self._put(frame(entry), is_fact=False)
+    def put(self, entry: Down) -> bool:
+        """Write down an entry that a reader waits for; False if nothing is taken any more."""
+        return self._put(frame(entry), is_fact=False)
 
-    def _put(self, data: bytes, *, is_fact: bool) -> None:
+    def _put(self, data: bytes, *, is_fact: bool) -> bool:
         with self._changed:
             if self._is_closed:
-                return
+                return False
             self._kept.append((data, is_fact))
             if is_fact:
                 self._facts += len(data)
@@ -383,6 +477,7 @@ class Outbox(Follower):
             # While the writer pauses, facts do not wake it.
             if not is_fact or not self._is_pausing:
                 self._changed.notify()
+            return True
 
     def next(self) -> bytes:
         """Wait for the oldest and take what waits behind it; nothing once it is closed."""

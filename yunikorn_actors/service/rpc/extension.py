@@ -197,8 +197,7 @@ class Extension:
         simulate = self._standing.simulate
         if simulate is None:
             raise Refused("simulate: this service has no read side, which answers it: serve REST")
-        # On a thread of its own: it may take a minute, and costs this process nothing meanwhile.
-        found = await asyncio.to_thread(simulate, asked.json.encode())
+        found = await self._managers.call_aside(partial(simulate, asked.json.encode()))
         lines = msgspec.json.decode(found, type=_Lines).lines
         written = m.Explanation(text="\n".join(lines), json=found.decode())
         return codec(m.Explanation).encode(written)

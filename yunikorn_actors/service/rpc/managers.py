@@ -28,6 +28,8 @@ from yunikorn_actors.service.served import ServedCore
 T = TypeVar("T")
 CALLS_MAX: Final = 32
 """Calls that wait for the core at one time; each ends by itself."""
+ASIDE_MAX: Final = 4
+"""Calls that wait for another process at one time."""
 MANAGERS_MAX: Final = 1_000
 """That are registered at one time: each has threads of its own."""
 UNOPENED_S: Final = 300.0
@@ -107,6 +109,7 @@ class Managers:
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(CALLS_MAX, "yunikorn-actors-rpc")
         self._long = ThreadPoolExecutor(1, "yunikorn-actors-rpc-long")
+        self._aside = ThreadPoolExecutor(ASIDE_MAX, "yunikorn-actors-rpc-aside")
         self._by_id: dict[str, Manager] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By manager, for as long as it is in use: ids come and go."""
@@ -129,6 +132,10 @@ class Managers:
         Nor do many of them need memory at one time.
         """
         return await self._loop.run_in_executor(self._long, function)
+
+    async def call_aside(self, function: Callable[[], T]) -> T:
+        """Make a call that another process answers: for minutes, and it costs nothing here."""
+        return await self._loop.run_in_executor(self._aside, function)
 
     async def call_about(self, config: str, function: Callable[[], T]) -> T:
         """Make a call that brings a configuration, which may take long to read."""
@@ -283,6 +290,7 @@ class Managers:
         self._by_id.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._long.shutdown(wait=False, cancel_futures=True)
+        self._aside.shutdown(wait=False, cancel_futures=True)
 
     def is_delivered(self) -> bool:
         """Whether everything that the core has sent has gone out, where a client listens."""
