@@ -26,9 +26,9 @@ from yunikorn_actors.recording.recorder import TraceSettings
 from yunikorn_actors.runtime.async_callback import AnyCallback
 from yunikorn_actors.runtime.core_api import Core
 from yunikorn_actors.runtime.core_arguments import CoreDriver, check_forms
-from yunikorn_actors.runtime.event_streams import ROOM, Close, Feed, opened
+from yunikorn_actors.runtime.event_streams import ROOM, Feed
 from yunikorn_actors.runtime.failure_hooks import OnCallbackError, OnFailure
-from yunikorn_actors.runtime.ordered_calls import OrderedCalls
+from yunikorn_actors.runtime.ordered_calls import Close, OrderedCalls, opened
 from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
 from yunikorn_actors.runtime.scheduler_core import STOP_TIMEOUT_S, SchedulerCore
 from yunikorn_actors.si.form import check_counts

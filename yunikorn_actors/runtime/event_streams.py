@@ -5,14 +5,12 @@ and not kept: the core never waits for a reader. A stream ends when it is closed
 over; what it has kept by then can still be taken.
 """
 
-import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, anew
@@ -54,28 +52,6 @@ class Feed(si.ResourceManagerCallback):
         if self.failure is not None:
             raise anew(self.failure)
         return None
-
-
-Close: TypeAlias = Callable[[], None]
-"""Ends a feed."""
-
-
-async def opened(opening: Future[Close], close_later: Callable[[Close], object]) -> Close:
-    """Wait for a feed that another thread opens.
-
-    Its reader may be cancelled meanwhile. The feed is opened all the same, and would be kept for
-    ever: so it is closed, by a function that waits for nothing.
-    """
-
-    def close(opening: Future[Close]) -> None:
-        if not opening.cancelled() and opening.exception() is None:
-            close_later(opening.result())
-
-    try:
-        return await asyncio.wrap_future(opening)
-    except BaseException:
-        opening.add_done_callback(close)
-        raise
 
 
 class EventStream(Iterator[si.EventRecord]):

@@ -5,11 +5,12 @@ particular are made at once. A caller is known as long as one of its calls waits
 and go leave nothing behind, and a call that takes long delays those of its own caller alone.
 """
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 THREADS_MAX: Final = 64
 """Calls under way at one time; they wait far more than they work."""
@@ -69,3 +70,25 @@ def _answering(future: Future[_Result], call: Callable[[], _Result]) -> Callable
             future.set_result(result)
 
     return work
+
+
+Close: TypeAlias = Callable[[], None]
+"""Ends a feed."""
+
+
+async def opened(opening: Future[Close], close_later: Callable[[Close], object]) -> Close:
+    """Wait for a feed that another thread opens.
+
+    Its reader may be cancelled meanwhile. The feed is opened all the same, and would be kept for
+    ever: so it is closed, by a function that waits for nothing.
+    """
+
+    def close(opening: Future[Close]) -> None:
+        if not opening.cancelled() and opening.exception() is None:
+            close_later(opening.result())
+
+    try:
+        return await asyncio.wrap_future(opening)
+    except BaseException:
+        opening.add_done_callback(close)
+        raise

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.errors import NoReply, Refused
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.runtime.event_streams import ROOM, Feed, opened
+from yunikorn_actors.runtime.event_streams import ROOM, Feed
+from yunikorn_actors.runtime.ordered_calls import opened
 from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.admission import OpenCall
