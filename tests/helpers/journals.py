@@ -76,4 +76,5 @@ class SnapshotAtOnce:
         folder.adopt(number)
         folder.drop_before(former)
 
-    def stop(self) -> None: ...
+    def stop(self, _: float | None) -> bool:
+        return True

@@ -47,7 +47,8 @@ class AtOnce:
         fold(folder.path, number)
         folder.adopt(number)
 
-    def stop(self) -> None: ...
+    def stop(self, _: float | None) -> bool:
+        return True
 
 
 @dataclass(frozen=True)

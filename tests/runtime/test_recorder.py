@@ -33,6 +33,7 @@ from yunikorn_actors.messages.codec import FORMAT_VERSION, state_digest
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording import recorder
 from yunikorn_actors.recording.recorder import FACTS_KEPT, FileRecorder
+from yunikorn_actors.recording.trace_file import TraceFile
 from yunikorn_actors.runtime import core_trace
 from yunikorn_actors.state import facts as f
 
@@ -96,6 +97,22 @@ def test_a_full_disk_ends_the_recording_and_not_the_core(log: StringIO) -> None:
     assert core.trace_failure is not None
     assert errno.ENOSPC == core.trace_failure.errno
     assert 1 == log.getvalue().count("the trace /dev/full ends here, the core goes on")
+    assert core.failure is None
+
+
+def test_whatever_ends_the_thread_of_a_recording_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: StringIO
+) -> None:
+    """Else what is gathered fills its room, and nobody knows why the trace is short."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError("made up")
+
+    monkeypatch.setattr(TraceFile, "write", fail)
+    with SchedulerCore(trace=tmp_path / "trace") as core:
+        wait_until(lambda: core.trace_failure)
+        work(core)
+    assert "ends here, the core goes on: [Errno 5] MemoryError('made up')" in log.getvalue()
     assert core.failure is None
 
 

@@ -37,27 +37,35 @@ class Folding:
         self._thread = threading.Thread(
             target=self._run, name="yunikorn-actors-journal-snapshot", daemon=True
         )
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            with self._process as process:
+                process.kill()
+            raise
 
     @property
     def is_at_work(self) -> bool:
         return self._thread.is_alive()
 
-    def stop(self) -> None:
+    def stop(self, timeout: float | None = None) -> bool:
+        """Return whether it has come to rest in this time: a disk may hold it up."""
         self._stopping = True
         self._process.kill()
-        self._thread.join()
+        self._thread.join(timeout)
+        return not self.is_at_work
 
     def _run(self) -> None:
-        with self._process as process:
-            assert process.stdout is not None
-            said = process.stdout.read().decode(errors="replace").strip()
+        process = self._process
         try:
+            with process:
+                assert process.stdout is not None
+                said = process.stdout.read().decode(errors="replace").strip()
             if process.returncode == 0:
                 self._adopt()
                 return
             self._folder.file(PART, self._number).unlink(missing_ok=True)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - the edge: it is said below, and tried again later
             said = str(error)
         if not self._stopping:
             last = said.rpartition("\n")[2] or f"it ended with status {process.returncode}"

@@ -38,6 +38,7 @@ from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.recording.logs import logger
+from yunikorn_actors.values.masking import masked_repr
 
 SYNC_S: Final = 0.05
 ROTATE_BYTES: Final = 64 * 2**20
@@ -71,6 +72,12 @@ class Journal:
         self._writing = threading.Lock()
         self._is_dirty = threading.Event()
         self._closing = False
+        self._ending = threading.Lock()
+        """Guards which thread lets go of the files: the last that is at work on them."""
+        self._has_synced = False
+        """The thread has done its last."""
+        self._is_left = False
+        """Nobody waits for the thread any more."""
         self._is_settled = True
         """Whether what comes before its file is on the disk."""
         self._tried_at = 0
@@ -81,6 +88,7 @@ class Journal:
         )
         try:
             self._go_on()
+            self._thread.start()
         except BaseException as error:
             self._folder.leave(self._lock)
             if self._file >= 0:
@@ -88,7 +96,6 @@ class Journal:
             if isinstance(error, OSError) and not isinstance(error, JournalError):
                 raise JournalError(self._why(error)) from error
             raise
-        self._thread.start()
 
     def _go_on(self) -> None:
         folder = self._folder
@@ -155,28 +162,48 @@ class Journal:
         except OSError as error:
             self._fail(error)
 
-    def close(self) -> None:
-        """Bring everything to the disk, and let the folder go."""
+    def close(self, timeout: float | None = None) -> None:
+        """Bring everything to the disk, and let the folder go.
+
+        A disk may not answer. After so many seconds all of it is left to the thread, which has the
+        folder for as long as the disk holds it up; nothing more is taken.
+        """
         if self._closing:
             return
-        # The thread first: it may be in the middle of beginning a file, and brings the rest to the
-        # disk.
+        deadline = None if timeout is None else time.monotonic() + timeout
         self._closing = True
         self._is_dirty.set()
-        self._thread.join()
-        if self._folding is not None:
-            self._folding.stop()
-        with self._writing:
-            if self.failure is None:
-                # Without it the next core could not tell a file that lost its end from a whole one.
-                self._append(Entry(at_ns=time.time_ns(), ended=True))
-                with suppress(OSError):
-                    os.fdatasync(self._file)
-            # A stop that ran out of time leaves a handler behind: the number of this file may be
-            # another's by the time that it writes.
+        self._thread.join(_left(deadline))
+        with self._ending:
+            self._is_left = not self._has_synced
+        if self._is_left:
+            self.failure = self.failure or OSError(errno.ESHUTDOWN, "its disk does not answer")
+            logger.warning(
+                "the disk of the journal {} has not answered in {:g} s: what was written last may "
+                "not be on it",
+                self._folder.path,
+                timeout,
+            )
+        else:
+            self._let_go(deadline)
+
+    def _let_go(self, deadline: float | None = None) -> None:
+        """Called when the thread has done its last; who is in the middle of writing is waited for.
+
+        After the deadline files stay open: a number that is closed may be another file's.
+        """
+        seconds = _left(deadline)
+        if self._folding is not None and not self._folding.stop(seconds):
+            return
+        if not self._writing.acquire(timeout=-1 if seconds is None else seconds):
+            return
+        try:
             self.failure = self.failure or OSError(errno.ESHUTDOWN, "it is closed")
-            os.close(self._file)
-        os.close(self._lock)
+            for descriptor in (self._file, self._lock):
+                with suppress(OSError):
+                    os.close(descriptor)
+        finally:
+            self._writing.release()
 
     def forget(self) -> None:
         """This is a copy in a forked process: the folder is the parent's."""
@@ -205,20 +232,40 @@ class Journal:
     # -- the thread
 
     def _sync(self) -> None:
+        try:
+            self._sync_until_closed()
+        except Exception as error:  # noqa: BLE001 - the edge: nothing would be brought to the disk
+            fault = error if isinstance(error, OSError) else None
+            self.failure = fault or OSError(errno.EIO, masked_repr(error))
+        with self._ending:
+            self._has_synced = True
+        if self._is_left:
+            self._let_go()
+
+    def _sync_until_closed(self) -> None:
         is_last = False
         while not is_last and self.failure is None:
             self._is_dirty.wait()
             self._is_dirty.clear()
             # Read first: what was written before the end was asked for is brought to the disk.
             is_last = self._closing
-            try:
-                os.fdatasync(self._file)
-                if not is_last and self._is_long_enough():
-                    self._rotate()
-            except OSError as error:
-                self.failure = error
+            os.fdatasync(self._file)
             if not is_last:
+                if self._is_long_enough():
+                    self._rotate()
                 time.sleep(SYNC_S)
+        self._write_end()
+
+    def _write_end(self) -> None:
+        with self._writing:
+            if self.failure is None:
+                # Without it the next core could not tell a file that lost its end from a whole one.
+                self._append(Entry(at_ns=time.time_ns(), ended=True))
+                with suppress(OSError):
+                    os.fdatasync(self._file)
+            # A stop that ran out of time leaves a handler behind: the number of this file may be
+            # another's by the time that it writes.
+            self.failure = self.failure or OSError(errno.ESHUTDOWN, "it is closed")
 
     def _is_long_enough(self) -> bool:
         grown = self._end - self._tried_at
@@ -249,7 +296,8 @@ class Journal:
         try:
             self._settle()
             self._folding = Folding(self._folder, self._current)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
+            # Processes and threads may be at their limit, which says nothing of the disk.
             logger.warning("no snapshot of the journal could be begun: {}", error)
 
     def _begin(self) -> int:
@@ -277,3 +325,7 @@ class Journal:
         if not self._is_settled:
             self._folder.settle(self._current, self._id)
             self._is_settled = True
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())

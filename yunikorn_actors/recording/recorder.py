@@ -16,6 +16,7 @@ import platform
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.logs import alarm, logger
 from yunikorn_actors.recording.secret_values import masked_record, may_hold_secrets, salted
 from yunikorn_actors.recording.trace_file import TraceFile
+from yunikorn_actors.values.masking import masked_repr
 from yunikorn_actors.version import VERSION
 
 GATHER_S: Final = 0.05
@@ -210,9 +212,11 @@ class FileRecorder(Recorder):
                 # A pause that the end cuts short: each write takes all that came in it.
                 self._closing.wait(GATHER_S)
             self._file.finish()
-        except OSError as error:
-            self._file.close()
-            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - the edge: nothing would be written any more
+            with suppress(Exception):
+                self._file.close()
+            fault = error if isinstance(error, OSError) else None
+            self._fail(fault or OSError(errno.EIO, masked_repr(error)))
 
     def _next(self) -> bytes:
         """Wait until something was gathered; nothing means the end."""

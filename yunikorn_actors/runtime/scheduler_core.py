@@ -91,6 +91,8 @@ from yunikorn_actors.what_if.simulation import simulate
 
 REPLY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
+JOURNAL_TIMEOUT_S = 1.0
+"""A disk has that long at least, whatever a callback has used up of the time to stop."""
 CALLBACK_TIMEOUT_S = 5.0
 """So long a former callback may still be in a call when its resource manager registers."""
 _State = Literal["new", "running", "stopped", "forked"]
@@ -291,7 +293,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             self._health.join(max(0.0, deadline - time.monotonic()))
             self._trace.close(self.failure, self._actors.machines(), left, deadline)
             if self._journal is not None:
-                self._journal.close()
+                self._journal.close(max(JOURNAL_TIMEOUT_S, deadline - time.monotonic()))
             for actor in left:
                 logger.warning(
                     "{} has not returned from a call after {} s and is left behind",

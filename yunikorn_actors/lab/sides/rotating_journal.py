@@ -29,8 +29,9 @@ class _Inline:
         folder.adopt(number)
         folder.drop_before(former)
 
-    def stop(self) -> None:
+    def stop(self, _: float | None) -> bool:
         """It is over."""
+        return True
 
 
 @contextmanager
