@@ -37,7 +37,9 @@ EDGES = (
     "cli",
 )
 """Where the first failure is kept, or told as the outcome: they may catch anything."""
-CALLS_STRANGERS = (f"{PACKAGE}.messages.callbacks", f"{PACKAGE}.policies.guard")
+CALLS_STRANGERS = tuple(
+    f"{PACKAGE}.{it}" for it in ("messages.callbacks", "policies.guard", "values.masking")
+)
 """What a resource manager raises when it is asked something is an answer as well."""
 ENTRY_POINTS = (
     PACKAGE,
