@@ -56,8 +56,10 @@ class Deadlines:
                 self._kept_max = max(KEPT_MIN, 2 * len(self._due))
             if self._thread is None:
                 name = "yunikorn-actors-deadlines"
-                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
+                # First: where that fails the next deadline tries again.
+                thread.start()
+                self._thread = thread
             self._changed.notify()
 
     def close(self) -> None:

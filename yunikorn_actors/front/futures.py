@@ -67,7 +67,13 @@ class CallbackThreads:
         return True
 
     def _start(self) -> None:
-        threading.Thread(target=self._work, name="yunikorn-actors-done", daemon=True).start()
+        try:
+            threading.Thread(target=self._work, name="yunikorn-actors-done", daemon=True).start()
+        except RuntimeError:
+            # Threads are at their limit. What waits is taken by one that has made its call, or by
+            # one that the next call can start.
+            with self._changed:
+                self._ready -= 1
 
     def _work(self) -> None:
         while (call := self._take()) is not None:

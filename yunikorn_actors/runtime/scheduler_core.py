@@ -186,7 +186,9 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         self._replies = Replies()
         self._dispatcher = Dispatcher(callers_run=self._driver == "direct")
         self._actors = ActorRegistry(self._dispatcher)
-        self._timers = TimerThread(self.clock, self._actors.tell, self._dispatcher.go_on)
+        self._timers = TimerThread(
+            self.clock, self._actors.tell, self._dispatcher.go_on, self._timers_failed
+        )
         self.inside = Inside(self)
         """What its actors see of it, and what records or measures them."""
 
@@ -498,6 +500,12 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         else:
             logger.error("{}", failure, exception=error)
 
+    def _timers_failed(self, error: BaseException) -> None:
+        """The clock may be the program's own, and without timers nothing falls due."""
+        failure = CoreFailed(f"the timers failed: {masked_repr(error)}")
+        failure.__cause__ = error
+        self._end_with(failure, error)
+
     # -- what if
 
     def simulate(
@@ -640,8 +648,11 @@ class Inside:
 
     # -- failure
 
-    def fail(self, actor: Actor, envelope: Envelope, error: BaseException) -> None:
-        """Keep the first failure with its story; from here on nothing is handled."""
+    def fail(self, actor: Actor, envelope: Envelope | None, error: BaseException) -> None:
+        """Keep the first failure with its story; from here on nothing is handled.
+
+        Without an envelope it failed between two messages.
+        """
         # First: what is called when a core fails may take its time.
         if self._core._dispatcher.is_mine:
             self._core._dispatcher.hand_over()
@@ -687,7 +698,7 @@ def _warn(complaints: Iterable[str]) -> None:
         logger.warning("{}", complaint)
 
 
-def _failure_of(actor: Actor, envelope: Envelope, error: BaseException) -> CoreFailed:
+def _failure_of(actor: Actor, envelope: Envelope | None, error: BaseException) -> CoreFailed:
     """Tell a failure with the last messages of its machine."""
     story = tuple(
         f"{sender} -> {actor.address}: {kind.__name__} ({stimulus})"
@@ -702,9 +713,11 @@ def _failure_of(actor: Actor, envelope: Envelope, error: BaseException) -> CoreF
     return failure
 
 
-def _headline(actor: Actor, envelope: Envelope, error: BaseException) -> str:
-    message = type(envelope.message).__name__
-    return f"{actor.address} failed on {message} ({envelope.stimulus}): {masked_repr(error)}"
+def _headline(actor: Actor, envelope: Envelope | None, error: BaseException) -> str:
+    where = "between two messages"
+    if envelope is not None:
+        where = f"on {type(envelope.message).__name__} ({envelope.stimulus})"
+    return f"{actor.address} failed {where}: {masked_repr(error)}"
 
 
 def _outside(settings: Settings, time_scale: int) -> Settings:

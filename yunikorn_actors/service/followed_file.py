@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.service.access_policy import Unsafe
+from yunikorn_actors.values.masking import masked_str
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5
@@ -64,7 +65,11 @@ class FollowedFile(ABC, Generic[T]):
             self._woken.clear()
             if self._is_stopping:
                 return
-            self._look()
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001 - the edge: no change would be taken any more
+                self._seen = self._loaded = None
+                self._refuse(masked_str(error))
 
     def _look(self) -> None:
         is_wanted, self._is_wanted = self._is_wanted, False

@@ -44,9 +44,13 @@ class Reconnecting:
             if self._is_trying:
                 return
             self._is_trying = True
-        threading.Thread(
-            target=self._come_back, name="yunikorn-actors-reconnect", daemon=True
-        ).start()
+        try:
+            threading.Thread(
+                target=self._come_back, name="yunikorn-actors-reconnect", daemon=True
+            ).start()
+        except RuntimeError as raised:
+            # Nobody would try: so that is the end, and the program learns of it.
+            self._core.fail(ConnectionLost(f"{error}; and nothing can make it again: {raised}"))
 
     # -- on its thread
 

@@ -148,7 +148,7 @@ class System(Protocol):
 
     def decline(self, envelope: Envelope) -> None: ...
 
-    def fail(self, actor: "Actor", envelope: Envelope, error: BaseException) -> None: ...
+    def fail(self, actor: "Actor", envelope: Envelope | None, error: BaseException) -> None: ...
 
     def survive(self, actor: "Actor", envelope: Envelope, error: Exception) -> None: ...
 
@@ -233,11 +233,12 @@ class Actor(ABC):
             self._pass_over(envelope)
             return
         system, address = self._system, self.address
-        by_address, now_ns = system.by_address, system.clock.now_ns()
-        stamps = system.recorder is not None or system.meter is not None
-        self._taken, joining = 1, self._joining
+        self._taken, now_ns, stamps = 1, 0, False
         try:
             sender, message, _, stimulus, _ = self._in_hand = envelope
+            by_address, now_ns = system.by_address, system.clock.now_ns()
+            stamps = system.recorder is not None or system.meter is not None
+            joining = self._joining
             self.step += 1
             self.story.append((sender, type(message), stimulus))
             self.at = (Cause(address, self.step), stimulus)
@@ -287,9 +288,11 @@ class Actor(ABC):
 
     def _pass_over(self, envelope: Envelope) -> None:
         """Count a message that is not handled; a caller that waits for its answer is let go."""
-        if self.has_failed:
-            self._system.decline(envelope)
-        self.handled += 1
+        try:
+            if self.has_failed:
+                self._system.decline(envelope)
+        finally:
+            self.handled += 1
 
     def _effects_of_failure(self, error: Exception) -> list[Effect]:
         """A machine that has failed handles nothing more; all it wants is to be replaced."""
@@ -321,11 +324,14 @@ class Actor(ABC):
 
     def _measure(self, envelope: Envelope, now_ns: int) -> None:
         system = self._system
-        took_ns = system.clock.now_ns() - now_ns
-        if system.recorder is not None:
-            system.recorder.took(self.address, took_ns)
-        if system.meter is not None:
-            self._gauge_of(system.meter).handled(envelope, now_ns, took_ns)
+        try:
+            took_ns = system.clock.now_ns() - now_ns
+            if system.recorder is not None:
+                system.recorder.took(self.address, took_ns)
+            if system.meter is not None:
+                self._gauge_of(system.meter).handled(envelope, now_ns, took_ns)
+        except BaseException as error:  # noqa: BLE001 - the message has still to be counted
+            system.fail(self, envelope, error)
 
     def _gauge_of(self, meter: Meter) -> Gauge:
         """A core may come to have a meter at any time, and then keeps it."""
@@ -411,6 +417,16 @@ class MachineActor(Actor, pykka.Actor):
             if not self.is_ready:
                 self.is_ready = True
                 self._dispatcher.ready.append(self)
+
+    def broken_off(self, item: Any, error: BaseException) -> None:  # noqa: ANN401 - as `waiting`
+        with self._lock:
+            lost = self.received - len(self.waiting) - self.handled
+            # What was taken out and not begun is lost, and the books must still balance.
+            self.handled += lost
+        envelope = item if type(item) is Envelope else None
+        # What a program has asked of the actor by its reference is no message of the core.
+        if (lost or envelope) and not self.deaf:
+            self._system.fail(self, envelope, error)
 
     def put_from_pykka(self, item: object) -> bool:
         is_taken = self.put(item)

@@ -76,10 +76,13 @@ class TimerThread:
         clock: Clock,
         deliver: Callable[[str, Envelope], object],
         go_on: Callable[[], None] = lambda: None,
+        failed: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
+        """`failed` gets what a clock or what was called has raised; no timer fires after that."""
         self._clock = clock
         self._deliver = deliver
         self._go_on = go_on
+        self._failed = failed
         self._is_woken = False
         self._looks_ns = math.inf
         """When the thread looks again by itself, while it waits."""
@@ -146,6 +149,12 @@ class TimerThread:
             self._thread.join(timeout)
 
     def _run(self) -> None:
+        try:
+            self._fire_all()
+        except BaseException as error:  # noqa: BLE001 - the edge: nothing would fall due any more
+            self._failed(error)
+
+    def _fire_all(self) -> None:
         while True:
             with self._condition:
                 if self._stopping:

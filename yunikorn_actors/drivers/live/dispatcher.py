@@ -15,7 +15,8 @@ An interrupt (Ctrl-C) of a caller that runs the machines waits until the message
 because half a handler is half a truth; then it is raised in the call, and the rest is passed on.
 Python raises interrupts in the main thread only. A program that has a handler of its own for SIGINT
 decides for itself when it is interrupted.
-Whatever else breaks into a handler, as a handler of signals that raises, fails the core.
+Whatever else breaks into a handler, or in between two, as a handler of signals that raises, fails
+the core; the dispatcher's own thread goes on, as it may have the hold.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -96,6 +97,9 @@ class Dispatched(Protocol):
     def come_again(self) -> None:
         """Have the dispatcher come again, after the others."""
 
+    def broken_off(self, item: Any, error: BaseException) -> None:  # noqa: ANN401 - as `waiting`
+        """Something was raised around what was taken out last: see that the core knows."""
+
     def drop(self) -> None:
         """Count what waits, and let go of callers."""
 
@@ -169,6 +173,11 @@ class Dispatcher:
         try:
             with DeferredInterrupt() as interrupt:
                 is_done = self._run(RUN_MAX, interrupt)
+        except BaseException:
+            # A signal of the program's own is raised in its call. Elsewhere it is no affair of the
+            # caller: the core has failed of it, see `broken_off`.
+            if is_main():
+                raise
         finally:
             if not is_done:
                 self._bell.put(True)
@@ -177,10 +186,16 @@ class Dispatcher:
         """Run on the dispatcher's own thread, whenever it gets the hold."""
         nothing = DeferredInterrupt()
         while self._bell.get():
-            if not self._run(math.inf, nothing):
+            is_done = False
+            try:  # noqa: SIM105 - `suppress` would be a call more each time
+                is_done = self._run(math.inf, nothing)
+            except BaseException:  # noqa: BLE001, S110 - the core has failed of it
+                # See `broken_off`. This thread has the hold, which a stop waits for.
+                pass
+            if not is_done:
                 self._bell.put(True)
 
-    def _run(self, left: float, interrupt: DeferredInterrupt) -> bool:  # noqa: C901
+    def _run(self, left: float, interrupt: DeferredInterrupt) -> bool:  # noqa: C901, PLR0912
         """Handle what waits, and let go of the hold; False with the hold if more may be left.
 
         One machine runs for a slice of time, then the next. Most slices are one message, so slices
@@ -193,8 +208,13 @@ class Dispatcher:
                 while ready:
                     if left <= 0 or interrupt.has_come:
                         return False
-                    actor = self.actor = ready.popleft()
+                    try:
+                        actor = self.actor = ready.popleft()
+                    except IndexError:
+                        # Dropped meanwhile, by who could not wait for the hold.
+                        break
                     waiting, before, until_ns = actor.waiting, actor.handled, 0
+                    item = None
                     try:
                         while waiting:
                             item = waiting.popleft()
@@ -212,6 +232,9 @@ class Dispatcher:
                             is_enough = actor.handled - before >= left
                             if now_ns >= until_ns or interrupt.has_come or is_enough:
                                 break
+                    except BaseException as error:
+                        actor.broken_off(item, error)
+                        raise
                     finally:
                         # Who leaves a message now finds that nobody comes, or is seen here.
                         actor.is_ready = False
@@ -247,7 +270,11 @@ class Dispatcher:
         # Not given back: nobody runs the machines any more.
         has_hold = self._hold.acquire(timeout=timeout)
         while self.ready:
-            actor = self.ready.popleft()
+            try:
+                actor = self.ready.popleft()
+            except IndexError:
+                # Taken by who has the hold, whose handler has just returned.
+                break
             actor.is_ready = False
             actor.drop()
         if has_hold:

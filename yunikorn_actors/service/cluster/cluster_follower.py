@@ -19,6 +19,7 @@ from yunikorn_actors.messages.codec import decoded
 from yunikorn_actors.messages.followers import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, PartitionSnapshot
+from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.service.cluster.manager_channel import PAUSE_S, Far, HostAway, reach
 from yunikorn_actors.service.cluster.partition_host import ChannelGone
 from yunikorn_actors.state.facts import Fact
@@ -129,6 +130,10 @@ class Following:
                 self._over.wait(PAUSE_S)
             except ChannelGone:
                 channel = ""
+            except Exception as error:  # noqa: BLE001 - the edge: its read side would stand still
+                logger.error("partition {} is followed anew", partition, exception=error)
+                channel = ""
+                self._over.wait(PAUSE_S)
 
     def _note_received(self, partition: str, channel: str, number: int) -> None:
         with self._turn:

@@ -22,7 +22,7 @@ from yunikorn_actors.service.cluster.channel import Entry
 from yunikorn_actors.service.cluster.partition_host import HANDLED, Answer, ChannelGone
 from yunikorn_actors.service.cluster.recovery_report import RecoveryReport
 from yunikorn_actors.service.cluster.split import Request
-from yunikorn_actors.values.masking import masked_str
+from yunikorn_actors.values.masking import masked_repr, masked_str
 
 PAUSE_S: Final = 0.1
 """Between two attempts to reach a host that is away."""
@@ -168,8 +168,8 @@ class ManagerChannel:
                 self._pause()
             except ChannelGone:
                 self._await_another(channel)
-            except CoreError as error:
-                self.end(error)
+            except Exception as error:  # noqa: BLE001 - the edge: else it would just stand still
+                self.end(_over_by(error))
             else:
                 self._was_sent(channel, len(requests))
 
@@ -213,8 +213,8 @@ class ManagerChannel:
             except ChannelGone:
                 self._begin_anew()
                 acknowledged = 0
-            except CoreError as error:
-                self.end(error)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.end(_over_by(error))
 
     def _begin_anew(self) -> None:
         """Register again with a core that began anew, and report to it, once it is there."""
@@ -299,6 +299,12 @@ class ManagerChannel:
         with self._changed:
             if self._over is None:
                 self._changed.wait(PAUSE_S)
+
+
+def _over_by(error: Exception) -> CoreError:
+    if isinstance(error, CoreError):
+        return error
+    return CoreFailed(f"the channel to a partition has failed: {masked_repr(error)}")
 
 
 _RESPONSES: Final = frozenset({"update_allocation", "update_application", "update_node"})
