@@ -370,3 +370,39 @@ def test_explain_knows_the_keys_of_count() -> None:
             lease.release()
         assert "'k-1'" in raised(lambda: app.explain("k"), UnknownAsk)
         assert "'k-1'" not in raised(lambda: app.explain("j"), UnknownAsk)
+
+
+# -- arguments that there are none of
+
+
+@pytest.mark.parametrize(
+    ("slip", "instead"),
+    [
+        ({"cpu": 4}, "write vcore=4"),
+        ({"cpus": 4}, "write vcore=4"),
+        ({"mem": "4Gi"}, "write memory='4Gi'"),
+        ({"resource": {"vcore": 1}}, "write resources={'vcore': 1}"),
+        ({"fpga": 1}, "other types of resource go into resources={'fpga': ...}"),
+    ],
+    ids=str,
+)
+def test_an_argument_that_there_is_none_of_is_refused_with_what_to_write(
+    slip: dict[str, Any], instead: str
+) -> None:
+    """The most common slip of all had Python's own words for an answer."""
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("app", queue="root.batch", user="ann")
+        calls = {"add_node": lambda: s.add_node("n2", **slip), "ask": lambda: app.ask("t", **slip)}
+        for what, call in calls.items():
+            said = raised(call, InvalidRequest)
+            assert f"{what}: there is no argument '{next(iter(slip))}': {instead}" == said
+        assert ["n1"] == list(s.nodes)
+
+
+@on_a_loop
+async def test_on_a_loop_such_an_argument_is_refused_as_well() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        wrong: dict[str, Any] = {"cpu": 4}
+        with pytest.raises(InvalidRequest, match="write vcore=4"):
+            await s.add_node("n1", **wrong)

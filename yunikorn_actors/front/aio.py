@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Never, Self, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, SchedulerClosed, UnknownName
@@ -199,10 +199,13 @@ class AsyncScheduler:
         gpu_model: str = "",
         attributes: Mapping[str, str] | None = None,
         running: Iterable[Running] = (),
+        **unknown: Never,
     ) -> list[AsyncLease]:
         """Add a node, and return the leases of what runs there already, as `Scheduler` does."""
         self._check_may_wait("add_node")
         accepted: LoopPromise[list[AsyncLease]] = self._promise()
+        if unknown:
+            arguments.refuse_unknown("add_node", unknown, arguments.NODE_WORDS)
         size = arguments.NodeSize(vcore, memory, resources, gpus, gpu_model)
         info = arguments.node(self._options, node_id, size, attributes)
         self._operations.add_node(info, arguments.read_running("add_node", running), accepted)

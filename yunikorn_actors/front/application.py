@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeVar, get_args, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    Never,
+    Self,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 from msgspec.structs import replace
 
@@ -234,11 +245,11 @@ class BaseApplication(Generic[F, L]):
         may_preempt: bool | None = None,
         preemptible: bool | None = None,
         originator: bool = False,
+        **unknown: Never,
     ) -> F | list[F]:
-        """Ask for room; the answer is a future of the lease. The call itself never waits.
+        """Ask for room without waiting; return a future of the lease; cancel it to withdraw it.
 
-        The future raises `AskRejected` or `AskWithdrawn` with the core's reason, or
-        `ApplicationEnded`, or what ended the scheduler. Cancel it to withdraw the ask.
+        It raises `AskRejected`, `AskWithdrawn`, `ApplicationEnded`, or what ended the scheduler.
 
         - `vcore`, `memory`, `resources`: as in the configuration: `vcore="500m"` is half a cpu.
         - `gpu`, `gpu_model`: a share of one (0.5) or whole ones (2); which will do, as `"A|B"`.
@@ -249,13 +260,13 @@ class BaseApplication(Generic[F, L]):
         - `where={"zone": "a"}`: only nodes with this attribute; `spread="zone"`: as many in each;
           `apart_from="db"`: no two of this name on one node. If need be it waits.
         - `may_preempt`: others may lose leases for it. `preemptible`: false means after all others.
-        - `tags`, `originator`: as in `si.AllocationAsk`. Of `priority`, `required_node`,
-          `gpu_model`, `may_preempt`, `preemptible`, `tags` its group or application has the rest.
+        - `tags`, `originator`: as in `si.AllocationAsk`. What is missing its application has.
         - `count`: so many alike, with the keys `key-1`, `key-2` and so on; returns their futures.
         - `deadline`: withdrawn after so long (seconds, or `"10m"`), with `DeadlinePassed`.
         - `runtime`: for how many seconds it will run; policies go by it, and nothing ends by it.
         """
-        size = self._amounts(read_amounts("ask", vcore, memory, resources, gpu), group, gpu_model)
+        amounts = read_amounts("ask", vcore, memory, resources, gpu, unknown)
+        size = self._amounts(amounts, group, gpu_model)
         treatment = (self._record.groups[group] if group else self._record).treatment
         has_rule = where or spread or apart_from
         rule = self._rule(where, spread, apart_from, group) if has_rule else treatment.rule

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.config import parse_duration, warnings_in
@@ -106,8 +106,14 @@ def read_amounts(
     memory: si.Amount | None,
     resources: Mapping[str, si.Amount] | None,
     gpu: float | None = None,
+    unknown: Mapping[str, object] = {},
 ) -> dict[str, si.Amount]:
-    """Put amounts together as they were written; of devices in thousandths."""
+    """Put amounts together as they were written; of devices in thousandths.
+
+    `unknown` are arguments of an ask that there are none of.
+    """
+    if unknown:
+        refuse_unknown(what, unknown, ASK_WORDS)
     amounts: dict[str, si.Amount] = {}
     if vcore is not None:
         amounts["vcore"] = vcore
@@ -176,6 +182,26 @@ def check_words(
             raise InvalidRequest(
                 f"{what}: {shown(kind)} would be a resource type; did you mean {word!r}?"
             )
+
+
+NODE_WORDS: Final = ("resources", "gpus", "gpu_model", "attributes", "running")
+ASK_WORDS: Final = (
+    *("resources", "gpu", "gpu_model", "group", "priority", "required_node", "fits", "where"),
+    *("spread", "apart_from", "count", "deadline", "runtime", "tags", "may_preempt", "preemptible"),
+)
+"""What may be given beside `vcore` and `memory`."""
+
+
+def refuse_unknown(what: str, unknown: Mapping[str, object], words: tuple[str, ...]) -> NoReturn:
+    """Refuse arguments that there are none of; `words` are those that are no amounts."""
+    name = next(iter(unknown))
+    meant = meant_by(name, words)
+    instead = (
+        f"write {meant}={shown(unknown[name])}"
+        if meant
+        else f"other types of resource go into resources={{{name!r}: ...}}"
+    )
+    raise InvalidRequest(f"{what}: there is no argument {name!r}: {instead}")
 
 
 def shown(value: object) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Never, Self
 
 from yunikorn_actors import si
 from yunikorn_actors.core.stand_in import overrides
@@ -150,6 +150,7 @@ class Scheduler:
         gpu_model: str = "",
         attributes: Mapping[str, str] | None = None,
         running: Iterable[Running] = (),
+        **unknown: Never,
     ) -> list[Lease]:
         """Add a node, and return the leases of what runs there already, in the order of `running`.
 
@@ -160,6 +161,8 @@ class Scheduler:
         """
         self._operations.session.check_may_wait("add_node")
         accepted: FuturePromise[list[Lease]] = FuturePromise(*self._futures)
+        if unknown:
+            arguments.refuse_unknown("add_node", unknown, arguments.NODE_WORDS)
         size = arguments.NodeSize(vcore, memory, resources, gpus, gpu_model)
         info = arguments.node(self._options, node_id, size, attributes)
         self._operations.add_node(info, arguments.read_running("add_node", running), accepted)
