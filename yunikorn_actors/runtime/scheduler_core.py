@@ -186,11 +186,11 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         self._replies = Replies()
         self._dispatcher = Dispatcher(callers_run=self._driver == "direct")
         self._actors = ActorRegistry(self._dispatcher)
-        self._timers = TimerThread(
-            self.clock, self._actors.tell, self._dispatcher.go_on, self._timers_failed
-        )
         self.inside = Inside(self)
         """What its actors see of it, and what records or measures them."""
+        self._timers = TimerThread(
+            self.clock, self._actors.tell, self._dispatcher.go_on, self.inside.timers_failed
+        )
 
     # -- life
 
@@ -500,12 +500,6 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         else:
             logger.error("{}", failure, exception=error)
 
-    def _timers_failed(self, error: BaseException) -> None:
-        """The clock may be the program's own, and without timers nothing falls due."""
-        failure = CoreFailed(f"the timers failed: {masked_repr(error)}")
-        failure.__cause__ = error
-        self._end_with(failure, error)
-
     # -- what if
 
     def simulate(
@@ -657,6 +651,12 @@ class Inside:
         if self._core._dispatcher.is_mine:
             self._core._dispatcher.hand_over()
         self._core._end_with(_failure_of(actor, envelope, error), error)
+
+    def timers_failed(self, error: BaseException) -> None:
+        """The clock may be the program's own, and without timers nothing falls due."""
+        failure = CoreFailed(f"the timers failed: {masked_repr(error)}")
+        failure.__cause__ = error
+        self._core._end_with(failure, error)
 
     def survive(self, actor: Actor, envelope: Envelope, error: Exception) -> None:
         """A machine failed that can be replaced: keep what led there, should it not help."""
