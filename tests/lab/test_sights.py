@@ -7,6 +7,7 @@ from yunikorn_actors.lab.baseline import seen_in
 from yunikorn_actors.lab.sides import encoded
 from yunikorn_actors.machines.context import administration
 from yunikorn_actors.scenario.drivers import INSTANCE
+from yunikorn_actors.service import core_queries
 from yunikorn_actors.service.cluster import recovery_report
 from yunikorn_actors.service.read import load_history
 from yunikorn_actors.service.rest import live_page, simulate_route, yunikorn_routes
@@ -16,6 +17,8 @@ from yunikorn_actors.what_if import run
 
 FILES, ROUTES, FORESIGHT, WIRE = 2, 4, 17, 7
 """Worlds in which the one of the dear things is looked at."""
+COUNTED = 8
+"""A world of which a live page is shown twice."""
 RESTARTED = 16
 """A world whose core ends."""
 
@@ -31,7 +34,7 @@ def _nothing(*_: object, **__: object) -> None:
         (ROUTES, yunikorn_routes, "_records", _nothing),
         (ROUTES, live_page, "_figures", lambda _: {}),
         (ROUTES, load_history.Course, "last", lambda *_: []),
-        (ROUTES, simulate_route, "_changes_of", lambda _: []),
+        (ROUTES, simulate_route, "_found", lambda *_: {}),
         (FORESIGHT, run.Run, "_note_end", _nothing),
         (WIRE, recovery_report.RecoveryReport, "_drop_application", _nothing),
         (WIRE, tables, "_cells", lambda *_: 1),
@@ -66,3 +69,11 @@ def test_a_core_that_begins_again_is_seen() -> None:
     sights = seen_in(RESTARTED)
     assert "what the next core reads" in {sight.what for sight in sights}
     assert f"{INSTANCE}-2-" in " ".join(map(str, sights)), "a second core has given UUIDs"
+
+
+def test_a_busy_computer_sees_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What asks wait for is counted as often, however long it takes."""
+    before = seen_in(COUNTED)
+    monkeypatch.setattr(core_queries, "CAUSES_S", 1e-9)
+    monkeypatch.setattr(core_queries, "CAUSES_SHARE", 0)
+    assert before == seen_in(COUNTED)

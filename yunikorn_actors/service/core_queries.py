@@ -40,10 +40,15 @@ def questions_of(site: Site) -> Questions:
 
 
 class CoreQuestions:
-    def __init__(self, core: QuestionedCore, standing: Standing) -> None:
+    def __init__(
+        self,
+        core: QuestionedCore,
+        standing: Standing,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._core = core
         self._standing = standing
-        self._causes = Causes(core)
+        self._causes = Causes(core, now_s)
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
         if question in OF_SERVICE:
@@ -61,8 +66,9 @@ class Causes:
     To count them takes the planner's time: a small share of it, however many pages are open.
     """
 
-    def __init__(self, core: QuestionedCore) -> None:
+    def __init__(self, core: QuestionedCore, now_s: Callable[[], float]) -> None:
         self._core = core
+        self._now_s = now_s
         self._lock = threading.Lock()
         self._found: dict[str, tuple[float, dict[str, int]]] = {}
         """By partition, with the time up to which it holds."""
@@ -73,14 +79,14 @@ class Causes:
 
     def _of(self, partition: str) -> dict[str, int]:
         until_s, causes = self._found.get(partition, (0.0, {}))
-        begin_s = time.monotonic()
+        begin_s = self._now_s()
         if begin_s < until_s:
             return causes
         question = WaitingQuestion(by_cause=True)
         causes = self._core.questions.count_waiting(partition, question).causes
-        took_s = time.monotonic() - begin_s
+        took_s = self._now_s() - begin_s
         holds_s = max(CAUSES_S, CAUSES_SHARE * took_s)
-        self._found[partition] = (time.monotonic() + holds_s, causes)
+        self._found[partition] = (self._now_s() + holds_s, causes)
         return causes
 
 

@@ -159,6 +159,9 @@ class _Side:
         """Return the UUID that is called so here; the name if there is none."""
         return next((uuid for uuid, its in self._names.items() if its == name), name)
 
+    def keys_that_run(self) -> set[str]:
+        return {it.allocation_key for own in self.uuids.values() for it in own}
+
     def running(self) -> list[str]:
         """Name what the managers believe to be running."""
         return sorted(self._names[it.uuid] for own in self.uuids.values() for it in own)
@@ -289,12 +292,10 @@ class _Requests:
             asks.append(ask)
         return si.AllocationRequest(asks=tuple(asks), rm_id=rm_id)
 
-    def withdrawal(self, rm_id: str) -> si.AllocationRequest:
+    def withdrawal(self, rm_id: str, names: list[tuple[str, str, str]]) -> si.AllocationRequest:
         withdrawn = tuple(
             si.AllocationAskRelease(partition_name=home, application_id=app, allocation_key=key)
-            for home, app, key in (
-                self._draw.one_of(self.keys) for _ in range(min(2, len(self.keys)))
-            )
+            for home, app, key in (self._draw.one_of(names) for _ in names[:2])
         )
         releases = si.AllocationReleasesRequest(allocation_asks_to_release=withdrawn)
         return si.AllocationRequest(releases=releases, rm_id=rm_id)
@@ -439,14 +440,21 @@ class _Walk:
         yield from self._both("asks", _call("update_allocation", request))
 
     def _withdraw(self) -> Iterator[Fault]:
-        if self._requests.keys:
-            request = self._requests.withdrawal(self._whose())
+        if names := self._withdrawable():
+            request = self._requests.withdrawal(self._whose(), names)
             yield from self._both("withdrawn", _call("update_allocation", request))
 
     def _runs(self, rm_id: str) -> list[tuple[si.Allocation, str]]:
-        """Return what runs at the one core, each with its name."""
-        one, _ = self._sides
-        return [(it, one.name_of(it)) for it in one.uuids.get(rm_id, ())]
+        """Return what runs at both, as the one core has it, each with its name."""
+        one, portal = self._sides
+        keys = portal.keys_that_run()
+        runs = one.uuids.get(rm_id, ())
+        return [(it, one.name_of(it)) for it in runs if it.allocation_key in keys]
+
+    def _withdrawable(self) -> list[tuple[str, str, str]]:
+        """Name the asks that run at both, or at neither."""
+        here, there = (side.keys_that_run() for side in self._sides)
+        return [it for it in self._requests.keys if (it[2] in here) == (it[2] in there)]
 
     def _release(self) -> Iterator[Fault]:
         rm_id = self._whose()
@@ -584,8 +592,8 @@ class _Walk:
             elif kind == "release" and self._runs(rm_id):
                 yield self._releases(rm_id)
             else:
-                is_end = kind == "withdrawal" and requests.keys
-                asked = requests.withdrawal(rm_id) if is_end else requests.ask(rm_id)
+                names = self._withdrawable() if kind == "withdrawal" else []
+                asked = requests.withdrawal(rm_id, names) if names else requests.ask(rm_id)
                 yield _call("update_allocation", asked)
 
     def _ends(self) -> Iterator[Fault]:

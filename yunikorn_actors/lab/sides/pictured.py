@@ -37,7 +37,8 @@ _STEPS: Final = (
     "- reconfigure: {{queue: {queue}, max: {{vcore: 3}}, max_applications: 1}}",
     "- advance: 10s", "- odd: {node}", "- [",
 )  # fmt: skip
-_UNTIL: Final = (*(None, 5.0, 60.0) * 4, -1.0)
+_UNTIL: Final = (*(5.0, 60.0) * 4, -1.0)
+"""Not so far that it takes long: a copy that works for long waits for all others."""
 
 
 class _Figures:
@@ -105,7 +106,7 @@ def simulated(side: ReadSide, draw: Draw) -> Iterator[Picture]:
     for _ in range(2):
         question = {
             "steps": [draw.one_of(_STEPS).format(**things) for _ in range(draw.number(3))],
-            "until": draw.one_of(_UNTIL), "compare": draw.once_in(2), "least": draw.once_in(4),
+            "until": draw.one_of(_UNTIL), "compare": draw.once_in(2),
         }  # fmt: skip
         body = json.dumps(question).encode() if not draw.once_in(20) else b"{"
         yield (
