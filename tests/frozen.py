@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yunikorn_actors
-from tests.differential.scripts import drawn_script
+from tests.helpers.drawn_scripts import drawn_script
 from yunikorn_actors import si
 from yunikorn_actors.cli import main as command
 from yunikorn_actors.lab.case import read_case

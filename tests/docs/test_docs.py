@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from differential.__main__ import main as differential
 from pages import PAGES, REPOSITORY, faulty
 from transcripts import save_modules
 
@@ -290,7 +289,6 @@ def _help_of(main: Callable[[list[str]], int], names: list[str]) -> str:
 _PROGRAMS: dict[str, Callable[[list[str]], int]] = {
     "yunikorn-actors": yunikorn_actors,
     "python -m benchmarks": benchmarks,
-    "python -m tests.differential": differential,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from configurations import CONFIGS
-from differential.scripts import TREES
+from drawn_scripts import TREES
 
 from yunikorn_actors import si
 from yunikorn_actors.config import QueueConfig, QueueProperties, SchedulerConfig, parse_config

@@ -12,11 +12,9 @@ import re
 import shlex
 from pathlib import Path
 
-from differential.__main__ import main as differential
-
 from yunikorn_actors.cli import main as yunikorn_actors
 
-PROGRAMS = {"yunikorn-actors": yunikorn_actors, "python -m tests.differential": differential}
+PROGRAMS = {"yunikorn-actors": yunikorn_actors}
 
 
 _FILE = (

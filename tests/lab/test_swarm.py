@@ -7,14 +7,17 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_scripts import drawn_script
 from msgspec.structs import replace
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.config import parse_config
+from yunikorn_actors.config.node_order import NODE_ORDERS
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.explore import Budget
@@ -23,6 +26,7 @@ from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.oracles.judges import BY_OPERATORS, MODEL, RECORDING, judges_of
 from yunikorn_actors.lab.oracles.walk_oracle import OF_A_WALK
 from yunikorn_actors.lab.run_schedule import explore, play
+from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm import swarm_runs
 from yunikorn_actors.lab.swarm.drawn import Drawn, drawn
@@ -39,6 +43,7 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.scheduling import ProposeAllocations, RunCycle, RunSlice
 from yunikorn_actors.scenario import step_structs as w
+from yunikorn_actors.state.allocations import Ask, AskOrder
 
 SLOW = pytest.mark.slow
 SOME = range(3, 7)
@@ -215,6 +220,43 @@ def test_a_world_that_is_made_smaller_is_judged_by_its_own_settings() -> None:
     (model,) = (it for it in checkers if isinstance(it, FollowedByModel))
     assert model._follower is not None
     assert case.scenario.settings == model._follower.judge.cluster.settings
+
+
+def test_what_the_model_judges_comes_about_in_drawn_worlds() -> None:
+    checks: Counter[str] = Counter()
+    undecided: Counter[str] = Counter()
+    for run in islice(filter(lambda it: it.is_judged, map(Plan().drawn, count(1))), 20):
+        model = FollowedByModel()
+        assert play(run.case, run.case.tape(), (model,)).ok
+        assert model._follower is not None
+        checks += model._follower.judge.run.checks
+        undecided += model._follower.judge.run.undecided
+    kinds = ("order", "node", "gang", "swap", "preempt", "victim", "reservation", "quota")
+    assert min(checks[kind] for kind in kinds) > 0, f"vacuous: {checks}"
+    assert undecided.total() < checks.total() / 100, "hardly anything may be left open"
+
+
+@pytest.mark.parametrize("order", NODE_ORDERS)
+def test_the_model_judges_by_every_node_order(order: str) -> None:
+    checks: Counter[str] = Counter()
+    for number in range(1, 9):
+        script = drawn_script(number)
+        for partition in script["queues"]["partitions"]:
+            partition["nodesortpolicy"] = {**partition.get("nodesortpolicy", {}), "type": order}
+        model, case = FollowedByModel(), parse_case(written(script), "script.yaml")
+        assert play(case, case.tape(), (model,)).ok, number
+        assert model._follower is not None
+        checks += model._follower.judge.run.checks
+    assert checks["node"] > 25, "vacuous: hardly any node was chosen among several"
+
+
+def test_the_model_finds_that_the_least_important_ask_goes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        Ask, "order", lambda ask: AskOrder(ask.spec.priority, ask.created_ns, ask.sequence)
+    )
+    assert "by the model, order" in first_wrong(Plan(), range(1, 10))
 
 
 def first_wrong(plan: Plan, numbers: range) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from committing import Driver, Refused
-from differential.scripts import drawn_script
+from drawn_scripts import drawn_script
 from support import APP, Lab, facts_of
 from written import LEAF, Written
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 import pytest
-from differential.scripts import drawn_script
+from drawn_scripts import drawn_script
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator

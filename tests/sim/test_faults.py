@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import ranges
 from faults import Killer, PlantedFault
-from searching import Draw
 
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
+from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_file
 from yunikorn_actors.trace.read import TraceReader

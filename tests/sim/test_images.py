@@ -1,6 +1,6 @@
 """A partition that is made again from its image is the same one, and a planner sees it as it is.
 
-Random workloads are looked at while they run: gangs and swaps in flight, reservations, victims,
+Drawn worlds are looked at while they run: gangs and swaps in flight, reservations, victims,
 limits, queues that drain, applications that have ended. An image travels as bytes, so it does here.
 """
 
@@ -10,12 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-from moves import Move, scripts
 from msgspec import Struct, msgpack
-from playing import Player
-from searching import Run
 from support import Lab, facts_of, with_everything
 
 from yunikorn_actors.checks.model_audit import audit
@@ -23,6 +18,8 @@ from yunikorn_actors.checks.state_invariants import violations
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.run_schedule import play as play_tape
 from yunikorn_actors.lab.swarm.drawn import drawn
+from yunikorn_actors.lab.swarm.swarm_runs import Plan
+from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
@@ -42,7 +39,7 @@ from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.durations import SECOND
 
 pytestmark = pytest.mark.timeout(1800)
-"""To make a run that failed as short as can be."""
+"""For a long run."""
 EVERY = 5
 """Every so many messages of Context, so that the test takes no longer than it must."""
 SEEN = {
@@ -65,12 +62,16 @@ NAMED = (Queue, Node, Application)
 
 
 HOLDERS = (PartitionState, Queue, Node, Application, Ask, Allocation)
-HARDLY_EVER_SET = {"Node.awaited", "Application.owed", "Application.lapsed_ns"}
-"""Fields to which no script here gives a value: `test_what_is_hardly_ever_set_is_kept` does."""
+HARDLY_EVER_SET = {
+    "Node.awaited", "Application.owed", "Application.lapsed_ns", "Allocation.charged_s",
+}  # fmt: skip
+"""Fields to which no world here gives a value: `test_what_is_hardly_ever_set_is_kept` does."""
 
 
 OFF = 166
 """In this world something is asked back for a swap that is off then."""
+CROSSES = 3
+"""In this world of a swap its member goes to another node."""
 
 
 def fields_of(holder: type) -> set[str]:
@@ -204,50 +205,22 @@ class Imaged:
         )
 
 
-@pytest.mark.parametrize(
-    ("examples", "runs", "worlds"),
-    [(15, 50, 60), pytest.param(400, 1_500, 1_000, marks=pytest.mark.slow)],
-)
-def test_random_workloads(examples: int, runs: int, worlds: int) -> None:
+@pytest.mark.parametrize("worlds", [100, pytest.param(1_500, marks=pytest.mark.slow)])
+def test_drawn_worlds(worlds: int) -> None:
     seen: Counter[str] = Counter()
     fields: set[str] = set()
-
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
-    @seed(3)
-    @given(scripts(60), st.sampled_from(TOPOLOGIES), st.integers(0, 2**32 - 1), st.booleans())
-    def play(script: list[Move], topology: TopologyName, number: int, at_once: bool) -> None:
-        player = Player(topology, number, confirms_at_once=at_once)
-        imaged = Imaged(EVERY)
-        player.simulator.checkers.add(imaged)
-        for move in script:
-            player.play(move)
-        player.take_everything_back()
-        seen.update(imaged.seen)
-        fields.update(imaged.fields)
-
-    play()
-    for number in range(1, runs + 1):
-        run = Run(number, preempts=bool(number % 2))
-        imaged = Imaged(EVERY)
-        run.lab.simulator.checkers.add(imaged)
-        run.play()
-        seen.update(imaged.seen)
-        fields |= imaged.fields
-    for number in (*range(1, worlds + 1), OFF):
-        world, imaged = drawn(1, number).case, Imaged(EVERY)
+    swaps = Plan(wanted=Wanted(only=("one-swap", "waits")))
+    runs = (*(drawn(1, number) for number in (*range(1, worlds + 1), OFF)), swaps.drawn(CROSSES))
+    for run in runs:
+        world, imaged = run.case, Imaged(1 if run is runs[-1] else EVERY)
         outcome = play_tape(world, world.tape(), (imaged,))
         assert outcome.ok, outcome.violation
+        seen.update(imaged.seen)
         fields |= imaged.fields
     missing = sorted(SEEN - {what for what, times in seen.items() if times})
     assert [] == missing, f"vacuous: never seen: {missing}"
     unset = set().union(*map(fields_of, HOLDERS)) - fields - HARDLY_EVER_SET
-    assert set() == unset, "no script sets these, so nothing shows that an image keeps them"
+    assert set() == unset, "no world sets these, so nothing shows that an image keeps them"
 
 
 def test_limits_of_users_and_groups() -> None:
@@ -330,5 +303,7 @@ def test_what_is_hardly_ever_set_is_kept() -> None:
     state.schedulable_count -= node.is_schedulable
     node.awaited = True
     app.owed, app.lapsed_ns = {"uuid-1": "key-1"}, 7
-    assert HARDLY_EVER_SET <= fields_set(node) | fields_set(app)
+    running = next(iter(app.allocations.values()))
+    running.charged_s = 3
+    assert HARDLY_EVER_SET <= fields_set(node) | fields_set(app) | fields_set(running)
     assert parts(state) == parts(made_again(state))

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from listening import Listening
 from moves import Move, scripts
 from playing import Player
-from searching import Run
 from support import APP, Lab, Races
 
 from yunikorn_actors import si
@@ -49,8 +48,6 @@ EVERY = 20
 """In the usual run one file of so many is run, and with two schedules."""
 LOST = {Refusal.ASK_GONE, Refusal.ASK_PARKED, Refusal.GANG_HELD, Refusal.VICTIM_GONE}
 """What both decided: an ask placed or parked, a gang admitted, victims chosen."""
-BOTH_PREEMPT = (0, 15)
-"""At these seeds both choose the same victim, which few do."""
 PARTS = 10
 """Of a slow range: all files with all seeds take most of an hour, and a part can be run alone."""
 
@@ -345,25 +342,6 @@ class Claims:
 
 
 # -- random orders
-
-
-@ranges.seeds(2_000, usual=4)
-@pytest.mark.parametrize("preempts", [False, True], ids=["gangs", "with preemption"])
-def test_no_order_breaks_anything(
-    preempts: bool, seeds: range, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither with shares nor without."""
-    refusals: Counter[str] = Counter()
-    for number in seeds:
-        run = Run(number, preempts=preempts, schedulers=2)
-        run.play()
-    contest(monkeypatch)
-    for number in (*seeds, *BOTH_PREEMPT):
-        run = Run(number, preempts=preempts, schedulers=2)
-        run.play()
-        refusals += run.lab.races.refusals
-    assert {Refusal.ASK_GONE, Refusal.GANG_HELD, Refusal.ASK_PARKED} <= set(refusals)
-    assert not preempts or Refusal.VICTIM_GONE in refusals
 
 
 @ranges.examples(4, 1_000)

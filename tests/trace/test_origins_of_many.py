@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from differential.scripts import drawn_script
+from drawn_scripts import drawn_script
 from msgspec.structs import replace
 from probes import wait_until
 from recorded_workloads import deliveries_of

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import ranges
-from differential.scripts import drawn_script
+from drawn_scripts import drawn_script
 
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
