@@ -3,7 +3,7 @@
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.model.judge import Judge
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, ReportWaiting
 from yunikorn_actors.state.facts import Fact, parts_of
 
@@ -20,16 +20,15 @@ class FollowedByModel:
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if self._follower is None:
             judge = Judge(simulator.topology.settings, is_fused=simulator.topology.name == "fused")
-            self._follower = Follower(judge, judges_answers=False)
+            self._follower = Follower(judge)
         self._follower.delivered(simulator, delivery)
 
 
 class Follower:
     """Hands the facts to the judge, in their order, and tells it when the core is at rest."""
 
-    def __init__(self, judge: Judge, *, judges_answers: bool = True) -> None:
+    def __init__(self, judge: Judge) -> None:
         self.judge = judge
-        self._judges_answers = judges_answers
         self._news = 0
         """The planner must have seen this revision to know all that no proposal made."""
         self._since_rest = False
@@ -41,14 +40,10 @@ class Follower:
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox == CONTEXT:
             self._follow(simulator, delivery)
-        if is_callback(delivery.mailbox):
-            self.judge.receive(delivery.message)
         if not simulator.channels and self._since_rest:
             self._since_rest = False
             self.judge.cluster.now = simulator.now_ns
             self.judge.rest()
-            if self._judges_answers:
-                self.judge.check_notified()
 
     def _follow(self, simulator: Simulator, delivery: Delivery) -> None:
         judge, message = self.judge, delivery.message

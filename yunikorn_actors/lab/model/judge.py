@@ -1,8 +1,8 @@
 """Follows what the core announces, and judges it by the model.
 
 Each decision is judged on the cluster as it stood then: do the rules allow it, and was another ask
-first? At rest: does something wait that must go on, and has everything been announced? What cannot
-be seen from outside is counted as undecided.
+first? At rest: does something wait that must go on? What cannot be seen from outside is counted as
+undecided. What the resource manager is notified of is judged by `checks/owed.py`.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,7 @@ from yunikorn_actors.lab.model.judging import (
     quotas,
 )
 from yunikorn_actors.lab.model.judging.judged_run import JudgedRun
-from yunikorn_actors.lab.model.judging.rm_notices import RmNotices
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages.base import Message
 from yunikorn_actors.state import facts as f
 
 CHECKS: dict[type, Callable[[JudgedRun, Any], None]] = {
@@ -48,7 +46,6 @@ class Judge:
     def __init__(self, settings: Settings, *, is_fused: bool = False) -> None:
         self.run = JudgedRun(settings)
         self.run.plan.is_fused = is_fused
-        self._notices = RmNotices()
 
     @property
     def cluster(self) -> Cluster:
@@ -70,7 +67,6 @@ class Judge:
         check = CHECKS.get(type(fact))
         if check is not None:
             check(run, fact)
-        self._notices.follow(fact)
         cluster_facts.apply(cluster, fact)
         if isinstance(fact, f.AllocationCommitted | f.ReservationMade | f.AskParked):
             cluster.ending.clear()
@@ -80,15 +76,7 @@ class Judge:
         mine = sums.allocations_of(self.cluster, ask.app)
         return any(placed.leaving == "PLACEHOLDER_REPLACED" for placed in mine)
 
-    def receive(self, message: Message) -> None:
-        """Take note of what the resource manager is notified of."""
-        self._notices.receive(message)
-
     def rest(self) -> None:
         """Nothing is on its way: whatever waits must have a reason."""
         self.begin()
         at_rest.check_rest(self.run)
-
-    def check_notified(self) -> None:
-        """Nothing is on its way: the resource manager was notified of everything once."""
-        self._notices.check(self.run)

@@ -91,10 +91,9 @@ def _read(text: str, file: Path) -> Drawn | None:
 class Guided:
     """A plan in which a run depends on what those before it reached: one process plays it."""
 
-    def __init__(self, plan: Plan, corpus: Corpus, fresh: float = FRESH) -> None:
+    def __init__(self, plan: Plan, corpus: Corpus) -> None:
         self._plan = plan
         self._corpus = corpus
-        self._fresh = fresh
         self._coverage = Coverage()
         self._at: Drawn | None = None
         for run in corpus.runs:
@@ -121,7 +120,7 @@ class Guided:
 
     def _chosen(self, number: int) -> Drawn:
         draw, runs = Draw(self._plan.seed + _MUTATION, number), self._corpus.runs
-        if not runs or draw.chance(self._fresh):
+        if not runs or draw.chance(FRESH):
             return self._plan.drawn(number)
         run = changed(draw.one_of(runs[-_RECENT:]), self._plan.drawn(number), draw)
         return replace(run, seed=self._plan.seed, number=number)

@@ -159,7 +159,6 @@ class Swarm:
         player: Player = one_by_one,
         *,
         first: int = 1,
-        shrinks: bool = True,
         shrink_seconds: float | None = None,
         found: Callable[[Finding], None] = lambda _: None,
     ) -> None:
@@ -168,7 +167,6 @@ class Swarm:
         self._budget = budget
         self._player = player
         self._first = first
-        self._shrinks = shrinks
         self._shrink_seconds = shrink_seconds
         self._found = found
         self._runs = self._messages = self._judged = 0
@@ -215,7 +213,7 @@ class Swarm:
         shrinker = CaseShrinker(found, violation.kind, run.checkers, effort)
         try:
             is_of_world = not violation.kind.startswith(OF_A_WALK)
-            small = shrinker.shrink() if self._shrinks and is_of_world else found
+            small = shrinker.shrink() if is_of_world else found
         except KeyboardInterrupt:
             self._is_interrupted = True
             small = shrinker.best

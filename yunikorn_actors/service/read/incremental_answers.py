@@ -68,14 +68,13 @@ def in_order(items: Sequence[T], key: Callable[[T], Any]) -> "Steps[Iterator[T]]
 class Pauses:
     """Says when it is time for a pause: `if pauses.due: yield`."""
 
-    def __init__(self, looks: int = LOOKS) -> None:
-        self._looks = looks
-        self._left = looks
+    def __init__(self) -> None:
+        self._left = LOOKS
 
     @property
     def due(self) -> bool:
         self._left -= 1
         if self._left:
             return False
-        self._left = self._looks
+        self._left = LOOKS
         return True

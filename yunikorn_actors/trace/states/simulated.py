@@ -9,7 +9,6 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.state.snapshot import image_of
 from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay
-from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.states.state_at import copied
@@ -21,9 +20,7 @@ LACKS = (
 )
 
 
-def state_from_trace(
-    trace: TraceReader, moment: Moment | None = None, checkpoints: Checkpoints | None = None
-) -> CoreState | None:
+def state_from_trace(trace: TraceReader, moment: Moment | None = None) -> CoreState | None:
     """Return the state at a time, or after a message; None if the recording does not come that far.
 
     Without a moment it is that of the end.
@@ -32,7 +29,7 @@ def state_from_trace(
     if moment is not None and moment.after_ns is not None:
         at_ns = trace.header.start_ns + moment.after_ns
         moment = _last_before(trace.path, moment)
-    replay = CheckpointedReplay(trace, checkpoints)
+    replay = CheckpointedReplay(trace)
     last_ns: int | None = None
     for delivery, _ in replay.follow():
         if moment is None:
