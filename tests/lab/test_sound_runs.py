@@ -625,7 +625,7 @@ def test_a_cancelled_timer_reports_nothing_before_its_time() -> None:
     case = parse_case(NOT_CONFIRMED, "confirmed.yaml")
     tape = case.tape(Entry("fire", "ConfirmationDue(step 3) to context", "step 8"))
     assert play(case, tape, all_oracles()).ok
-    early = "allocation.asked_back_ns + warning_ns > turn.now_ns"
+    early = "allocation.asked_back_ns + warning_ns > unit.now_ns"
     with Mutant("early", "", "", report_unconfirmed, early, "False").applied():
         violation = play(case, tape, all_oracles()).violation
     assert violation is not None
