@@ -76,7 +76,7 @@ MUTANTS = {
     ),
     "none goes that fills a share": _mutant(quota.Enforcement._pick, "<= amount", "< amount"),
     "children give nothing": _mutant(
-        quota.Enforcement._gather, "yield from self._gather(child, share)", "yield from ()"
+        quota.Enforcement._gather, "yield from self._gather(child, part)", "yield from ()"
     ),
 }
 

@@ -191,8 +191,8 @@ _GUARANTEES = (
         source="the first for all",
         wrong="Enforcing a maximum heeds the guarantee of the leaf alone.",
         where=quota.keeps_guarantees,
-        old="for level in leaf.lineage)",
-        new="for level in leaf.lineage[:1])",
+        old="for level in below)",
+        new="for level in below[:1])",
     ),
     Mutant(
         id="M236",

@@ -395,7 +395,7 @@ def _check_quota(
         resource = allocation.resource
         charge(total, {kind: resource.get(kind, 0) for kind in plan})
         allowed = queue in leaf.lineage and quota.may_be_victim(allocation, plan)
-        if not allowed or not quota.keeps_guarantees(leaf, resource, plan, usage):
+        if not allowed or not quota.keeps_guarantees(queue, leaf, resource, plan, usage):
             return Refusal.PREEMPTION_REFUSED
         usage.take(leaf, resource)
     return None if fits_in(total, plan) else Refusal.PREEMPTION_REFUSED

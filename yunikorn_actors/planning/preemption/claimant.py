@@ -17,6 +17,7 @@ from yunikorn_actors.planning.preemption.victim_rules import (
     excess,
     guards,
     is_movable,
+    is_named_by,
     is_reached,
     may_be_preempted,
     may_give,
@@ -277,7 +278,10 @@ class Claimant:
     def may_take(self, victim: Victim) -> bool:
         """Whether no queue ends below its guarantee or over its budget, counting those before."""
         leaf = victim.leaf
-        for queue in self._guards_of(leaf):
+        guards = self._guards_of(leaf)
+        if guards and not is_named_by(guards, victim.resource, self.wanted):
+            return False
+        for queue in guards:
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
                 return False
         return not victim.has_budget or self._throttle.may_lose(leaf, len(victim.allocations))

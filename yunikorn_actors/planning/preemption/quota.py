@@ -1,8 +1,10 @@
 """Victims where a queue is above a maximum that was lowered.
 
-The plan of a queue is what it uses above its maximum, as far as neither it nor an ancestor would
-come below its guarantee. A parent shares its plan among its children in proportion to what each
-uses above its own guarantee, rounded down. A leaf gives what fits into its share and never more.
+The plan of a queue is what it uses above its maximum, as far as it does not come below its
+guarantee. The guarantees of queues above it protect those from others: what is taken here leaves
+its room to the siblings. A parent shares its plan among its children in proportion to what each
+uses above its own guarantee, rounded down. A leaf gives what fits into its share, and all leaves
+together never more than the plan: of a type in which a leaf has no share it may give what is left.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -23,12 +25,12 @@ Order = tuple[bool, bool, Part, int, int, int, int, float, int, str]
 
 def plan_of(queue: Queue, usage: ExpectedUsage) -> Resource:
     """Return how much is to go, in the types of which too much is used."""
-    used = usage.of(queue)
-    plan = {kind: used.get(kind, 0) - size for kind, size in (queue.spec.max or {}).items()}
-    for level in queue.lineage:
-        above = _above_guarantee(level, usage)
-        plan = {kind: min(over, above.get(kind, 0)) for kind, over in plan.items()}
-    return {kind: over for kind, over in plan.items() if over > 0}
+    used, above = usage.of(queue), _above_guarantee(queue, usage)
+    over = {
+        kind: min(used.get(kind, 0) - size, above.get(kind, 0))
+        for kind, size in (queue.spec.max or {}).items()
+    }
+    return {kind: amount for kind, amount in over.items() if amount > 0}
 
 
 def _above_guarantee(queue: Queue, usage: ExpectedUsage) -> Resource:
@@ -56,8 +58,12 @@ def may_be_victim(allocation: Allocation, plan: Resource) -> bool:
     return may_be_preempted(allocation, plan) and any(sizes.get(kind, 0) > 0 for kind in plan)
 
 
-def keeps_guarantees(leaf: Queue, victim: Resource, plan: Resource, usage: ExpectedUsage) -> bool:
-    return all(may_give(level, usage.of(level), victim, plan) for level in leaf.lineage)
+def keeps_guarantees(
+    queue: Queue, leaf: Queue, victim: Resource, plan: Resource, usage: ExpectedUsage
+) -> bool:
+    """Whether neither the queue with the quota nor one below it gives what it is guaranteed."""
+    below = leaf.lineage[: leaf.lineage.index(queue) + 1]
+    return all(may_give(level, usage.of(level), victim, plan) for level in below)
 
 
 class Enforcement:
@@ -65,44 +71,52 @@ class Enforcement:
         self._state = state
         self._usage = usage
         self._taken = taken
+        self._queue: Queue
+        """Whose quota is enforced."""
+        self._plan: Resource = {}
+        self._left: Resource = {}
+        """Of the plan, after the victims so far."""
 
     def victims_of(self, queue: Queue) -> tuple[Allocation, ...]:
         """Return the victims, least important first; there may be none."""
-        plan = plan_of(queue, self._usage)
-        return tuple(self._gather(queue, plan)) if plan else ()
+        self._queue = queue
+        self._plan = plan_of(queue, self._usage)
+        self._left = dict(self._plan)
+        return tuple(self._gather(queue, self._plan)) if self._plan else ()
 
-    def _gather(self, queue: Queue, plan: Resource) -> Iterator[Allocation]:
+    def _gather(self, queue: Queue, share: Resource) -> Iterator[Allocation]:
         if queue.is_leaf:
-            yield from self._pick(queue, plan)
+            yield from self._pick(queue, share)
             return
-        shares = [(child, self._share(queue, child, plan)) for child in _in_order(queue)]
-        for child, share in shares:
-            if share:
-                yield from self._gather(child, share)
+        shares = [(child, self._share(queue, child, share)) for child in _in_order(queue)]
+        for child, part in shares:
+            if any(part.values()):
+                yield from self._gather(child, part)
 
     def _share(self, parent: Queue, child: Queue, plan: Resource) -> Resource:
-        """Every child gives in proportion to its weight in a type."""
+        """Every child gives in proportion to its weight in a type; rounded down that may be 0."""
         totals: Resource = {}
         for sibling in parent.children.values():
             charge(totals, _weight(sibling, self._usage))
         weight = _weight(child, self._usage)
-        shares = {
+        return {
             kind: amount * weight[kind] // totals[kind]
             for kind, amount in plan.items()
             if kind in weight
         }
-        return {kind: amount for kind, amount in shares.items() if amount}
 
-    def _pick(self, leaf: Queue, plan: Resource) -> Iterator[Allocation]:
-        left, picked = dict(plan), dict[str, None]()
-        for unit in self._units(leaf, plan):
+    def _pick(self, leaf: Queue, share: Resource) -> Iterator[Allocation]:
+        left, picked = dict(share), dict[str, None]()
+        for unit in self._units(leaf, {kind: amount for kind, amount in share.items() if amount}):
             # Its surplus may have gone before the rest of an application that goes as one.
             rest = [it for it in unit if it.uuid not in picked]
             resource = together(rest)
-            fits = all(resource.get(kind, 0) <= amount for kind, amount in left.items())
-            if fits and keeps_guarantees(leaf, resource, plan, self._usage):
+            bounds = (*left.items(), *self._left.items())
+            fits = all(resource.get(kind, 0) <= amount for kind, amount in bounds)
+            if fits and keeps_guarantees(self._queue, leaf, resource, self._plan, self._usage):
                 self._usage.take(leaf, resource)
-                discharge(left, {kind: resource.get(kind, 0) for kind in left})
+                for bound in (left, self._left):
+                    discharge(bound, {kind: resource.get(kind, 0) for kind in bound})
                 picked.update(dict.fromkeys([it.uuid for it in rest]))
                 yield from rest
 

@@ -5,7 +5,7 @@ more important than the ask, compared in the queue where their paths meet. A que
 ends below its guarantee, and the queue that takes never ends above.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from yunikorn_actors.config import PreemptionPolicy
@@ -141,6 +141,15 @@ def share_a_guarantee(asking: Queue, giving: Queue) -> bool:
     if asking.spec.guaranteed or guards(asking, giving):
         return False
     return any(queue.spec.guaranteed for queue in giving.lineage)
+
+
+def is_named_by(guards: Iterable[Queue], victim: Resource, wanted: Resource) -> bool:
+    """Whether a guarantee names a type that is wanted and that the victim has.
+
+    If none does, no queue can be above its guarantee in such a type, so all work stays there.
+    """
+    kinds = [kind for kind, n in wanted.items() if n > 0 and victim.get(kind, 0) > 0]
+    return any(kind in (queue.spec.guaranteed or {}) for queue in guards for kind in kinds)
 
 
 def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -> bool:

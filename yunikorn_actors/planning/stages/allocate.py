@@ -332,16 +332,14 @@ class Placer:
 def gate_of(state: PartitionState, ask: AskView, *, has_promised: bool = True) -> Gate | None:
     """Return what refuses the ask, if anything does; only quotas hold back a required node.
 
-    Without what was promised to it that is what refuses the others of its lane.
+    The limits of its user come first: where they refuse it, nothing is preempted for it. Without
+    what was promised to it that is what refuses the others of its lane.
     """
     wanted, leaf, limits = ask.shape.wanted, ask.app.leaf, ask.app.limits
     own = own_earmark(state, ask.ask, "") if has_promised and ask.ask.reserved else None
-    # Its queues count the room promised to it as used already, so it must not count twice.
-    if own is not None:
-        return leaf.refusing_earmarked(wanted, own) or refusing_limit(limits, wanted)
-    gate: Gate | None = leaf.refusing(wanted)
-    if gate is not None and gate.is_quota:
-        return gate
     if limits and (limit := refusing_limit(limits, wanted)) is not None:
         return limit
-    return None if ask.shape.required_node else gate
+    # Its queues count the room promised to it as used already, so it must not count twice.
+    if own is not None:
+        return leaf.refusing_earmarked(wanted, own)
+    return (leaf.refusing_quota if ask.shape.required_node else leaf.refusing)(wanted)

@@ -129,11 +129,11 @@ class Reserved:
 def gate_of_reserved(ask: AskView, item: Reservation) -> Gate | None:
     """Return what refuses an ask with this reservation, if anything does."""
     wanted, leaf = ask.shape.wanted, ask.app.leaf
+    if (limit := refusing_limit(ask.app.limits, wanted)) is not None:
+        return limit
     if item.earmark is not None:
-        queue = leaf.refusing_earmarked(wanted, item.earmark)
-    else:
-        queue = (leaf.refusing_quota if item.required else leaf.refusing)(wanted)
-    return queue or refusing_limit(ask.app.limits, wanted)
+        return leaf.refusing_earmarked(wanted, item.earmark)
+    return (leaf.refusing_quota if item.required else leaf.refusing)(wanted)
 
 
 class Reserver:

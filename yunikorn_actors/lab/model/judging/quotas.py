@@ -44,7 +44,8 @@ def check_enforced(run: JudgedRun, path: str, victims: list[Placed], whom: str) 
     run.should("quota", least, f"{whom}: more than the excess")
     _takes_all(run, queue, victims, wanted, whom)
     _takes_these(run, queue, victims, whom)
-    for level in {q.path: q for v in victims for q in v.app.leaf.up}.values():
+    inside = {q.path: q for v in victims for q in v.app.leaf.up if queue in q.up}
+    for level in inside.values():
         gone = total(v.size for v in victims if level in v.app.leaf.up)
         stays = sums.stays(cluster, level, victims)
         for kind, n in (level.spec.guaranteed or {}).items():

@@ -1,8 +1,9 @@
 """Who goes where a queue may have less than it uses, worked out a second time.
 
-What is to go is what the queue uses above its maximum, as far as nothing on the way up would come
-below its guarantee. A parent shares that among its queues by what each uses above its guarantee, a
-leaf gives what fits into its share, in order. All sums are made anew for each question.
+What is to go is what the queue uses above its maximum, as far as neither it nor a queue below it
+would come below its guarantee. A parent shares that among its queues by what each uses above its
+guarantee, a leaf gives what fits into its share, in order, and all leaves together what fits into
+the plan. All sums are made anew for each question.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,17 +23,21 @@ class QuotaVictims:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._gone: list[Placed] = []
+        self._queue: Queue
+        self._plan: Resource = {}
+        self._left: Resource = {}
 
     def victims_of(self, queue: Queue) -> set[str]:
         """Return the UUIDs."""
+        above = self._above(queue)
         over = {
-            kind: self._uses(queue).get(kind, 0) - most
+            kind: min(self._uses(queue).get(kind, 0) - most, above.get(kind, 0))
             for kind, most in (queue.spec.max or {}).items()
         }
-        for level in queue.up:
-            above = self._above(level)
-            over = {kind: min(n, above.get(kind, 0)) for kind, n in over.items()}
-        self._share_out(queue, {kind: n for kind, n in over.items() if n > 0})
+        self._queue = queue
+        self._plan = {kind: n for kind, n in over.items() if n > 0}
+        self._left = dict(self._plan)
+        self._share_out(queue, self._plan)
         return {placed.uuid for placed in self._gone}
 
     def _uses(self, queue: Queue) -> Resource:
@@ -47,7 +52,7 @@ class QuotaVictims:
         return {k: n for k, n in self._above(queue).items() if not due or k in due}
 
     def _share_out(self, queue: Queue, over: Resource) -> None:
-        if not over:
+        if not any(over.values()):
             return
         below = [it for it in self._cluster.queues.values() if it.parent is queue]
         if not below:
@@ -57,17 +62,19 @@ class QuotaVictims:
         whole = {kind: sum(weight.get(kind, 0) for _, weight in weights) for kind in over}
         for child, weight in sorted(weights, key=lambda it: it[0].path):
             share = {k: n * weight[k] // whole[k] for k, n in over.items() if weight.get(k)}
-            self._share_out(child, {kind: n for kind, n in share.items() if n})
+            self._share_out(child, share)
 
     def _take_from(self, leaf: Queue, over: Resource) -> None:
         left = dict(over)
-        for unit in list(self._units(leaf, over)):
+        below = leaf.up[: leaf.up.index(self._queue) + 1]
+        for unit in list(self._units(leaf, {kind: n for kind, n in over.items() if n})):
             rest = [it for it in unit if it not in self._gone]
             sizes = {kind: sum(it.size.get(kind, 0) for it in rest) for kind in _kinds(rest)}
-            fits = all(sizes.get(kind, 0) <= n for kind, n in left.items())
-            if fits and all(self._may_give(level, sizes, over) for level in leaf.up):
+            fits = all(sizes.get(k, 0) <= n for of in (left, self._left) for k, n in of.items())
+            if fits and all(self._may_give(level, sizes, self._plan) for level in below):
                 self._gone += rest
                 left = {kind: n - sizes.get(kind, 0) for kind, n in left.items()}
+                self._left = {kind: n - sizes.get(kind, 0) for kind, n in self._left.items()}
 
     def _may_give(self, queue: Queue, sizes: Resource, over: Resource) -> bool:
         """Whether it is above its guarantee in what is to go, and not below it afterwards."""

@@ -94,10 +94,13 @@ def keeps_guarantee(cluster: Cluster, ask: Ask, victims: Victims) -> bool:
     if len(victims) > 1 and not all(keeps_guarantee(cluster, ask, [one]) for one in victims):
         return False
     for victim in victims:
-        meet = meeting(ask.app.leaf, victim.app.leaf)
-        for queue in victim.app.leaf.up:
-            if queue is meet:
-                break
+        giving = victim.app.leaf.up[
+            : victim.app.leaf.up.index(meeting(ask.app.leaf, victim.app.leaf))
+        ]
+        due_of_all = {kind for queue in giving for kind in queue.spec.guaranteed or {}}
+        if due_of_all and not any(ask.size.get(k) and victim.size.get(k) for k in due_of_all):
+            return False
+        for queue in giving:
             gone = total(v.size for v in victims if queue in v.app.leaf.up)
             before = sums.spoken_for(cluster, queue)
             due = {k: n for k, n in (queue.spec.guaranteed or {}).items() if gone.get(k)}
