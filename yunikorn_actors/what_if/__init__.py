@@ -1,4 +1,13 @@
-"""What would happen: a copy of a core's state, changed and run on in virtual time."""
+"""What would happen: a copy of a core's state, changed and run on in virtual time.
+
+- State: `core_state`, which comes from a core that is followed (`followed`), from `journals`, from
+  `dumps` (`core_dump`, `yunikorn_dump`), or from a recording.
+- Changes: `changes`, and `change_checks` before anything is simulated.
+- Answer: `run` is one run, `simulation` two of them and what differs; `answer` is data, `text`
+  words.
+- The least change that helps: `least_change`, which tries `bounds` and work that `missing_room`
+  proposes.
+"""
 
 from yunikorn_actors.what_if.answer import (
     Answer,

@@ -89,11 +89,11 @@ def state_of_core_dump(
         _managers(dump, path), {name: (1, it) for name, it in images.items()},
         at_ns=at_ns, settings=settings, topology=topology,
     )  # fmt: skip
-    states = {id_: app["state"] for it in parts.values() for id_, app in it["applications"].items()}
     former = [] if "at_ns" in dump else [*_FORMER_LACKS]
     if not all("capabilities" in it for it in dump.get("managers", {}).values()):
         former.append(PREDICATES)
-    return replace(state, lacks=(*_LACKS, *former, *left_states(states)))
+    lives = {id_: app["state"] for it in parts.values() for id_, app in it["applications"].items()}
+    return replace(state, lacks=(*_LACKS, *former, *left_states(lives)))
 
 
 def _times(parts: Mapping[str, Row], path: DumpPath) -> Iterator[int]:

@@ -7,6 +7,7 @@ decides. It drives any simulated core, so what was simulated can be done by the 
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from yunikorn_actors import si
@@ -483,7 +484,7 @@ class Run:
             why = current.get(name)
             is_over = name not in waiting if why is None else _cause(why) != wait.cause
             if is_over:
-                self._waits_over.append(_ended(self._waits.pop(name), self._seconds))
+                self._waits_over.append(replace(self._waits.pop(name), until_s=self._seconds))
         for name, why in current.items():
             if name not in self._waits:
                 self._waits[name] = _wait_of(why, self._seconds)
@@ -542,11 +543,6 @@ def _wait_of(why: Why, at_s: float) -> Wait:
 
 def _cause(why: Why) -> str:
     return why.decisive.cause.value
-
-
-def _ended(wait: Wait, at_s: float) -> Wait:
-    names = Wait.__dataclass_fields__
-    return Wait(**{**{name: getattr(wait, name) for name in names}, "until_s": at_s})
 
 
 def _named(whom: Beneficiary) -> str:
