@@ -54,7 +54,7 @@ WRONG = {
         _mutant(
             lifecycle.watch_commitment,
             "    elif COMMITMENT_TIMER not in app.timers:\n",
-            "    else:\n        _cancel_timer(turn, app, COMMITMENT_TIMER)\n",
+            "    else:\n        _cancel_timer(unit, app, COMMITMENT_TIMER)\n",
         ),
         ("one-gang", "withdrawals", "quotas", "removals", "releases"), "G21", 1,
     ),

@@ -291,7 +291,7 @@ def _wrong(where: Target, old: str, new: str) -> Mutant:
 
 ANNOUNCED: dict[str, tuple[Mutant, str]] = {
     "a swap is never announced": (
-        _wrong(gangs.complete_swap, "turn.announce(", "str("),
+        _wrong(gangs.complete_swap, "unit.announce(", "str("),
         r"G27: .*before allocation .*real of gang|G16: .*never notified of .*real of gang",
     ),
     "a swap is announced on the placeholder's node": (
@@ -313,17 +313,17 @@ ANNOUNCED: dict[str, tuple[Mutant, str]] = {
     "what is asked back is asked back twice": (
         _wrong(
             endings.request_release,
-            "ask_back(turn, allocation, message, type_)",
-            "ask_back(turn, allocation, message, type_)\n"
-            "    ask_back(turn, allocation, message, type_)",
+            "ask_back(unit, allocation, message, type_)",
+            "ask_back(unit, allocation, message, type_)\n"
+            "    ask_back(unit, allocation, message, type_)",
         ),
         r"G13: .*which it is not owed.*it was released before",
     ),
     "what is asked back is asked back for another reason": (
         _wrong(
             endings.request_release,
-            "ask_back(turn, allocation, message, type_)",
-            "ask_back(turn, allocation, message, TerminationType.PREEMPTED_BY_SCHEDULER)",
+            "ask_back(unit, allocation, message, type_)",
+            "ask_back(unit, allocation, message, TerminationType.PREEMPTED_BY_SCHEDULER)",
         ),
         r"G13: .*type is .*PREEMPTED_BY_SCHEDULER.*, expected .*PLACEHOLDER_REPLACED",
     ),
@@ -340,19 +340,19 @@ ANNOUNCED: dict[str, tuple[Mutant, str]] = {
         r"release STOPPED_BY_RM of .*first of plain",
     ),
     "what a node takes with it is not announced": (
-        _wrong(nodes.remove_node, "announce_end(turn, allocation, f", "str(f"),
+        _wrong(nodes.remove_node, "announce_end(unit, allocation, f", "str(f"),
         r"G15: .*never notified of release STOPPED_BY_RM",
     ),
     "what an application takes with it is not announced": (
-        _wrong(applications.remove_application, "announce_end(turn, allocation, f", "str(f"),
+        _wrong(applications.remove_application, "announce_end(unit, allocation, f", "str(f"),
         r"G15: .*never notified of release STOPPED_BY_RM",
     ),
     "a withdrawal is not announced": (
-        _wrong(asks.withdraw_ask, "turn.announce(", "str("),
+        _wrong(asks.withdraw_ask, "unit.announce(", "str("),
         r"withdrawal of wide of late",
     ),
     "a state is reported that does not follow": (
-        _wrong(lifecycle.advance, "_announce_state(turn, app.id, state,", "_announce_state(turn, app.id, app.state.__class__.FAILED,"),
+        _wrong(lifecycle.advance, "_announce_state(unit, app.id, state,", "_announce_state(unit, app.id, app.state.__class__.FAILED,"),
         r"G21: .*state is 'Failed', expected 'Accepted'",
     ),
     "a run is announced with its nodes the wrong way round": (
