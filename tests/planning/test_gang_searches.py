@@ -1,12 +1,19 @@
 """How often a cluster is searched for a gang of several sizes that finds no room."""
 
+from pathlib import Path
+
 import pytest
 from confirming import confirming_lab, policy
 
 from yunikorn_actors import si
+from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.planning.preemption.gang_claims import GangClaims
+from yunikorn_actors.planning.preemption.scene import Scene
+from yunikorn_actors.scenario.document import read_scenario
+from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 
 NODES, GANGS = 50, 4
+FILES = Path(__file__).parents[1] / "scenarios" / "preemption"
 
 
 def test_no_set_is_searched_where_the_single_work_is_too_much_to_pack(
@@ -48,3 +55,27 @@ def test_no_set_is_searched_where_the_single_work_is_too_much_to_pack(
     lab.advance(10)
     assert len(lab.waiting()) == 4
     assert searched == ["all"]
+
+
+def test_an_ask_that_only_waits_leaves_the_node_open_for_the_next() -> None:
+    """In some orders a part of a gang is gone when the plan is made: one ask waits for the rest.
+
+    Nothing is asked for that one, so the next finds room there, and no second gang goes.
+    """
+    scenario = read_scenario(FILES / "165-one-gang-goes-for-several-asks-of-an-asked-manager.yaml")
+    closes = Mutant(
+        id="closes",
+        source="",
+        wrong="An ask that only waits closes its node.",
+        where=Scene.promise,
+        old="not (waits or self.is_trial)",
+        new="not self.is_trial",
+    )
+    seeds = range(30)
+
+    def is_right() -> bool:
+        return run_scenario(scenario, RunOptions(topology="proposing", seeds=seeds)).ok
+
+    assert is_right()
+    with closes.applied():
+        assert not is_right(), "vacuous: in none of these orders an ask only waits"

@@ -185,13 +185,16 @@ class Scene:
         """Whether the reservations that only waited there have given way already."""
         return node.id in self._cleared
 
-    def promise(self, node: Node, app: AppView, spec: AskSpec) -> None:
-        """Promise room on the node to an ask of this application."""
+    def promise(self, node: Node, app: AppView, spec: AskSpec, *, waits: bool = False) -> None:
+        """Promise room on the node to an ask of this application.
+
+        Of an ask that only waits for it nothing is asked, so what is left there stays known.
+        """
         amount = spec.resource
         self._owe(app, amount)
         self._cleared[node.id] = None
         room = self.room_on(node)
-        if self._is_asked_about(spec) and not self.is_trial:
+        if self._is_asked_about(spec) and not (waits or self.is_trial):
             self._rooms[node.id] = None
         elif room is not None:
             discharge(room, amount)

@@ -252,7 +252,7 @@ class Search:
         waits = not going and self._has_only_to_wait(node)
         for allocation in going:
             scene.take(allocation)
-        scene.promise(node, app, self._spec)
+        scene.promise(node, app, self._spec, waits=waits)
         return Solution(node_id, going, waits)
 
     def _has_only_to_wait(self, node: Node) -> bool:
