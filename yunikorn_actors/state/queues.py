@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from yunikorn_actors.config import Acl, LimitConfig, QueueProperties, TemplateConfig
 from yunikorn_actors.state.gates import Places
 from yunikorn_actors.state.limit_table import NO_LIMITS, LimitTable
-from yunikorn_actors.values.resource import Resource, sub_only_existing
+from yunikorn_actors.values.resource import Resource
 
 ROOT = "root"
 
@@ -154,8 +154,10 @@ class Queue:
         if limit is None or not any(earmarked.values()):
             return limit
         own = own or {}
-        kept = {kind: earmarked.get(kind, 0) - own.get(kind, 0) for kind in limit}
-        return sub_only_existing(limit, kept)
+        return {
+            kind: quantity - earmarked.get(kind, 0) + own.get(kind, 0)
+            for kind, quantity in limit.items()
+        }
 
     def walk(self) -> Iterator["Queue"]:
         """This queue and all below it, parents first, in the order of creation."""

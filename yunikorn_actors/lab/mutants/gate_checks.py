@@ -50,8 +50,8 @@ GATES = (
         source="R-080 YUNIKORN-2769",
         wrong="Preemption takes a queue below its guarantee.",
         where=rules.may_give,
-        old="    if not named:",
-        new="    if True:",
+        old="return not is_named or (",
+        new="return True or (",
         held_by="tests/machines/test_commit_of_preemption.py::test_one_reason_to_refuse_a_guarantee",
         unseen=(
             "The planner spares the guarantee as well unless a Scheduler proposes wrongly; "

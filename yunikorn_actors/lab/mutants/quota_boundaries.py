@@ -146,8 +146,8 @@ _GUARANTEES = (
         source="off by one victim",
         wrong="A queue that is above its guarantee gives what takes it below.",
         where=rules.may_give,
-        old="used.get(kind, 0) >= guaranteed[kind] > used.get(kind, 0) - victim[kind]",
-        new="guaranteed[kind] > used.get(kind, 0)",
+        old="if has >= least > has - size:",
+        new="if least > has:",
     ),
     Mutant(
         id="M231",

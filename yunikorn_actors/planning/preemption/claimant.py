@@ -148,7 +148,7 @@ class Claimant:
         """The queues whose guarantees bound it, the leaf first."""
         self._guards: dict[str, tuple[Queue, ...]] = {}
         """By the path of a leaf that gives."""
-        self._claims_in_vain = self._is_above_a_guarantee()
+        self._claims_in_vain = self.is_above_a_guarantee()
         usage.add(leaf, self.wanted)
         reach = reach_of(leaf, spec, usage, self._bounds)
         self.reach: Reach = {
@@ -160,16 +160,16 @@ class Claimant:
     def withdraw(self) -> None:
         self.usage.take(self.leaf, self.wanted)
 
-    def _is_above_a_guarantee(self) -> bool:
-        """Whether a queue that entitles the ask uses more than its guarantee without the ask.
+    def is_above_a_guarantee(self) -> bool:
+        """Whether a queue that entitles the ask uses more than its guarantee.
 
-        Victims below that queue do not mend it. A queue exactly at its guarantee may be shared
-        anew among its children.
+        Before the ask is counted as used: victims below that queue do not mend it then, and one
+        exactly at its guarantee may be shared anew among its children.
         """
-        return any(
-            excess(self._bounds[level.path], self.usage.of(level), self.wanted)
-            for level in self._bounded
-        )
+        for level in self._bounded:
+            if excess(self._bounds[level.path], self.usage.of(level), self.wanted):
+                return True
+        return False
 
     @property
     def is_hopeless(self) -> bool:
@@ -194,7 +194,7 @@ class Claimant:
                 break
             self.take(victim)
             taken.append(victim)
-        allowed = allowed and not any(self.lacks_guarantee())
+        allowed = allowed and not self.is_above_a_guarantee()
         allowed = allowed and not (quotas and any(self.lacks_quota()))
         for victim in taken:
             self.give_back(victim)
@@ -210,12 +210,6 @@ class Claimant:
             if asks > 1:
                 used = add(used, {kind: n * (asks - 1) for kind, n in self.wanted.items()})
             for kind in excess(limit, used, self.wanted):
-                yield level, kind
-
-    def lacks_guarantee(self) -> Iterator[Lack]:
-        """Yield what would take the asking side above its own guarantee."""
-        for level in self._bounded:
-            for kind in excess(self._bounds[level.path], self.usage.of(level), self.wanted):
                 yield level, kind
 
     def most_entitled(self, count: int) -> int:
@@ -263,10 +257,10 @@ class Claimant:
         its, leaf = victim.allocations, victim.leaf
         if not match_any(victim.resource, self.wanted):
             return False
-        may_go = all(
-            is_movable(it) and is_reached(self.reach, leaf, it.spec.priority) for it in its
-        )
-        return may_go and self.are_cooled(leaf, its)
+        for it in its:
+            if not (is_movable(it) and is_reached(self.reach, leaf, it.spec.priority)):
+                return False
+        return self.are_cooled(leaf, its)
 
     def are_cooled(self, leaf: Queue, allocations: Sequence[Allocation]) -> bool:
         """Whether they have run as long as their queue asks for; it is asked of what goes as one.

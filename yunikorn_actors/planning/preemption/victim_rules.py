@@ -148,8 +148,11 @@ def is_named_by(guards: Iterable[Queue], victim: Resource, wanted: Resource) -> 
 
     If none does, no queue can be above its guarantee in such a type, so all work stays there.
     """
-    kinds = [kind for kind, n in wanted.items() if n > 0 and victim.get(kind, 0) > 0]
-    return any(kind in (queue.spec.guaranteed or {}) for queue in guards for kind in kinds)
+    for queue in guards:
+        for kind in queue.spec.guaranteed or ():
+            if wanted.get(kind, 0) > 0 and victim.get(kind, 0) > 0:
+                return True
+    return False
 
 
 def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -> bool:
@@ -158,16 +161,20 @@ def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -
     It must be above in a wanted type, if it has a guarantee for one. A type of which it
     already uses less than its guarantee then forbids nothing.
     """
-    guaranteed = queue.spec.guaranteed or {}
-    named = [kind for kind in guaranteed if victim.get(kind, 0) > 0]
-    if not named:
-        return True
-    wanted_too = [kind for kind in named if wanted.get(kind, 0) > 0] or named
-    if not any(used.get(kind, 0) > guaranteed[kind] for kind in wanted_too):
-        return False
-    return not any(
-        used.get(kind, 0) >= guaranteed[kind] > used.get(kind, 0) - victim[kind] for kind in named
-    )
+    # A loop: the search asks it of each candidate with each set of gangs.
+    is_named = is_wanted = is_above = is_above_wanted = False
+    for kind, least in (queue.spec.guaranteed or {}).items():
+        size, has = victim.get(kind, 0), used.get(kind, 0)
+        if size <= 0:
+            continue
+        if has >= least > has - size:
+            return False
+        is_named = True
+        is_above = is_above or has > least
+        if wanted.get(kind, 0) > 0:
+            is_wanted = True
+            is_above_wanted = is_above_wanted or has > least
+    return not is_named or (is_above_wanted if is_wanted else is_above)
 
 
 # -- order

@@ -355,7 +355,7 @@ class Search:
         picked: list[Victim] = []
         found = not short or self._pick(node_id, short, picked)
         # Preempting must not take the asking side above its own guarantee, whatever it frees.
-        found = found and not any(self._claimant.lacks_guarantee())
+        found = found and not self._claimant.is_above_a_guarantee()
         # So far they were only tried; `_settle_on` takes those of the best node for good.
         for victim in picked:
             self._claimant.give_back(victim)
@@ -482,7 +482,7 @@ class Search:
         for victim in reversed(chosen):
             claimant.give_back(victim)
             rest = [other for other in kept if other is not victim]
-            lacks = any(claimant.lacks_quota()) or any(claimant.lacks_guarantee())
+            lacks = any(claimant.lacks_quota()) or claimant.is_above_a_guarantee()
             if lacks or not self._has_room(node, rest):
                 claimant.take(victim)
             else:
