@@ -163,8 +163,9 @@ class Claimant:
     def is_above_a_guarantee(self) -> bool:
         """Whether a queue that entitles the ask uses more than its guarantee.
 
-        Before the ask is counted as used: victims below that queue do not mend it then, and one
-        exactly at its guarantee may be shared anew among its children.
+        If it does before the ask is counted as used, victims below that queue do not mend it, and
+        the ask claims in vain. A queue exactly at its guarantee may be shared anew among its
+        children.
         """
         for level in self._bounded:
             if excess(self._bounds[level.path], self.usage.of(level), self.wanted):

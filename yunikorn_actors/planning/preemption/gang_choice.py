@@ -8,7 +8,8 @@ it the applications are added one by one, each time the one that opens most room
 turn out to be unnecessary are left out.
 
 What a set is worth depends on the single work that goes beside it. That is taken in order, as
-later for each ask; where a guarantee binds it and other work serves more, that is `planned`.
+later for each ask: first what makes room on nodes, then what quotas need that let fewer asks in
+than there is room for. Where a guarantee binds it and other work serves more, that is `planned`.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
