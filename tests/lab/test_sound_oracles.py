@@ -66,6 +66,36 @@ steps:
     "",
 )
 """The model follows no manager that registers again."""
+REFUSED_BESIDE_OTHERS = (
+    """\
+name: a plan counts what was refused beside others, as the refusal is under way
+rm: {confirm: manual}
+queues:
+  partitions:
+  - queues:
+    - name: root
+      submitacl: '*'
+      queues:
+      - {name: one, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 2}}}
+      - {name: two, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 2}}}
+      - {name: wide, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 4}}}
+steps:
+- create_node: {id: n1, capacity: {vcore: 8000}}
+- add_app: {id: a, queue: root.one}
+- add_app: {id: b, queue: root.two}
+- ask: {app: a, key: a1, count: 2, resource: {vcore: 2000}, preemption: {allow_other: true}}
+- ask: {app: b, key: b1, count: 2, resource: {vcore: 2000}, preemption: {allow_other: true}}
+- add_app: {id: c, queue: root.wide}
+- ask: {app: c, key: c1, resource: {vcore: 4000}, preemption: {allow_other: true}}
+- advance: 20s
+- confirm: {app: a, key: a1-1, type: PREEMPTED_BY_SCHEDULER}
+""",
+    """\
+hold FactsAppended(ApplicationStateChanged a) from context to scheduler until after the end
+hold FactsAppended(ApplicationStateChanged c) from context to scheduler until after the end
+hold ProposalRejected(ASK_GONE) from context to scheduler until after the end
+""",
+)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +104,9 @@ steps:
         (LEAVES_DURING_LONG_WORK, (CORE, MODEL)),
         (OLDER_ONE_WAITS_FOR_ITS_PLACEHOLDER, (CORE, MODEL)),
         (RESERVED_WHILE_ITS_GANG_ENDS, (CORE,)),
+        (REFUSED_BESIDE_OTHERS, (CORE,)),
     ],
-    ids=["leaves", "older", "reserved"],
+    ids=["leaves", "older", "reserved", "refused"],
 )
 def test_what_is_right_is_no_finding(world: tuple[str, str], judges: tuple[str, ...]) -> None:
     text, entries = world

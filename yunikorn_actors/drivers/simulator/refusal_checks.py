@@ -143,6 +143,8 @@ class AgreementChecker:
             if waits or getattr(message, "partition", "") != name:
                 continue
             reasons: list[Refusal] = []
+            # Until a refusal arrives, the planner counts what was refused as decided.
+            is_refused = any(_refused(simulator.effects))
             if isinstance(message, ProposeAllocations):
                 is_known = message.as_of == before
                 reasons = [
@@ -151,12 +153,13 @@ class AgreementChecker:
             elif isinstance(message, RunCycle) and partition.loop is not None:
                 is_known = partition.loop.predicate_gate is None and before == revision
                 reasons = [why for _, why in partition.refused[:1]]
+                is_refused = bool(partition.refused)
             if reasons and is_known and self._refused.get(life) != before:
                 where = f"after {type(message).__name__} to {delivery.mailbox}"
                 raise InvariantViolation(
                     f"{where}: refused with {reasons[0]} on the facts of the plan"
                 )
-            if reasons:
+            if is_refused:
                 self._refused[life] = revision
 
 
