@@ -104,6 +104,8 @@ def test_what_is_no_question_is_refused(served: Served) -> None:
         (b'{"until": -1}', "until: must be seconds"),
         (b'{"steps": ["- drain_node: nope"]}', "steps 1:1: step 1: drain_node: node nope: it is"),
         (b'{"least": true}', "name an ask that is to start"),
+        (b'{"least": true, "until": 5}', "until: a search has an end of its own: give within"),
+        (b'{"within": 5}', "within: a simulation has no such end: give until, or least"),
     ):
         refused = served.ask(PATH, method="POST", body=body)
         assert (refused.status, why in refused.json["message"]) == (400, True), refused

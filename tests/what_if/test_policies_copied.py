@@ -1,8 +1,10 @@
 """A core is simulated whatever its policies hold beside what they decide by."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -10,9 +12,16 @@ import pytest
 from support import RM
 
 from tests.what_if.test_simulate import asks, node
-from yunikorn_actors import VirtualCore, si
+from yunikorn_actors import SchedulerCore, VirtualCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged
 from yunikorn_actors.recording.packed import packed, unpacked
+from yunikorn_actors.what_if.changes import Change
+from yunikorn_actors.what_if.core_state import CoreState
+from yunikorn_actors.what_if.dumps import state_from_dump
+from yunikorn_actors.what_if.journals import state_from_journal
+from yunikorn_actors.what_if.least_change import Wanted, least_changes
+from yunikorn_actors.what_if.simulation import simulate
 
 CONFIG = """
 partitions:
@@ -30,6 +39,12 @@ def core_with(
 ) -> VirtualCore:
     """Two asks run on the second node, the one that the policy likes."""
     core = VirtualCore(topology=topology, policies=policies).start()
+    fill(core, name)
+    core.run_until_idle()
+    return core
+
+
+def fill(core: VirtualCore | SchedulerCore, name: str) -> None:
     request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG % name)
     core.register_resource_manager(request, si.ResourceManagerCallback())
     core.update_node(node("n1", 8_000))
@@ -38,8 +53,6 @@ def core_with(
     app = si.AddApplicationRequest(application_id="app", queue_name="root.a", ugi=ugi)
     core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
     core.update_allocation(asks("1", "2"))
-    core.run_until_idle()
-    return core
 
 
 def _numbers() -> Iterator[int]:
@@ -127,3 +140,56 @@ def test_a_view_is_of_what_is_copied_with_it() -> None:
     copied, shown, _ = unpacked(packed((free, MappingProxyType(free), threading.Lock())))
     copied["vcore"] = 2
     assert shown == copied
+
+
+class LikesTheSecond:
+    def score(self, node: Any, shape: Any) -> float:  # noqa: ARG002 - the protocol
+        return float(node.id != "n2")
+
+
+class LikesTheFirst:
+    def score(self, node: Any, shape: Any) -> float:  # noqa: ARG002 - the protocol
+        return float(node.id != "n1")
+
+
+def dump_source(_: Path, topology: TopologyName) -> CoreState:
+    dump = core_with(topology, "second", {"second": LikesTheSecond}).state_dump()
+    return state_from_dump(json.loads(json.dumps(dump)), topology=topology, where="dump.json")
+
+
+def journal_source(tmp_path: Path, topology: TopologyName) -> CoreState:
+    policies = {"second": LikesTheSecond}
+    with SchedulerCore(journal=tmp_path / "journal", policies=policies) as core:
+        fill(core, "second")
+        while core.state_dump()["partitions"]["[rm-1]default"]["allocations"] < 2:
+            pass
+    return state_from_journal(tmp_path / "journal", topology=topology)
+
+
+Source = Callable[[Path, TopologyName], CoreState]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("source", [dump_source, journal_source])
+def test_a_state_that_another_policy_made_is_not_simulated_without_it(
+    source: Source, topology: TopologyName, tmp_path: Path
+) -> None:
+    state = source(tmp_path, topology)
+    with pytest.raises(MissingPolicy, match="decided by policy 'second', which is not given: "):
+        simulate(state, asks("3"))
+    with pytest.raises(MissingPolicy, match="decided by policy 'second', which is not given: "):
+        least_changes(state, Wanted((Change(asks("3")),)))
+    answer = simulate(state, asks("3"), policies={"second": LikesTheSecond})
+    assert [(it.key, it.node) for it in answer.course.placed] == [("3", "n2")]
+
+
+@pytest.mark.parametrize("source", [dump_source, journal_source])
+def test_another_policy_of_the_same_name_is_warned_of(source: Source, tmp_path: Path) -> None:
+    state = source(tmp_path, "proposing")
+    with pytest.warns(PolicyChanged, match="policy 'second' is not the one that decided then"):
+        simulate(state, asks("3"), policies={"second": LikesTheFirst})
+
+
+def test_a_policy_that_no_queue_names_is_not_missed() -> None:
+    core = core_with("proposing", "binpacking", {"second": LikesTheSecond})
+    assert simulate(state_from_dump(core.state_dump()), asks("3")).course.placed

@@ -21,6 +21,7 @@ from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
 from yunikorn_actors.config.policy_names import ANY_NAMES, PolicyNames
 from yunikorn_actors.errors import InvalidRequest, Refused
+from yunikorn_actors.policies.registry import MissingPolicy
 from yunikorn_actors.recording.printable import printable
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         files = (options.old, options.new)
         old, new = (_config_of(*it, names) for it in zip(files, texts, strict=True))
         answer = None if options.dump is None else _on_dump(options, *texts)
-    except (Mistake, DumpError, InvalidRequest) as mistake:
+    except (Mistake, DumpError, InvalidRequest, MissingPolicy) as mistake:
         complain(str(mistake))
         return FAILED
     changes = tuple(config_changes(old, new))

@@ -36,6 +36,7 @@ from yunikorn_actors.journal.restored_state import (
     stored_entry,
 )
 from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.policies.folds import digests_in_use
 from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.version import VERSION
 
@@ -55,6 +56,12 @@ def read(folder: Folder, row: Row) -> Reading:
     """Make the state, and find where the next file goes on."""
     with without_collections():
         return _read(folder, row)
+
+
+def policies_of(row: Row, truth: Truth) -> dict[str, str]:
+    """Return the digests of the policies that decided in the last core and stand in its state."""
+    last = first_header(row.links[-1].path) if row.links else None
+    return {} if last is None else digests_in_use(last.policies, truth.states.values())
 
 
 def _read(folder: Folder, row: Row) -> Reading:

@@ -18,7 +18,7 @@ from yunikorn_actors.messages.codec import MESSAGE_TYPES, encode, state_digest
 from yunikorn_actors.messages.restart import CoreRestored, Registered
 from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed
-from yunikorn_actors.policies.folds import Folds, UnreadPolicies, policies_in_use
+from yunikorn_actors.policies.folds import Folds, UnreadPolicies
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
@@ -199,10 +199,6 @@ class Truth:
         folds = self._state(name, epoch).folds
         assert isinstance(folds, Folds)
         return folds
-
-    def policies(self) -> set[str]:
-        """Return which names of policies stand in it."""
-        return policies_in_use(self.states.values())
 
     def forget(self, bytes_max: int) -> None:
         """Forget the oldest of the applications that have ended, beyond so many bytes."""

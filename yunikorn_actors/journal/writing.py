@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.errors import JournalError
 from yunikorn_actors.journal.compaction_process import Folding
-from yunikorn_actors.journal.file_sequence import Row, row_of
+from yunikorn_actors.journal.file_sequence import row_of
 from yunikorn_actors.journal.folder import Folder, write_all
 from yunikorn_actors.journal.frames import check_of, framed
 from yunikorn_actors.journal.headers import (
@@ -28,11 +28,10 @@ from yunikorn_actors.journal.headers import (
     EARLY,
     ENTRIES,
     EndOfFile,
-    first_header,
     header_of,
 )
-from yunikorn_actors.journal.restore import read
-from yunikorn_actors.journal.restored_state import APPLICATION_BYTES_MAX, Entry, Truth
+from yunikorn_actors.journal.restore import policies_of, read
+from yunikorn_actors.journal.restored_state import APPLICATION_BYTES_MAX, Entry
 from yunikorn_actors.journal.snapshots import write_part
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
@@ -109,7 +108,7 @@ class Journal:
                 f"the journal {folder.path} cannot be read: {error.strerror}: let user "
                 f"{os.geteuid()} list and read it (chown, chmod), or name another folder"
             ) from error
-        self._compare_policies(row, made.truth)
+        self._policies.compare(policies_of(row, made.truth), f"journal {folder.path}")
         # Nothing was changed up to here: what cannot be read stays as it is.
         folder.drop_parts()
         self._id = row.journal_id or os.urandom(16).hex()
@@ -136,14 +135,6 @@ class Journal:
 
     def _header(self, number: int, after: EndOfFile | None) -> bytes:
         return header_of(ENTRIES, number, self._id, after, policies=self._policies.digests)
-
-    def _compare_policies(self, row: Row, truth: Truth) -> None:
-        """Compare with those of the last core; one that no queue names any more is not missed."""
-        last = first_header(row.links[-1].path) if row.links else None
-        recorded = {} if last is None else last.policies
-        named = truth.policies() if recorded else set()
-        used = {name: digest for name, digest in recorded.items() if name in named}
-        self._policies.compare(used, f"journal {self._folder.path}")
 
     def append(self, entry: Entry) -> None:
         """Write a record; it survives this process as soon as this returns."""

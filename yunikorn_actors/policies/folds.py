@@ -1,6 +1,6 @@
 """What policies keep of their own, and the facts as they see them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -226,6 +226,12 @@ def policies_in_use(states: Iterable[PartitionState]) -> set[str]:
     known = list(states)
     orders = (it.config.node_sort.policy for it in known if it.config is not None)
     return {*orders, *(policy_name(queue) for it in known for queue in it.queues.values())}
+
+
+def digests_in_use(digests: Mapping[str, str], states: Iterable[PartitionState]) -> dict[str, str]:
+    """Return those of the policies that stand in these: another one is not missed."""
+    named = policies_in_use(states) if digests else set()
+    return {name: digest for name, digest in digests.items() if name in named}
 
 
 def _concerns(change: Change, path: str) -> bool:

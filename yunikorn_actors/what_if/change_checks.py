@@ -46,8 +46,10 @@ def checked(
 ) -> tuple[list[Change], list[str]]:
     """Return them as they are to be made, and what is to be known of them.
 
-    Each names its resource manager then. Raises InvalidRequest with the place of what is wrong.
+    Each names its resource manager then. Raises InvalidRequest with the place of what is wrong,
+    and MissingPolicy where one that decided in the state is not among `policies`.
     """
+    policies.compare(state.policies, "the state that this begins with")
     check = _Check(state, policies)
     ready: list[Change] = []
     for _, together in groupby(changes, lambda it: it.after_s):

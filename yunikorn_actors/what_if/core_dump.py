@@ -93,7 +93,10 @@ def state_of_core_dump(
     if not all("capabilities" in it for it in dump.get("managers", {}).values()):
         former.append(PREDICATES)
     lives = {id_: app["state"] for it in parts.values() for id_, app in it["applications"].items()}
-    return replace(state, lacks=(*_LACKS, *former, *left_states(lives)))
+    path.at("policies", "")
+    policies = convert(dump.get("policies", {}), dict[str, str])
+    lacks = (*_LACKS, *former, *left_states(lives))
+    return replace(state, policies=policies, lacks=lacks)
 
 
 def _times(parts: Mapping[str, Row], path: DumpPath) -> Iterator[int]:

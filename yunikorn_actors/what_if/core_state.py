@@ -62,6 +62,9 @@ class CoreState(Struct, frozen=True, kw_only=True):
     instance: str = "simulated"
     issued_uuids: int = 0
     last_numbers: dict[str, LastNumbers] = {}
+    policies: dict[str, str] = {}
+    """The digests of the policies of its own that decided in it; in the same process they are at
+    hand."""
     lacks: tuple[str, ...] = ()
     """What the source does not say, and what is assumed instead; a line each."""
 

@@ -8,7 +8,7 @@ from yunikorn_actors.errors import JournalError
 from yunikorn_actors.journal.file_sequence import row_of
 from yunikorn_actors.journal.folder import Folder
 from yunikorn_actors.journal.headers import ENTRIES, SNAPSHOT
-from yunikorn_actors.journal.restore import read
+from yunikorn_actors.journal.restore import policies_of, read
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
@@ -32,7 +32,8 @@ def state_from_journal(
         raise JournalError(f"{folder.path}: there is no such folder: name that of a journal")
     if not folder.numbers(SNAPSHOT, ENTRIES):
         raise JournalError(f"{folder.path}: there is no journal in it: name the folder of one")
-    truth = read(folder, row_of(folder)).truth
+    row = row_of(folder)
+    truth = read(folder, row).truth
     state = truth.as_message()
     return CoreState(
         registered=state.registered,
@@ -40,6 +41,7 @@ def state_from_journal(
         at_ns=truth.at_ns or max(_times(state.images), default=0),
         topology=topology,
         settings=settings or Settings(),
+        policies=policies_of(row, truth),
         lacks=LACKS,
     )
 

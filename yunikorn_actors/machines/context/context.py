@@ -56,6 +56,7 @@ from yunikorn_actors.messages.queries import (
     StateDump,
     StateDumpRequested,
 )
+from yunikorn_actors.policies.folds import digests_in_use
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state.dump import add_declared, snapshot
@@ -184,7 +185,9 @@ class Context(Joining):
                 "generation": manager.generation,
                 "capabilities": to_builtins(manager.capabilities),
             }
-        return {**state, "at_ns": now_ns}
+        policies = self._partitions.policies.digests
+        used = digests_in_use(policies, (it.state for it in self.partitions.values()))
+        return {**state, **({"policies": used} if used else {}), "at_ns": now_ns}
 
     def canonical_state(self) -> dict[str, Any]:
         folds = self._of_folds(lambda it: it.kept())

@@ -70,6 +70,12 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
     within: float = 0.0
     """For that: how soon it is to start, in seconds."""
 
+    def __post_init__(self) -> None:
+        if self.least and self.until is not None:
+            raise ValueError("until: a search has an end of its own: give within, or leave it out")
+        if self.within and not self.least:
+            raise ValueError("within: a simulation has no such end: give until, or least as well")
+
 
 class Simulations:
     """The copies that are at work."""
