@@ -19,7 +19,7 @@ from yunikorn_actors.lab.case import PACKAGE, read_case
 from yunikorn_actors.lab.explore import Options, Runs
 from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.swarm.swarm_runs import Plan, played
-from yunikorn_actors.lab.workers.collector import seldom_collecting
+from yunikorn_actors.lab.workers.process_pool import seldom_collecting
 
 _LENGTH: Final = 100
 """About so many messages a case has."""

@@ -11,7 +11,7 @@ from typing import Final
 from yunikorn_actors import RemoteCore, si
 from yunikorn_actors.checks.rm_record import RmRecord
 from yunikorn_actors.core.entry import Update
-from yunikorn_actors.core.stand_in import overrides
+from yunikorn_actors.core.registered_managers import overrides
 from yunikorn_actors.scenario.recorded_core import Recorded
 from yunikorn_actors.values.ids import partition_name
 

@@ -204,8 +204,7 @@ MESSAGE_MODULES = (
     ("rm_calls.py", "To the callback of a resource manager"),
     ("predicates.py", "Questions to a resource manager"),
     ("queries.py", "Questions from outside"),
-    ("followers.py", "For followers"),
-    ("event_timer.py", "Within EventPublisher"),
+    ("followers.py", "For followers and EventPublisher"),
 )
 FACT_MODULES = (
     ("queues", "a partition and its queues"),

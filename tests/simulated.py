@@ -53,9 +53,8 @@ from yunikorn_actors.values.tags import TAG_RUNTIME
 from yunikorn_actors.what_if import Answer, Change, Course
 from yunikorn_actors.what_if.change_checks import checked, in_order
 from yunikorn_actors.what_if.core_state import Copy, CoreState, state_of
-from yunikorn_actors.what_if.dumps import state_from_dump
+from yunikorn_actors.what_if.dumps import state_from_dump, state_from_journal
 from yunikorn_actors.what_if.followed import Snapshots, state_of_replicas
-from yunikorn_actors.what_if.journals import state_from_journal
 from yunikorn_actors.what_if.run import Manager, Run
 from yunikorn_actors.what_if.simulation import simulate
 

@@ -22,7 +22,7 @@ from unittest.mock import patch
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.core.stand_in import StandIn, overrides
+from yunikorn_actors.core.registered_managers import StandIn, overrides
 from yunikorn_actors.drivers.live.clock import StandingClock
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import Refused

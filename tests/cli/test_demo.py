@@ -16,11 +16,11 @@ import pytest
 
 from yunikorn_actors import CoreFailed, SchedulerCore, si
 from yunikorn_actors.cli import demo, main
+from yunikorn_actors.cli.demo import report
 from yunikorn_actors.cli.demo.company import Day, Job, Server, Task, draw_day
 from yunikorn_actors.cli.demo.display import LineDisplay, Screen, display_for
 from yunikorn_actors.cli.demo.picture import ASCII, BLOCKS, Glyphs, glyphs_for, picture
 from yunikorn_actors.cli.demo.play import Play
-from yunikorn_actors.cli.demo.report import report
 from yunikorn_actors.cli.demo.totals import Attempt, Books, NodeState, open_books
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import Accepted

@@ -22,7 +22,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("q.yaml").write_text(CONFIG)
     Path("d.json").write_text(KEPT.read_text())
     Path("own_policies.py").write_text(
-        "from yunikorn_actors.policies.fcfs import Fcfs\n\nOWN = {'mine': Fcfs}\n"
+        "from yunikorn_actors.policies.shipped import Fcfs\n\nOWN = {'mine': Fcfs}\n"
     )
     Path("log.swf").write_text("1 0 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 -1 -1 -1\n")
     text = io.BytesIO(CONFIG.encode())

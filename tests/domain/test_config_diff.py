@@ -17,7 +17,7 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.reloads import with_acls, with_one_change
 from yunikorn_actors.lab.swarm.scripts import THEMES, drawn_queues
 from yunikorn_actors.runtime.virtual_core import VirtualCore
-from yunikorn_actors.state.limit_table import LimitTable
+from yunikorn_actors.state.queues import LimitTable
 
 RM = "rm-1"
 OF_SPEC = (

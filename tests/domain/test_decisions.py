@@ -9,8 +9,8 @@ from written import APP, LEAF, Written
 from yunikorn_actors.checks.decision_rules import wrongs
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import ApplicationEvent, ApplicationSpec, ApplicationState
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.queues import QueueState
 from yunikorn_actors.state.termination import TerminationType
 

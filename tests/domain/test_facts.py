@@ -16,7 +16,7 @@ from yunikorn_actors.planning.apply_fact import CHANGES
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.in_words import NAMES
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.trace.view.marks import marks_in
+from yunikorn_actors.trace.view.run_data import marks_in
 
 NOT_PLANNED_FOR = {
     "the planner has decided it, and knows it as its own proposal": {f.PreemptionDecided},

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.state.applications import Application, ApplicationSpec
 from yunikorn_actors.state.ledger import attach, relink
-from yunikorn_actors.state.limit_table import NO_LIMITS, LimitTable
 from yunikorn_actors.state.limits import group_of, limits_of, limits_on
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.queues import Queue, QueueSpec
+from yunikorn_actors.state.queues import NO_LIMITS, LimitTable, Queue, QueueSpec
 
 NAMES = st.sampled_from(["a", "b", "c"])
 MEMBERS = st.lists(NAMES, max_size=3, unique=True).map(tuple)

@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from yunikorn_actors.values.one_of import one_of
+from yunikorn_actors.values.masking import one_of
 
 
 def test_it_finds_what_the_words_find() -> None:

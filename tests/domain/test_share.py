@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.state.share import fair_share, shares, usage_key
+from yunikorn_actors.policies.built_in import fair_share, shares, usage_key
 from yunikorn_actors.values.resource import Resource
 
 Nullable = Resource | None

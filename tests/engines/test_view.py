@@ -12,7 +12,7 @@ from viewed import data, speaking, texts
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.trace.view.roles import Role
+from yunikorn_actors.trace.view.run_data import Role
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]
 

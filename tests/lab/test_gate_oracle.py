@@ -12,9 +12,6 @@ from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.policies.conservative import Conservative
-from yunikorn_actors.policies.dominant_share import DominantShare
-from yunikorn_actors.policies.easy import Easy
-from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.inputs import (
     NEVER_NS,
     Arrived,
@@ -25,8 +22,8 @@ from yunikorn_actors.policies.inputs import (
     Sized,
     Started,
 )
-from yunikorn_actors.policies.largest_first import LargestFirst
 from yunikorn_actors.policies.profile import Profile
+from yunikorn_actors.policies.shipped import DominantShare, Easy, Fcfs, LargestFirst
 
 JOBS = """\
 - create_node: {{id: n1, capacity: {{vcore: 4}}}}

@@ -9,9 +9,15 @@ import pytest
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import PACKAGE, read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.mutants.drawn_tries import Worlds
 from yunikorn_actors.lab.mutants.mutant import Kind
-from yunikorn_actors.lab.mutants.mutant_search import RUNS_MAX, SWARM, Hunter, SwarmHunter, hunt_all
+from yunikorn_actors.lab.mutants.mutant_search import (
+    RUNS_MAX,
+    SWARM,
+    Hunter,
+    SwarmHunter,
+    Worlds,
+    hunt_all,
+)
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED, Tries
 from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play

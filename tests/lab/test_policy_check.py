@@ -23,8 +23,8 @@ from yunikorn_actors.lab.policy_check import check_policy
 from yunikorn_actors.lab.policy_check.check import WORLDS
 from yunikorn_actors.policies import Arrived, Ended, Hold, Started
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS, QUEUE_ORDERS
-from yunikorn_actors.policies.easy import Easy
 from yunikorn_actors.policies.registry import SHIPPED
+from yunikorn_actors.policies.shipped import Easy
 
 BAD: dict[str, tuple[Any, str, str]] = {}
 """By what is wrong: the policy, the kind of the finding, and some of its words."""

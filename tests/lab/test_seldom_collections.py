@@ -7,8 +7,8 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab import run_schedule
-from yunikorn_actors.lab.workers import collector
-from yunikorn_actors.lab.workers.collector import seldom_collecting
+from yunikorn_actors.lab.workers import process_pool
+from yunikorn_actors.lab.workers.process_pool import seldom_collecting
 
 
 def test_what_was_there_is_passed_over_and_all_is_as_before() -> None:
@@ -31,7 +31,7 @@ def test_what_others_have_frozen_is_counted_once(monkeypatch: pytest.MonkeyPatch
 
     before = gc.get_freeze_count
     monkeypatch.setattr(gc, "get_freeze_count", count)
-    monkeypatch.setattr(collector._Others, "have_frozen", False)
+    monkeypatch.setattr(process_pool._Others, "have_frozen", False)
     for _ in range(3):
         with seldom_collecting():
             pass
@@ -40,7 +40,7 @@ def test_what_others_have_frozen_is_counted_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_was_not_frozen_is_not_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector._Others, "have_frozen", False)
+    monkeypatch.setattr(process_pool._Others, "have_frozen", False)
     gc.unfreeze()
     before = gc.get_threshold()
     gc.set_threshold(700)

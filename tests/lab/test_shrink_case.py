@@ -13,7 +13,7 @@ from yunikorn_actors.lab.explore import Budget, Options, Search
 from yunikorn_actors.lab.oracles.run_oracles import oracles
 from yunikorn_actors.lab.run_schedule import play
 from yunikorn_actors.lab.scenario_documents import Document, document_of, written
-from yunikorn_actors.lab.shrinking.budget import Effort
+from yunikorn_actors.lab.shrinking.shrink import Effort
 from yunikorn_actors.lab.shrinking.shrink_case import CaseShrinker, Failing, with_document
 from yunikorn_actors.lab.shrinking.shrink_document import DocumentShrinker
 from yunikorn_actors.lab.tapes.tape import parse_tape

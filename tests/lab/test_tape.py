@@ -6,8 +6,7 @@ import pytest
 
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.harness import Schedule
-from yunikorn_actors.lab.mutants.held import Held
-from yunikorn_actors.lab.mutants.tries import cases
+from yunikorn_actors.lab.mutants.tries import Held, cases
 from yunikorn_actors.lab.run_schedule import explore, play, write
 from yunikorn_actors.lab.schedules.faults import FAULTS, Faulty
 from yunikorn_actors.lab.schedules.random_draw import Draw

@@ -11,9 +11,8 @@ from yunikorn_actors.config import LimitConfig, parse_config
 from yunikorn_actors.machines.context.preemption import check_preempt
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Ask
+from yunikorn_actors.state.allocations import Ask, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import ApplicationState
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Refusal, VictimRef
 from yunikorn_actors.values.durations import SECOND
 

@@ -14,7 +14,7 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, scheduler_address
-from yunikorn_actors.messages.event_timer import EventPushDue
+from yunikorn_actors.messages.followers import EventPushDue
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.proposals import Allocate

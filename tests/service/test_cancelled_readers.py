@@ -25,8 +25,7 @@ from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.extension import Extension
 from yunikorn_actors.service.rpc.managers import Managers
-from yunikorn_actors.service.rpc.protobuf import codec
-from yunikorn_actors.service.rpc.unknown_fields import Strangers
+from yunikorn_actors.service.rpc.protobuf import Strangers, codec
 from yunikorn_actors.service.service import Serving
 
 ASKED = codec(m.EventStreamRequest).encode(m.EventStreamRequest(history=0))

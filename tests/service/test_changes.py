@@ -13,11 +13,11 @@ from served import P, Served, node, register, serving
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.service.config_file import ConfigFile
 from yunikorn_actors.service.core_queries import CoreQuestions
 from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.rest.in_process import RestPart
 from yunikorn_actors.service.rest.request_guard import Guard
+from yunikorn_actors.service.service import ConfigFile
 
 X = "/ws/v1/x"
 NODE = f"{X}/partition/default/node"

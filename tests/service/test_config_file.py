@@ -8,8 +8,8 @@ import pytest
 
 from yunikorn_actors import ResourceManagerCallback, SchedulerCore, si
 from yunikorn_actors.service import followed_file
-from yunikorn_actors.service.config_file import ConfigFile
 from yunikorn_actors.service.listener import CONFIGURATION, Standing
+from yunikorn_actors.service.service import ConfigFile
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, queues: [{name: NAME}]}]}]"
 

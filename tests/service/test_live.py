@@ -21,10 +21,10 @@ from served import ANN, BOB, P, Served, live, node, register, serving
 from yunikorn_actors import si
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import overview
-from yunikorn_actors.service.read.incidents import LISTED_MAX, Incidents
 from yunikorn_actors.service.read.incremental_answers import Steps, at_once
 from yunikorn_actors.service.read.overview import CLOSED, FULL, OPEN, sign_of
 from yunikorn_actors.service.read.read_model import ReadSide
+from yunikorn_actors.service.read.replica import LISTED_MAX, Incidents
 from yunikorn_actors.service.rest import http_server as server
 from yunikorn_actors.service.rest import live_page as live_pages
 from yunikorn_actors.service.rest import loop_slices as slicing

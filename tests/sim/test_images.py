@@ -29,10 +29,9 @@ from yunikorn_actors.state.allocations import Allocation, Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import apply
-from yunikorn_actors.state.limit_table import LimitTable
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.queues import Queue, QueueState
+from yunikorn_actors.state.queues import LimitTable, Queue, QueueState
 from yunikorn_actors.state.resource_seconds import UsageHistory
 from yunikorn_actors.state.snapshot import image_of, restore
 from yunikorn_actors.state.users import Usage

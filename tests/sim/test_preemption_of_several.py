@@ -32,8 +32,8 @@ from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import FactsMissed, ProposalRejected
 from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.allocations import PreemptionRule
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue

@@ -22,8 +22,7 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Allocation, Ask, Reservation
-from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.allocations import Allocation, Ask, PreemptionRule, Reservation
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue

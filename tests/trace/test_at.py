@@ -20,7 +20,7 @@ from yunikorn_actors.trace.fields import change_line, change_row, changes
 from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import DifferentError, replay
-from yunikorn_actors.trace.states.state_at import state_changes, states_at
+from yunikorn_actors.trace.state_at import state_changes, states_at
 
 OF_THE_CALLER = frozenset({"format", "waiting", "rm_diagnostics", "unhandled_requests"})
 """What `state_dump` adds to the state of Context; `callback_errors` comes with these."""

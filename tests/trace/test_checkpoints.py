@@ -15,15 +15,14 @@ from yunikorn_actors.config.model import NodeSortConfig
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Cause
 from yunikorn_actors.recording import packed
-from yunikorn_actors.trace import checkpoints as module
+from yunikorn_actors.trace import checkpointed_replay as module
 from yunikorn_actors.trace.causes import Answer, why, why_of
-from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay
-from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints
+from yunikorn_actors.trace.checkpointed_replay import Checkpoint, CheckpointedReplay, Checkpoints
 from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.origins.stimuli import Stimuli
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import DifferentError
-from yunikorn_actors.trace.states.state_at import states_at
+from yunikorn_actors.trace.state_at import states_at
 
 EVERY = 10
 

@@ -18,7 +18,7 @@ from yunikorn_actors.policies.places import ApplicationSeen, Key, NodeSeen, Pool
 from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged, digest_of
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.trace import recording
-from yunikorn_actors.trace.checkpoints import Checkpoints
+from yunikorn_actors.trace.checkpointed_replay import Checkpoints
 from yunikorn_actors.values.resource import Resource
 
 CONFIG = """

@@ -10,8 +10,7 @@ from recordings import Tape
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.messages.codec import MESSAGE_TYPES, decoded
-from yunikorn_actors.messages.older import PARTS
+from yunikorn_actors.messages.codec import MESSAGE_TYPES, PARTS, decoded
 from yunikorn_actors.messages.rm_events import (
     AnnouncedRelease,
     AskedBack,

@@ -18,8 +18,7 @@ from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged
 from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import CoreState
-from yunikorn_actors.what_if.dumps import state_from_dump
-from yunikorn_actors.what_if.journals import state_from_journal
+from yunikorn_actors.what_if.dumps import state_from_dump, state_from_journal
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
 from yunikorn_actors.what_if.simulation import simulate
 

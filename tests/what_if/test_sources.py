@@ -21,12 +21,11 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.states.simulated import state_from_trace
+from yunikorn_actors.trace.state_at import state_from_trace
 from yunikorn_actors.values.tags import APP_TAG_NAMESPACE_RESOURCE_QUOTA
 from yunikorn_actors.what_if.core_state import Copy, CoreState, work_of
 from yunikorn_actors.what_if.dump_parts import PREDICATES
-from yunikorn_actors.what_if.dumps import state_from_dump
-from yunikorn_actors.what_if.journals import state_from_journal
+from yunikorn_actors.what_if.dumps import state_from_dump, state_from_journal
 from yunikorn_actors.what_if.simulation import simulate
 
 both = pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -7,14 +7,9 @@ pass. What a resource manager reports is no decision: it runs already, and is ch
 from collections.abc import Callable, Container, Iterator
 from typing import Any
 
-from yunikorn_actors.checks.gang_decisions import (
-    before_its_gang,
-    committed,
-    of_a_part_of_a_gang,
-    unplaced,
-)
 from yunikorn_actors.checks.preemption_decisions import against_the_rules
 from yunikorn_actors.checks.state_invariants import is_kept_for
+from yunikorn_actors.config import GangAdmission
 from yunikorn_actors.config.names import WILDCARD
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, AskSpec
@@ -33,7 +28,7 @@ from yunikorn_actors.state.queues import Queue, QueueState
 from yunikorn_actors.state.reserved_nodes import RESERVED_NODES_MIN
 from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import Resource, fits_in
+from yunikorn_actors.values.resource import Resource, charge, fits_in
 from yunikorn_actors.values.tags import GPU
 
 
@@ -307,3 +302,52 @@ _RULES: dict[type, Callable[[PartitionState, Any, Container[str]], Iterator[str]
     f.ApplicationStateChanged: _moved,
     f.AskAdded: _asked,
 }
+
+
+def before_its_gang(app: Application, ask: Ask) -> Iterator[str]:
+    """Yield why an ask of this application may not be placed plainly."""
+    spec = ask.spec
+    if spec.placeholder:
+        holds = app.queue.properties.gang_admission is GangAdmission.HOLD
+        if holds and not app.is_admitted and any(unplaced(app).values()):
+            yield "G23: its gang is not admitted"
+        return
+    yield from of_a_part_of_a_gang(app)
+    for item in app.allocations.values():
+        if item.spec.placeholder and item.spec.task_group == spec.task_group:
+            yield f"G11: placeholder {item.spec.key} stands, and is to be replaced by it"
+
+
+def of_a_part_of_a_gang(app: Application) -> Iterator[str]:
+    """Yield the placeholders that still wait: no member comes before them."""
+    for ask in app.asks.values():
+        if ask.spec.placeholder and ask.remaining:
+            yield f"G11: placeholder {ask.spec.key} of its gang still waits"
+
+
+def unplaced(app: Application) -> Resource:
+    wanted = app.spec.placeholder_ask.items()
+    return {kind: max(0, quantity - app.placed.get(kind, 0)) for kind, quantity in wanted}
+
+
+def _to_come(app: Application) -> Resource:
+    waits = any(ask.spec.placeholder and ask.remaining for ask in app.asks.values())
+    return unplaced(app) if waits or app.state is ApplicationState.ACCEPTED else {}
+
+
+def committed(state: PartitionState, app: Application) -> Iterator[tuple[str, Resource, Resource]]:
+    """Yield each bound of a gang with what is used there, and is to come of admitted gangs."""
+    others = [state.applications[id_] for id_ in state.admitted.values()]
+    for queue in app.queue.lineage[:-1]:
+        used = dict(queue.allocated)
+        for other in others:
+            if queue in other.queue.lineage:
+                charge(used, _to_come(other))
+        yield queue.path, queue.spec.max or {}, used
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        used = dict(state.usage_of(limit).amounts)
+        for other in others:
+            owner = other.group if limit.of_group else other.spec.user
+            if owner == limit.owner and state.queues[limit.path] in other.queue.lineage:
+                charge(used, _to_come(other))
+        yield f"{limit.owner} in {limit.path}", limit.max_resources or {}, used

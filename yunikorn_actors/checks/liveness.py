@@ -7,8 +7,7 @@ order of starting have a say, an ask that waits is left alone.
 
 from collections.abc import Callable, Iterator
 
-from yunikorn_actors.checks.decision_rules import is_wanted_model, overfills
-from yunikorn_actors.checks.gang_decisions import committed, unplaced
+from yunikorn_actors.checks.decision_rules import committed, is_wanted_model, overfills, unplaced
 from yunikorn_actors.config import ApplicationSortPolicy, GangAdmission
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.applications import (

@@ -5,9 +5,8 @@ from collections.abc import Container, Iterator
 
 from yunikorn_actors.config import PreemptionPolicy, PreemptionUnit
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.allocations import Allocation, PreemptionRule
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected
 from yunikorn_actors.state.queues import Queue

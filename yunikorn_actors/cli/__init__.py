@@ -15,8 +15,15 @@ from io import TextIOWrapper
 from typing import Final
 
 from yunikorn_actors import __version__
-from yunikorn_actors.cli.exit_status import FAILED, INTERRUPTED
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
+
+NO: Final = 1
+"""The answer is no."""
+FAILED: Final = 2
+"""The command could not be carried out."""
+INTERRUPTED: Final = 130
+"""As a shell reports a program that SIGINT ended."""
+
 
 COMMANDS = {
     "serve": "be a scheduler that others reach over the network",

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from yunikorn_actors.cli.excluded import unused
-from yunikorn_actors.cli.exit_status import FAILED
+from yunikorn_actors.cli import FAILED
 from yunikorn_actors.cli.queues import queues_called
 from yunikorn_actors.cli.rows import (
     Application,
@@ -28,11 +27,10 @@ from yunikorn_actors.cli.service_calls import (
     tell_found,
     unknown,
 )
-from yunikorn_actors.cli.service_options import add_partition, add_server
+from yunikorn_actors.cli.service_options import add_partition, add_server, unused
 from yunikorn_actors.cli.terminal import complain, tell, width
 from yunikorn_actors.cli.times import age
-from yunikorn_actors.recording.printable import printable
-from yunikorn_actors.recording.text_table import table
+from yunikorn_actors.recording.text_table import printable, table
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.values.quantity import readable
 

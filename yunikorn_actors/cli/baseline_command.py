@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import executor_options, mutant_option
-from yunikorn_actors.cli.exit_status import NO
+from yunikorn_actors.cli import NO, executor_options, mutant_option
 from yunikorn_actors.lab.baseline import (
     PACKAGED,
     WORLD,

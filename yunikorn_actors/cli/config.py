@@ -15,9 +15,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.cli import config_diff
+from yunikorn_actors.cli import FAILED, NO, config_diff
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
-from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain
@@ -33,11 +32,11 @@ from yunikorn_actors.config import (
     parse_config,
     warnings_in,
 )
+from yunikorn_actors.config.diff import access, allowance, people, rule_in_words
 from yunikorn_actors.config.fault import Fault
 from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.config.properties import READERS
-from yunikorn_actors.config.words import access, allowance, people, rule_in_words
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 from yunikorn_actors.values.quantity import amounts
 
 _CHECK: Final = "print the faults of a configuration, or the queues that it describes"

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from yunikorn_actors import si
+from yunikorn_actors.cli import FAILED, NO
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
-from yunikorn_actors.cli.excluded import OF_SERVICE, read_twice, unused
-from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.policies import add_policies
-from yunikorn_actors.cli.service_options import add_server
+from yunikorn_actors.cli.service_options import OF_SERVICE, add_server, read_twice, unused
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.config import ConfigError, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
 from yunikorn_actors.config.policy_names import ANY_NAMES, PolicyNames
 from yunikorn_actors.errors import InvalidRequest, Refused
 from yunikorn_actors.policies.registry import MissingPolicy
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 
 if TYPE_CHECKING:
     from yunikorn_actors.service.rest.client import Client

@@ -7,8 +7,8 @@ import sys
 import msgspec
 
 from yunikorn_actors.checks.health_checks import Health, health_of
+from yunikorn_actors.cli import FAILED
 from yunikorn_actors.cli.dump_files import DumpError, answer_from
-from yunikorn_actors.cli.exit_status import FAILED
 
 OF_A_SERVICE = (
     "the books that are judged are not in it: take /ws/v1/scheduler/healthcheck of that service, "

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from yunikorn_actors.cli import (
+    FAILED,
+    INTERRUPTED,
+    NO,
     baseline_command,
     executor_options,
     lab_shrink,
@@ -20,7 +23,6 @@ from yunikorn_actors.cli import (
     mutants,
     swarm,
 )
-from yunikorn_actors.cli.exit_status import FAILED, INTERRUPTED, NO
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.config import parse_duration
 from yunikorn_actors.drivers.simulator.simulator import Checker
@@ -39,7 +41,7 @@ from yunikorn_actors.lab.schedules.strategies import DEEP, EXHAUSTIVE, STRATEGIE
 from yunikorn_actors.lab.schedules.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.lab.tapes.tape import Tape, TapeError
 from yunikorn_actors.lab.tapes.tape_files import case_of, keep, kept, read_tape, source_of
-from yunikorn_actors.lab.workers.collector import seldom_collecting
+from yunikorn_actors.lab.workers.process_pool import seldom_collecting
 from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.document import ScenarioError

@@ -6,10 +6,10 @@ import time
 from functools import partial
 from typing import Any
 
-from yunikorn_actors.cli.exit_status import INTERRUPTED
+from yunikorn_actors.cli import INTERRUPTED
 from yunikorn_actors.lab.oracles.judges import judges_of
 from yunikorn_actors.lab.run_schedule import play
-from yunikorn_actors.lab.shrinking.budget import Effort
+from yunikorn_actors.lab.shrinking.shrink import Effort
 from yunikorn_actors.lab.shrinking.shrink_case import CaseShrinker, Failing
 from yunikorn_actors.lab.tapes.tape_files import case_of, keep_case, read_tape, source_of
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from yunikorn_actors.cli.exit_status import FAILED
+from yunikorn_actors.cli import FAILED
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.machines.settings import InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology

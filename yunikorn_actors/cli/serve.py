@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from yunikorn_actors.cli.excluded import unused
-from yunikorn_actors.cli.exit_status import FAILED
+from yunikorn_actors.cli import FAILED
 from yunikorn_actors.cli.policies import add_policies
+from yunikorn_actors.cli.service_options import unused
 from yunikorn_actors.cli.signals import ENDING, WANTING, Signals
 from yunikorn_actors.errors import ConfigError, CoreStopped, JournalError
 from yunikorn_actors.machines.topology import TopologyName

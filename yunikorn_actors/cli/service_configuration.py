@@ -2,13 +2,13 @@
 
 import argparse
 
+from yunikorn_actors.cli import FAILED, NO
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
-from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.rows import Loaded, read
 from yunikorn_actors.cli.service_calls import API, OWN, asking
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.errors import Refused
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 from yunikorn_actors.service.rest.client import Client
 
 

@@ -8,13 +8,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from yunikorn_actors.cli import FAILED, NO
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.dump_files import DumpError, read_dump
-from yunikorn_actors.cli.excluded import OF_SERVICE, read_twice, unused
-from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.service_calls import OWN, asking
-from yunikorn_actors.cli.service_options import add_server
+from yunikorn_actors.cli.service_options import OF_SERVICE, add_server, read_twice, unused
 from yunikorn_actors.cli.short_changes import add_short_changes, steps_of
 from yunikorn_actors.cli.terminal import complain, tell_sentences
 from yunikorn_actors.errors import InvalidRequest, JournalError, Refused
@@ -24,13 +23,11 @@ from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import DifferentError
-from yunikorn_actors.trace.states.simulated import state_from_trace
-from yunikorn_actors.trace.states.state_at import reach_of
+from yunikorn_actors.trace.state_at import reach_of, state_from_trace
 from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import CoreState
-from yunikorn_actors.what_if.dumps import state_from_dump
-from yunikorn_actors.what_if.journals import state_from_journal
+from yunikorn_actors.what_if.dumps import state_from_dump, state_from_journal
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
 from yunikorn_actors.what_if.simulation import simulate, until_fault
 from yunikorn_actors.what_if.text import fit_lines, lines_of

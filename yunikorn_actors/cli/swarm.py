@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from yunikorn_actors.cli import baseline_command, executor_options, mutant_option
-from yunikorn_actors.cli.exit_status import INTERRUPTED
+from yunikorn_actors.cli import INTERRUPTED, baseline_command, executor_options, mutant_option
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.baseline import Compared, compared, read_baseline

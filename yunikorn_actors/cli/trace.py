@@ -13,10 +13,10 @@ from typing import Final, get_args
 
 from msgspec.structs import replace
 
+from yunikorn_actors.cli import FAILED, INTERRUPTED, NO
 from yunikorn_actors.cli.config_text import Unreadable, line_of, name_of, read_text
-from yunikorn_actors.cli.excluded import read_twice, unused
-from yunikorn_actors.cli.exit_status import FAILED, INTERRUPTED, NO
 from yunikorn_actors.cli.policies import add_policies
+from yunikorn_actors.cli.service_options import read_twice, unused
 from yunikorn_actors.cli.terminal import Progress, complain, json_of, tell, tell_sentences, width
 from yunikorn_actors.cli.trace_export import (
     add_export,
@@ -31,7 +31,7 @@ from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, upwards
@@ -45,7 +45,7 @@ from yunikorn_actors.trace.records.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.refused import grouped
 from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, replay
 from yunikorn_actors.trace.scrub.scrub import Scrubbed, ScrubError
-from yunikorn_actors.trace.states.state_at import reach_of, state_changes, states_at
+from yunikorn_actors.trace.state_at import reach_of, state_changes, states_at
 from yunikorn_actors.trace.stats import stats
 from yunikorn_actors.trace.story import NotFound, story
 from yunikorn_actors.trace.text.draw import draw

@@ -2,8 +2,8 @@
 
 import argparse
 
+from yunikorn_actors.cli import FAILED, NO
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
-from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.rows import Verdict, read
 from yunikorn_actors.cli.service_calls import API, asking
 from yunikorn_actors.cli.service_options import add_server

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from yunikorn_actors.cli import FAILED, NO
 from yunikorn_actors.cli.dump_files import DumpError, answer_from
-from yunikorn_actors.cli.excluded import OF_SERVICE, unused
-from yunikorn_actors.cli.exit_status import FAILED, NO
 from yunikorn_actors.cli.service_calls import asking, unknown
-from yunikorn_actors.cli.service_options import add_partition, add_server
+from yunikorn_actors.cli.service_options import OF_SERVICE, add_partition, add_server, unused
 from yunikorn_actors.cli.terminal import complain, tell_sentences
 from yunikorn_actors.cli.why_waiting import (
     Waiting,
@@ -24,7 +23,7 @@ from yunikorn_actors.cli.why_waiting import (
 )
 from yunikorn_actors.errors import UnknownName
 from yunikorn_actors.planning.reasons import Why, what_became
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 
 SHOWN_MAX = 200
 """Longer names are cut where nothing is known of them."""

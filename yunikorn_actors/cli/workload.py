@@ -13,13 +13,13 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec.structs import replace
 
-from yunikorn_actors.cli.excluded import read_twice
-from yunikorn_actors.cli.exit_status import FAILED, NO
+from yunikorn_actors.cli import FAILED, NO
 from yunikorn_actors.cli.policies import add_place_of_policies, add_policies
+from yunikorn_actors.cli.service_options import read_twice
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.fan_out import TooMany, WorkerLost
 from yunikorn_actors.lab.workers.dask_pool import NoExecutor
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 from yunikorn_actors.runtime.config_source import read_file
 from yunikorn_actors.trace.read import TraceError
 from yunikorn_actors.workload import Mapping, Options, WorkloadError, play

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from yunikorn_actors.config.amounts import resource_of
 from yunikorn_actors.config.model import (
     FilterConfig,
     LimitConfig,
@@ -13,6 +12,7 @@ from yunikorn_actors.config.model import (
     TemplateConfig,
 )
 from yunikorn_actors.config.placement_rules import FIXED, PROVIDED
+from yunikorn_actors.config.resources import resource_of
 from yunikorn_actors.config.site import PartitionSite, Site
 from yunikorn_actors.config.written import (
     Entry,

@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from yunikorn_actors.config.amounts import amount_faults, resource_of
 from yunikorn_actors.config.fault import Fault
 from yunikorn_actors.config.names import WILDCARD, is_group_name, is_user_name
+from yunikorn_actors.config.resources import amount_faults, resource_of
 from yunikorn_actors.config.site import Site
 from yunikorn_actors.config.written import Word, WrittenLimit
 from yunikorn_actors.values.resource import (

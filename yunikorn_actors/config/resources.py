@@ -3,13 +3,20 @@
 The limit comes down: no queue may have more than its parents leave it. The promises go up: what the
 children are guaranteed must fit into what their parent is guaranteed, and into what it may have. A
 resource type that one side does not name is not compared.
+
+Written resources, still text by type, read into quantities when their turn has come.
+
+Faulty quantities are found in the order of the checks, not while the document is read. To a check
+that compares resources, a type whose quantity is faulty is not there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
-from yunikorn_actors.config.amounts import amount_faults, resource_of
 from yunikorn_actors.config.fault import Fault
 from yunikorn_actors.config.site import PartitionSite, Site
+from yunikorn_actors.config.written import Entry
+from yunikorn_actors.values.quantity import QuantityError, parse_quantity
 from yunikorn_actors.values.resource import (
     Resource,
     add,
@@ -17,7 +24,32 @@ from yunikorn_actors.values.resource import (
     describe,
     fits_in_max_undef,
     is_zero,
+    shared,
 )
+
+
+def amount_faults(path: str, amounts: Iterable[Entry[str]] | None) -> list[Fault]:
+    """Return one fault for each text that is no quantity."""
+    found = []
+    for amount in amounts or ():
+        try:
+            parse_quantity(amount.key, amount.value)
+        except QuantityError as error:
+            what = f"{error} of resource {amount.key!r}"
+            remedy = (
+                "write digits and perhaps one of k M G T P E Ki Mi Gi Ti Pi Ei, m for vcore only"
+            )
+            found.append(Fault(line=amount.line, path=path, what=what, remedy=remedy))
+    return found
+
+
+def resource_of(amounts: Iterable[Entry[str]] | None) -> Resource | None:
+    """Read the amounts that have no fault; None when there are none."""
+    read: Resource = {}
+    for item in amounts or ():
+        with suppress(QuantityError):
+            read[item.key] = parse_quantity(item.key, item.value)
+    return shared(read) if read else None
 
 
 def resource_faults(partition: PartitionSite) -> list[Fault]:

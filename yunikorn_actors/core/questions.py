@@ -15,7 +15,7 @@ from yunikorn_actors.core.following import Followers
 from yunikorn_actors.core.registered_managers import RegisteredManagers
 from yunikorn_actors.errors import NoReply, UnknownAsk
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
-from yunikorn_actors.messages.event_views import shown_records
+from yunikorn_actors.messages.callbacks import shown_records
 from yunikorn_actors.messages.queries import (
     CountsFound,
     CountsRequested,

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Final, Never, Self
 
 from yunikorn_actors import si
-from yunikorn_actors.core.stand_in import overrides
+from yunikorn_actors.core.registered_managers import overrides
 from yunikorn_actors.errors import InvalidRequest, SchedulerClosed, UnknownName
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.application import (

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.core.stand_in import StandIn
+from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.front.applications import Applications, in_words
 from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.lease import BaseLease

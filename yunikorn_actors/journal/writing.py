@@ -19,6 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from yunikorn_actors.errors import JournalError
+from yunikorn_actors.journal.compaction import write_part
 from yunikorn_actors.journal.compaction_process import Folding
 from yunikorn_actors.journal.file_sequence import row_of
 from yunikorn_actors.journal.folder import Folder, write_all
@@ -32,7 +33,6 @@ from yunikorn_actors.journal.headers import (
 )
 from yunikorn_actors.journal.restore import policies_of, read
 from yunikorn_actors.journal.restored_state import APPLICATION_BYTES_MAX, Entry
-from yunikorn_actors.journal.snapshots import write_part
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies

@@ -37,8 +37,7 @@ from yunikorn_actors.lab.schedules.strategies import (
     schedules_of,
 )
 from yunikorn_actors.lab.schedules.systematic import Descents
-from yunikorn_actors.lab.shrinking.budget import PLAYS_MAX, PLAYS_STUCK_MAX, Effort
-from yunikorn_actors.lab.shrinking.shrink import Shrinker
+from yunikorn_actors.lab.shrinking.shrink import PLAYS_MAX, PLAYS_STUCK_MAX, Effort, Shrinker
 from yunikorn_actors.lab.tapes.tape import Tape
 from yunikorn_actors.machines.settings import Settings
 

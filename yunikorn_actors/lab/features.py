@@ -10,21 +10,19 @@ from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.drivers.simulator.checkers import states_in
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages import event_timer as e
+from yunikorn_actors.messages import followers, restart
 from yunikorn_actors.messages import predicates as p
-from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import WaitingState
+from yunikorn_actors.state.allocations import PreemptionRule, WaitingState
 from yunikorn_actors.state.applications import (
     STATEAWARE_TRANSITIONS,
     TRANSITIONS,
     ApplicationEvent,
     ApplicationState,
 )
-from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.long_work import LongWorkKind
 from yunikorn_actors.state.placement import RECOVERY_PATH
@@ -63,7 +61,7 @@ def _transition(state: ApplicationState, event: ApplicationEvent, to: Applicatio
 _APPLICATION_TIMERS: Final = ("state", "placeholder", "commitment", "execution", "allocation")
 _OTHER_TIMERS: Final = (
     s.PlanningDue, s.HistoryExpiryDue, s.ConfirmationDue, s.QueueCleaningDue, p.PredicateDue,
-    e.EventPushDue, restart.ReturnDue,
+    followers.EventPushDue, restart.ReturnDue,
 )  # fmt: skip
 
 

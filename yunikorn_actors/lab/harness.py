@@ -21,7 +21,6 @@ from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.errors import NoReply, UnknownResourceManager
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.oracles.scenario_promises import Glimpse, promises_of
-from yunikorn_actors.lab.slow_reader import SlowReader
 from yunikorn_actors.lab.tapes.tape import ALTERING, Entry, Verb
 from yunikorn_actors.lab.tapes.tape_names import mailbox_name, message_name, numbered
 from yunikorn_actors.machines.context import Context
@@ -46,11 +45,27 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.queries import Declined
 from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.runtime.event_streams import Feed
 from yunikorn_actors.scenario.actual_values import Views
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.resource_manager import CONFIRMED, ChoosyResourceManager
 from yunikorn_actors.scenario.step_structs import Advance, Config, Register
+
+
+class SlowReader:
+    """A reader of event records in a run: slow, so that it misses some, and learns how many."""
+
+    def __init__(self, room: int) -> None:
+        self.feed = Feed(room)
+        self.taken: list[si.EventRecord] = []
+        self.has_left = False
+
+    def read(self) -> None:
+        """Take all that waits."""
+        while (record := self.feed.take()) is not None:
+            self.taken.append(record)
+
 
 _C = TypeVar("_C")
 _OUTSIDE: Final = frozenset({GATEWAY, TIMER})

@@ -8,9 +8,8 @@ from typing import Final
 
 from yunikorn_actors.config import ConfigError
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.harness import LabSimulator, World
+from yunikorn_actors.lab.harness import LabSimulator, SlowReader, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.slow_reader import SlowReader
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM
 from yunikorn_actors.values.ids import partition_name

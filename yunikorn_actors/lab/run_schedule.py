@@ -17,7 +17,6 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.harness import Schedule, World
 from yunikorn_actors.lab.model.judging.judged_run import Difference
-from yunikorn_actors.lab.oracles.named_violation import NamedViolation
 from yunikorn_actors.lab.oracles.promises import Broken
 from yunikorn_actors.lab.tapes.tape import Entry, Tape
 from yunikorn_actors.lab.tapes.tape_names import mailbox_name, topics
@@ -28,6 +27,15 @@ from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.messages.scheduling import ProposalRejected, ProposeAllocations
+
+
+class NamedViolation(InvariantViolation):
+    """A violation that says itself of which kind it is: its text differs from run to run."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind: Final = kind
+
 
 STUCK: Final = "stuck"
 """The kind of failure of a program that has no end: each run that fails so takes long."""

@@ -23,12 +23,12 @@ from yunikorn_actors.lab.sides.computed import computed
 from yunikorn_actors.lab.sides.configurations import read
 from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
 from yunikorn_actors.lab.sides.encoded import Encoded
-from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides
 from yunikorn_actors.lab.sides.foreseen import Foresight
 from yunikorn_actors.lab.sides.front_door import walk
 from yunikorn_actors.lab.sides.inquiries import inquire, operate
 from yunikorn_actors.lab.sides.kept_recording import KeptRecording
 from yunikorn_actors.lab.sides.pictured import pictures, simulated
+from yunikorn_actors.lab.sides.read_sides import FedReadSides
 from yunikorn_actors.lab.sides.recording_questions import RecordingQuestions
 from yunikorn_actors.lab.sides.reported import Reported
 from yunikorn_actors.lab.sides.restarted import Damage, Ended

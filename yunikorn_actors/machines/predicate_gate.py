@@ -20,7 +20,7 @@ from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preemption.offered_victims import Offer, offer_of
 from yunikorn_actors.planning.stages.denials import Denied
 from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
-from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.allocations import PreemptionRule
 from yunikorn_actors.state.proposals import (
     Allocate,
     Placing,

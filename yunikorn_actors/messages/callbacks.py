@@ -5,15 +5,21 @@ the callback raises. An exception in a predicate is a no, because the resource m
 agreed.
 
 A reason and the text of an exception are masked here: they become keys and are counted.
+
+Records of events as they leave the core, for resource managers, readers and routes.
+
+The message of one may quote what a program has sent, such as the queue that it asked for. Ids stay:
+readers look them up. Machines hold the records as they are, so that a replay comes to the same.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.messages.event_views import shown_records
 from yunikorn_actors.messages.predicates import (
     PredicatesAnswered,
     PreemptionPredicatesAnswered,
@@ -21,6 +27,7 @@ from yunikorn_actors.messages.predicates import (
 from yunikorn_actors.messages.queries import RmDumpAnswered
 from yunikorn_actors.messages.rm_events import ResponsesDelivered
 from yunikorn_actors.si import (
+    EventRecord,
     PredicatesArgs,
     PreemptionPredicatesArgs,
     PreemptionPredicatesResponse,
@@ -164,3 +171,13 @@ def call_back(callback: ResourceManagerCallback, call: Message) -> CallOutcome:
 def method_of(call: type[Message]) -> str:
     """Name the method of the callback that is called by such a message."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", call.__name__.removeprefix("Call")).lower()
+
+
+def shown_records(records: Iterable[EventRecord]) -> tuple[EventRecord, ...]:
+    """Return them without the secrets in their messages."""
+    return tuple(shown_record(it) if it.message else it for it in records)
+
+
+def shown_record(record: EventRecord) -> EventRecord:
+    message = masked(record.message)
+    return record if message == record.message else replace(record, message=message)

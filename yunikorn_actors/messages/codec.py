@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.messages import event_timer as events
 from yunikorn_actors.messages import followers as following
 from yunikorn_actors.messages import predicates, queries, restart, rm_calls, rm_events, scheduling
 from yunikorn_actors.messages.base import Cause, Delivery, Message
@@ -30,7 +29,6 @@ _canonical = msgspec.msgpack.Encoder(order="sorted")
 MESSAGE_TYPES: dict[str, type[Message]] = {
     kind.__name__: kind
     for module in (
-        events,
         following,
         predicates,
         queries,

@@ -61,3 +61,10 @@ class ManagerLeft(Message, frozen=True, kw_only=True):
     """Nothing of this resource manager is left."""
 
     rm_id: str
+
+
+class EventPushDue(Message, frozen=True, kw_only=True):
+    """EventPublisher's own timer: send the records that have waited for two seconds."""
+
+    life: int = 0
+    """The life of the publisher that set the timer: its successor has a timer of its own."""

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY
 from yunikorn_actors.planning.model.views import AppView, QueueView, key_of
-from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.folds import Folds, is_part_of_gang, runtime_of
 from yunikorn_actors.policies.profile import profile_of
 from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.policies.shipped import Fcfs
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application

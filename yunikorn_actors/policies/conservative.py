@@ -1,10 +1,10 @@
 from dataclasses import dataclass, field
 
 from yunikorn_actors.policies import inputs
-from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.inputs import Hold, Job
 from yunikorn_actors.policies.places import Pool
 from yunikorn_actors.policies.profile import Profile
+from yunikorn_actors.policies.shipped import Fcfs
 from yunikorn_actors.values.resource import Resource
 
 

@@ -13,16 +13,11 @@ from msgspec import Struct, convert, to_builtins
 
 from yunikorn_actors.config.policy_names import ANY_NAMES, SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.policies import places
-from yunikorn_actors.policies.best_fit import BestFit
 from yunikorn_actors.policies.conservative import Conservative
-from yunikorn_actors.policies.dominant_share import DominantShare
-from yunikorn_actors.policies.easy import Easy
 from yunikorn_actors.policies.fair_decay import FairDecay
-from yunikorn_actors.policies.fcfs import Fcfs
 from yunikorn_actors.policies.fgd import Fgd
 from yunikorn_actors.policies.guard import Watch, tried, unwatched
-from yunikorn_actors.policies.largest_first import LargestFirst
-from yunikorn_actors.policies.sjf import Sjf
+from yunikorn_actors.policies.shipped import BestFit, DominantShare, Easy, Fcfs, LargestFirst, Sjf
 from yunikorn_actors.version import VERSION
 
 Policy = Callable[[], Any]

@@ -5,8 +5,17 @@ The commands that ask a service print such tables, and start without what reads 
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from yunikorn_actors.recording.printable import printable
 from yunikorn_actors.recording.text_width import columns, cut, filled
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal would act on: control characters, line ends, changes of direction."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
 
 _GAP = "  "
 _NARROWEST = 12

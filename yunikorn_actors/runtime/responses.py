@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from yunikorn_actors import si
-from yunikorn_actors.core.stand_in import StandIn
+from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
 from yunikorn_actors.recording.logs import alarm, logger
 from yunikorn_actors.runtime.async_callback import Answerer, AnyCallback, check_callback

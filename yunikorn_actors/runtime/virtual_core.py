@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from yunikorn_actors import si
-from yunikorn_actors.core.stand_in import overrides
+from yunikorn_actors.core.registered_managers import overrides
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
 from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Checker, Simulator

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from yunikorn_actors import si
 from yunikorn_actors.checks.registrations import Registrations
-from yunikorn_actors.core.stand_in import StandIn, overrides
+from yunikorn_actors.core.registered_managers import StandIn, overrides
 from yunikorn_actors.drivers.simulator.notice_checks import states_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Message

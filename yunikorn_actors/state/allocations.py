@@ -9,12 +9,33 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from yunikorn_actors.state.beneficiary import Beneficiary
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.termination import FREES, TerminationType
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.resource import Resource
 from yunikorn_actors.values.tags import TAG_PREDICATES
+
+
+class PreemptionRule(StrEnum):
+    GUARANTEE = "guarantee"
+    """A queue below its guarantee takes back what another uses above its own."""
+    REQUIRED_NODE = "required node"
+    QUOTA = "quota"
+    """A queue is above a maximum that was lowered."""
+
+
+class Beneficiary(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """For whom an allocation has to go, and by which rule. A quota has no ask."""
+
+    rule: PreemptionRule
+    queue: str
+    application_id: str = ""
+    key: str = ""
+
+    def in_words(self) -> str:
+        """Say who it is: the ask, or the queue where a quota is enforced, and by which rule."""
+        whom = f"{self.application_id} {self.key}" if self.key else self.queue
+        return f"{whom} ({self.rule.value})"
 
 
 class AskOrder(Struct, frozen=True, order=True, gc=False):

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.limit_table import NO_LIMITS
-from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.state.queues import NO_LIMITS, Queue
 from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource
 

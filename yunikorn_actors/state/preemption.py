@@ -4,9 +4,14 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from yunikorn_actors.state.allocations import Allocation, AskSpec, Reservation, ReservationKey
+from yunikorn_actors.state.allocations import (
+    Allocation,
+    AskSpec,
+    PreemptionRule,
+    Reservation,
+    ReservationKey,
+)
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.device_fit import promised_devices, suffice
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState

@@ -9,8 +9,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from yunikorn_actors.state.allocations import Allocation, Ask, WaitingState
-from yunikorn_actors.state.beneficiary import Beneficiary
+from yunikorn_actors.state.allocations import Allocation, Ask, Beneficiary, WaitingState
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.resource import Resource

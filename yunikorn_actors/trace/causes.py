@@ -30,8 +30,12 @@ from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.facts import ApplicationRemoved, AskRemoved, parts_of
 from yunikorn_actors.state.termination import TerminationType
-from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay, Moment, asks_in
-from yunikorn_actors.trace.checkpoints import Checkpoints
+from yunikorn_actors.trace.checkpointed_replay import (
+    CheckpointedReplay,
+    Checkpoints,
+    Moment,
+    asks_in,
+)
 from yunikorn_actors.trace.holders import holders
 from yunikorn_actors.trace.origins.items import Item, Part, manager_of_partition
 from yunikorn_actors.trace.origins.stimuli import Stimuli

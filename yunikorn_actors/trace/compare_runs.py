@@ -27,14 +27,14 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.trace.fields import Change, change_line, change_row, changes
 from yunikorn_actors.trace.origins.message_parts import facts_of, texts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refused import Refusal, refusals_in
-from yunikorn_actors.trace.states.replicas import Replicas
+from yunikorn_actors.trace.state_at import Replicas
 from yunikorn_actors.trace.text.show import lacking, place
 from yunikorn_actors.trace.text.summary import fact_summary, message_summary
 from yunikorn_actors.trace.text.tables import seconds

@@ -9,14 +9,14 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.trace.causes import Waits, why_of
 from yunikorn_actors.trace.chain import Link, downwards, upwards
-from yunikorn_actors.trace.checkpoints import Checkpoints
+from yunikorn_actors.trace.checkpointed_replay import Checkpoints
 from yunikorn_actors.trace.compare_runs import Comparison, compare
 from yunikorn_actors.trace.filters import FilterOptions, moment_of
 from yunikorn_actors.trace.path import Way, path_of
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.refused import RefusalGroup, grouped
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
-from yunikorn_actors.trace.states.state_at import states_at
+from yunikorn_actors.trace.state_at import states_at
 from yunikorn_actors.trace.stats import Stats, stats
 from yunikorn_actors.trace.story import StoryLine, story
 from yunikorn_actors.trace.text.summary import message_summary

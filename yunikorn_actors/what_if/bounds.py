@@ -10,7 +10,7 @@ from typing import Final
 
 from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
 from yunikorn_actors.config.names import WILDCARD
-from yunikorn_actors.state.limit_table import LimitTable
+from yunikorn_actors.state.queues import LimitTable
 from yunikorn_actors.values.ids import DEFAULT_PARTITION, manager_of_partition, short_partition_name
 from yunikorn_actors.values.quantity import quantity
 from yunikorn_actors.what_if.changes import Reconfigure

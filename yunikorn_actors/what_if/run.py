@@ -12,7 +12,7 @@ from typing import Final
 
 from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
-from yunikorn_actors.core.stand_in import StandIn
+from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
@@ -23,9 +23,8 @@ from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.planning.reasons import WaitingQuestion, Why
 from yunikorn_actors.policies.folds import runtime_of
-from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.beneficiary import Beneficiary
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.durations import HOUR, NEVER_NS, SECOND

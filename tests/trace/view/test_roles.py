@@ -10,7 +10,7 @@ from yunikorn_actors.messages.base import TIMER, Cause, Delivery, is_outside
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.view.roles import Role, role_of
+from yunikorn_actors.trace.view.run_data import Role, role_of
 
 KNOWN = {
     "AllocationsRequested": Role.REQUEST,

@@ -11,14 +11,43 @@ from typing import Final
 
 from yunikorn_actors.cli.demo.company import MILLI, Day, draw_day
 from yunikorn_actors.cli.demo.display import display_for
+from yunikorn_actors.cli.demo.picture import indented
 from yunikorn_actors.cli.demo.play import Play, Unexpected
-from yunikorn_actors.cli.demo.report import report
-from yunikorn_actors.cli.demo.totals import Books
+from yunikorn_actors.cli.demo.totals import Books, QueueBook
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.values.durations import SECOND
+
+_HEADS: Final = ("apps", "tasks", "peak vcore", "max", "mean wait")
+_GAP: Final = "  "
+
+
+def report(books: Books) -> list[str]:
+    """The table at the end. A parent counts all below it, so all columns but the peak add up."""
+    queues = tuple(books.queues.values())
+    rows = [_HEADS, *(_cells(queue) for queue in queues)]
+    names = ["queue", *(indented(queue) for queue in queues)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    left = max(len(name) for name in names)
+    return [
+        _GAP.join(
+            [f"{name:{left}}", *(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True))]
+        )
+        for name, row in zip(names, rows, strict=True)
+    ]
+
+
+def _cells(queue: QueueBook) -> tuple[str, ...]:
+    return (
+        str(queue.applications),
+        str(queue.tasks),
+        str(queue.peak // MILLI),
+        str(queue.room // MILLI),
+        f"{queue.mean_wait_ms} ms",
+    )
+
 
 SETTINGS: Final = Settings(completing_timeout_ns=SECOND)
 """An application without work completes soon; else the demo would end with a long silence."""

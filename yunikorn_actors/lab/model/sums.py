@@ -18,7 +18,7 @@ from yunikorn_actors.lab.model.judged_cluster import (
     Victims,
 )
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.beneficiary import Beneficiary
+from yunikorn_actors.state.allocations import Beneficiary
 from yunikorn_actors.values.resource import (
     Resource,
     add,

@@ -58,7 +58,7 @@ READ_SIDE = (
         kind=Kind.READ,
         source="a condition left out",
         wrong="Where lines are too many the oldest goes, though another kind has most of them.",
-        where="service.read.incidents:Incidents._drop_one",
+        where="service.read.replica:Incidents._drop_one",
         old=" if kinds[it[0]] == most)",
         new=")",
         held_by="tests/service/test_live.py::test_a_storm_of_one_kind_leaves_the_lines_of_others",

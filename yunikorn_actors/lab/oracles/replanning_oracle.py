@@ -27,7 +27,7 @@ from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preemption.agenda import PAUSE_NS
 from yunikorn_actors.planning.stages.denials import LONGEST_DELAY_NS, Denied
-from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.allocations import PreemptionRule
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Allocate, Preempt, Proposal
 

@@ -14,7 +14,7 @@ from typing import Final
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.oracles.door_oracle import differences
-from yunikorn_actors.lab.oracles.named_violation import NamedViolation
+from yunikorn_actors.lab.run_schedule import NamedViolation
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
 

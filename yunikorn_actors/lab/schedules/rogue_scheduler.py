@@ -21,8 +21,7 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT, Cause, Envelope
 from yunikorn_actors.planning.stages.stage import Resolving
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Allocation, Ask
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.allocations import Allocation, Ask, Beneficiary, PreemptionRule
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import (
     AdmitGang,

@@ -17,8 +17,7 @@ from yunikorn_actors.lab.case import Case, parse_case
 from yunikorn_actors.lab.oracles.promises import is_promise
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.scenario_documents import Document, document_of, steps_alone, written
-from yunikorn_actors.lab.shrinking.budget import Effort
-from yunikorn_actors.lab.shrinking.shrink import Shrinker
+from yunikorn_actors.lab.shrinking.shrink import Effort, Shrinker
 from yunikorn_actors.lab.shrinking.shrink_document import DocumentShrinker
 from yunikorn_actors.lab.tapes.tape import THE_END, Entry, Tape
 from yunikorn_actors.machines.topology import TopologyName

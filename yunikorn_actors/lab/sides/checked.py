@@ -17,9 +17,8 @@ from yunikorn_actors.machines.context.gangs import check_admission, check_cancel
 from yunikorn_actors.machines.context.preemption import check_preempt, check_together
 from yunikorn_actors.machines.context.reservations import check_reserve, check_unreserve
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.allocations import Allocation, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import ApplicationSpec
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.placement import PlacementFailed, place
 from yunikorn_actors.state.proposals import (

@@ -15,12 +15,13 @@ from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 from yunikorn_actors.config import Acl, ExtraConfig, PreemptionPolicy, QueueProperties, properties
 from yunikorn_actors.config import extra as extra_keys
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.state import gates, share
+from yunikorn_actors.policies import built_in
+from yunikorn_actors.state import gates
 from yunikorn_actors.values import devices, quantity, resource
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.values.tags import GPU_DEVICES
 
-_MODULES: Final = (resource, quantity, devices, share, gates, properties)
+_MODULES: Final = (resource, quantity, devices, built_in, gates, properties)
 _KINDS: Final = ("vcore", "memory", "pods", "nvidia.com/gpu")
 _SIZES: Final = (
     *(0, 0, 1, 2, 3, 500, 1000, 1500, 2000, 4000, -1, -1000, 2**40, INT64_MAX, -INT64_MAX - 1),

@@ -29,7 +29,7 @@ from yunikorn_actors.messages.base import (
     reply_address,
     stream_address,
 )
-from yunikorn_actors.messages.event_timer import EventPushDue
+from yunikorn_actors.messages.followers import EventPushDue
 from yunikorn_actors.messages.queries import (
     Accepted,
     EventsFound,

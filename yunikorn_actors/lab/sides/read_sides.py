@@ -4,7 +4,7 @@ What they know and answer is compared with the truth, which is looked at here af
 and never by what the read side has worked out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -15,21 +15,24 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.differing import differing
-from yunikorn_actors.lab.sides.fed_read_sides import FedReadSides, Told
 from yunikorn_actors.lab.sides.read_answers import wrong_answers
 from yunikorn_actors.lab.sides.seen import Seen
 from yunikorn_actors.lab.sides.shown import wrong_details
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
-from yunikorn_actors.machines.machine import InvariantViolation, Machine
+from yunikorn_actors.machines.machine import Effect, InvariantViolation, Machine, Send
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
     Delivery,
     Message,
     follower_address,
+    reply_address,
 )
 from yunikorn_actors.messages.followers import (
+    FollowEnded,
+    FollowRequested,
+    HistoryRequested,
     ManagerDescribed,
     ManagerLeft,
 )
@@ -39,6 +42,64 @@ from yunikorn_actors.service.cluster.cluster_follower import Managers
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.read.replica import GapInFacts
 from yunikorn_actors.state.dump import snapshot
+
+Told = tuple[ReadSide, Message]
+
+
+class FedReadSides:
+    """Read sides that a run feeds as its core would.
+
+    Context sends them what it sends to any follower; it is taken from the effects, so no message
+    more is under way and the order stays what the schedule chose.
+    """
+
+    def __init__(self) -> None:
+        self.context: Context | None = None
+        """The one that they follow."""
+        self.sides: dict[str, ReadSide] = {}
+        """By their addresses."""
+
+    def leave(self) -> None:
+        self.context = None
+
+    def begin(self, simulator: LabSimulator) -> bool:
+        """Follow the Context that there is now; False where that has to wait."""
+        if (CONTEXT, EVENT_PUBLISHER) in simulator.channels:
+            # The records that the event publisher has end where the next facts begin.
+            return False
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        self.context = context
+        self.sides.clear()
+        return True
+
+    def follow(self, simulator: LabSimulator, address: str) -> list[Told]:
+        """Have Context tell how everything stands, and the event publisher what there was."""
+        assert self.context is not None
+        publisher = simulator.machines.get(EVENT_PUBLISHER)
+        if publisher is None or (CONTEXT, EVENT_PUBLISHER) in simulator.channels:
+            return []
+        if address in self.sides:
+            self.context.handle(FollowEnded(follower=address), simulator.now_ns)
+        settings = simulator.topology.settings
+        side = ReadSide(settings=settings, instance="lab", start_ns=simulator.now_ns)
+        self.sides[address] = side
+        simulator.overheard[address] = None
+        asked = FollowRequested(follower=address, reply_to=reply_address(0))
+        history = HistoryRequested(follower=address)
+        stand = self.context.handle(asked, simulator.now_ns)
+        return self.tell([*stand, *publisher.handle(history, simulator.now_ns)], simulator.now_ns)
+
+    def tell(self, effects: Iterable[Effect], now_ns: int) -> list[Told]:
+        """Hand on what is sent to read sides, and return what they have taken."""
+        told: list[Told] = []
+        for effect in effects:
+            if isinstance(effect, Send) and effect.to in self.sides:
+                side = self.sides[effect.to]
+                side.handle(effect.message, now_ns)
+                told.append((side, effect.message))
+        return told
+
 
 _LOOKS: Final = (2, 8, 32)
 """One rest in so many is a moment at which all is compared."""

@@ -39,7 +39,7 @@ from yunikorn_actors.trace.recording import Recording
 from yunikorn_actors.trace.refused import grouped
 from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, replay
 from yunikorn_actors.trace.scrub.scrub import Scrubbed, ScrubError
-from yunikorn_actors.trace.states.state_at import reach_of, state_changes, states_at
+from yunikorn_actors.trace.state_at import reach_of, state_changes, states_at
 from yunikorn_actors.trace.stats import stats
 from yunikorn_actors.trace.story import NotFound, story
 from yunikorn_actors.trace.text.draw import draw as draw_lines

@@ -10,8 +10,8 @@ from typing import Final
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
-from yunikorn_actors.lab.oracles.named_violation import NamedViolation
 from yunikorn_actors.lab.oracles.recording_oracle import wrong_answers
+from yunikorn_actors.lab.run_schedule import NamedViolation
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.kept_recording import KeptRecording
 from yunikorn_actors.lab.sides.temporary_folder import temporary_folder

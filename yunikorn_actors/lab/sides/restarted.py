@@ -6,15 +6,20 @@ behind the last one. Sometimes a power cut takes the end of a file, and so the f
 is read from there has to be what the core had.
 """
 
+import errno
 import os
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
-from yunikorn_actors.errors import JournalError
+from yunikorn_actors.errors import JournalError, NoReply
+from yunikorn_actors.journal import folder, writing
+from yunikorn_actors.journal.compaction import fold, write_part
 from yunikorn_actors.journal.file_sequence import row_of
 from yunikorn_actors.journal.folder import Folder, write_all
 from yunikorn_actors.journal.frames import check_of, framed
@@ -22,19 +27,94 @@ from yunikorn_actors.journal.headers import EARLY, ENTRIES, EndOfFile, header_of
 from yunikorn_actors.journal.journaled_context import Entries
 from yunikorn_actors.journal.restore import Reading, read
 from yunikorn_actors.journal.restored_state import Entry, Truth, stored_entry
-from yunikorn_actors.journal.snapshots import write_part
 from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.full_disk import full_disk
 from yunikorn_actors.lab.sides.journaled import of_core, stored
-from yunikorn_actors.lab.sides.rotating_journal import append_rotating
 from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
+
+_PATIENCE_S: Final = 60.0
+_POLL_S: Final = 0.002
+_SYNC_S: Final = 0.001
+
+
+class _Inline:
+    """Makes a snapshot in this process, as another one makes it: that takes a while to begin."""
+
+    is_at_work = False
+
+    def __init__(self, folder: Folder, number: int) -> None:
+        former = folder.last_snapshot
+        fold(folder.path, number)
+        folder.adopt(number)
+        folder.drop_before(former)
+
+    def stop(self, _: float | None) -> bool:
+        """It is over."""
+        return True
+
+
+@contextmanager
+def _short_files(*, in_process: bool) -> Iterator[None]:
+    space = vars(writing)
+    others: dict[str, Any] = {"ROTATE_BYTES": 1, "ROTATE_SNAPSHOTS": 0, "SYNC_S": _SYNC_S}
+    if in_process:
+        others["Folding"] = _Inline
+    former = {name: space[name] for name in others}
+    try:
+        space.update(others)
+        yield
+    finally:
+        space.update(former)
+
+
+def append_rotating(path: str, entries: Sequence[Entry], *, in_process: bool) -> None:
+    """Write them into several files; wait until there is a snapshot of the first of these."""
+    folder, half = Folder(path), len(entries) // 2
+    with _short_files(in_process=in_process):
+        journal = Journal(path)
+        for entry in entries[:half]:
+            journal.append(entry)
+        if half:
+            _wait(folder, journal.number)
+        for entry in entries[half:]:
+            journal.append(entry)
+        journal.close()
+
+
+def _wait(folder: Folder, number: int) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while folder.last_snapshot <= number or folder.numbers(ENTRIES)[-1] <= number:
+        if time.monotonic() > deadline:
+            raise NoReply("no snapshot is made of a journal whose file is long enough")
+        time.sleep(_POLL_S)
+
+
+@contextmanager
+def full_disk(room: int) -> Iterator[None]:
+    """Take so many bytes more, a part of a record perhaps, and nothing behind them."""
+    former = folder.write_all
+
+    def write_all(descriptor: int, data: bytes) -> None:
+        nonlocal room
+        taken = min(room, len(data))
+        former(descriptor, data[:taken])
+        room -= taken
+        if taken < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert vars(writing)["write_all"] is former
+    try:
+        vars(writing)["write_all"] = write_all
+        yield
+    finally:
+        vars(writing)["write_all"] = former
+
 
 _ID: Final = "drawn"
 _ROTATIONS_MAX: Final = 2

@@ -6,9 +6,10 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.case import Case, case_of, digest_of
-from yunikorn_actors.lab.harness import Schedule
+from yunikorn_actors.lab.harness import Schedule, World
 from yunikorn_actors.lab.oracles.judges import (
     BY_OPERATORS,
     CORE,
@@ -24,7 +25,6 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.schedules.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
 from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES
 from yunikorn_actors.lab.swarm import deciding_policies
-from yunikorn_actors.lab.swarm.bursts import Bursts
 from yunikorn_actors.lab.swarm.world_parts import (
     ALL,
     OPERATORS,
@@ -38,7 +38,33 @@ from yunikorn_actors.lab.swarm.world_parts import (
     with_restart,
 )
 from yunikorn_actors.lab.swarm.world_scripts import script_of
+from yunikorn_actors.lab.tapes.tape import Entry
 from yunikorn_actors.scenario.document import scenario_of
+
+
+class Bursts:
+    """Follows another schedule, but for the steps that belong together."""
+
+    def __init__(self, schedule: Schedule, case: Case) -> None:
+        self._schedule = schedule
+        self._following = frozenset(
+            step.name
+            for before, step in zip(case.steps, case.steps[1:], strict=False)
+            if "." in step.label and step.label.split(".")[0] == before.label.split(".")[0]
+        )
+        self.watched = schedule.watched
+
+    def choose(self, world: World) -> Channel | Entry | None:
+        if world.next_step in self._following:
+            return Entry("do", world.next_step)
+        return self._schedule.choose(world)
+
+    def happened(self, event: str) -> None:
+        self._schedule.happened(event)
+
+    def confirmation(self, name: str) -> str:
+        return self._schedule.confirmation(name)
+
 
 _STRATEGIES: Final = ("uniform", "uniform", "pct", "pos", "delay")
 _MESSAGES_OF_STEP: Final = 12

@@ -18,7 +18,7 @@ from yunikorn_actors.lab.fan_out import RUNS_IN_SHARE, FanOut
 from yunikorn_actors.lab.oracles.judges import judges_of
 from yunikorn_actors.lab.oracles.walk_oracle import OF_A_WALK
 from yunikorn_actors.lab.run_schedule import Outcome, Violation, explore, play, write
-from yunikorn_actors.lab.shrinking.budget import Effort
+from yunikorn_actors.lab.shrinking.shrink import Effort
 from yunikorn_actors.lab.shrinking.shrink_case import CaseShrinker, Failing
 from yunikorn_actors.lab.swarm.drawn import Drawn, drawn
 from yunikorn_actors.lab.swarm.small_bounds import Passed

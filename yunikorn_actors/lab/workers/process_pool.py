@@ -3,8 +3,15 @@
 Python's `ProcessPoolExecutor` has one pipe for all results. A worker that is killed while it writes
 one leaves half of it there and keeps the lock, and the pool waits for the other half for ever. Here
 nobody but the worker has the far end of its pipe, so half a result is followed by an end of file.
+
+Seldom collections of garbage, for a process in which worlds are played one after the other.
+
+Each world is a cycle of a thousand objects that ends as a whole, and beside it little comes to
+stay. The usual collector walks the living world again and again, and all modules now and then:
+that was a seventh of the time of a run.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -17,7 +24,32 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, ParamSpec, TypeVar
 
-from yunikorn_actors.lab.workers.collector import seldom_collecting
+_NEW_MAX: Final = 10_000
+"""So many objects are made before those that are new are looked at."""
+
+
+class _Others:
+    """What the program around the laboratory does with its collector."""
+
+    have_frozen = False
+    """Once seen it is not asked again: to count what is frozen walks through all of it."""
+
+
+@contextmanager
+def seldom_collecting() -> Iterator[None]:
+    """Pass over what there is already; afterwards the collector is as it was."""
+    was_frozen = _Others.have_frozen = _Others.have_frozen or gc.get_freeze_count() > 0
+    newest, *older = gc.get_threshold()
+    if not was_frozen:
+        gc.freeze()
+    gc.set_threshold(max(newest, _NEW_MAX), *older)
+    try:
+        yield
+    finally:
+        gc.set_threshold(newest, *older)
+        if not was_frozen:
+            gc.unfreeze()
+
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -37,9 +37,8 @@ from yunikorn_actors.planning.preemption.victim_units import (
     may_go_together,
 )
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.eligibility import check_application, check_limits, check_open
 from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.state.nodes import Node

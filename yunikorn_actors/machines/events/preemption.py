@@ -3,7 +3,7 @@
 from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.allocations import PreemptionRule
 from yunikorn_actors.values.resource import describe
 
 

@@ -27,8 +27,7 @@ from yunikorn_actors.machines.machine import CallRm, Effect, InvariantViolation,
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import RM_PROXY, Message
 from yunikorn_actors.messages.codec import encode
-from yunikorn_actors.messages.event_timer import EventPushDue
-from yunikorn_actors.messages.followers import HistoryRequested
+from yunikorn_actors.messages.followers import EventPushDue, HistoryRequested
 from yunikorn_actors.messages.queries import (
     Accepted,
     Declined,

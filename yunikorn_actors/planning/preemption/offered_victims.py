@@ -13,8 +13,7 @@ from yunikorn_actors.planning.preemption.claimant import Claimant, candidates_on
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_units import Units
-from yunikorn_actors.state.allocations import Allocation
-from yunikorn_actors.state.beneficiary import PreemptionRule
+from yunikorn_actors.state.allocations import Allocation, PreemptionRule
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.proposals import Preempt, VictimRef
 

@@ -11,9 +11,8 @@ from operator import itemgetter
 from yunikorn_actors.planning.preemption.device_room import freed, keep, targets
 from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted
 from yunikorn_actors.planning.preemption.victim_units import Part, Units, is_set_to_go_as_one
-from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.state.device_fit import has_devices, promised_devices
 from yunikorn_actors.state.eligibility import check_open
 from yunikorn_actors.state.nodes import Node

@@ -20,8 +20,13 @@ from yunikorn_actors.planning.preemption.claimant import (
 from yunikorn_actors.planning.preemption.device_room import freed, keep, with_parts
 from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.throttle import Throttle
-from yunikorn_actors.state.allocations import Allocation, AskSpec, ReservationKey
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.allocations import (
+    Allocation,
+    AskSpec,
+    Beneficiary,
+    PreemptionRule,
+    ReservationKey,
+)
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected, staying

@@ -33,8 +33,7 @@ from yunikorn_actors.planning.preemption.scene import (
 from yunikorn_actors.planning.preemption.searches import Searches
 from yunikorn_actors.planning.preemption.victim_search import is_barred
 from yunikorn_actors.planning.stages.stage import Desk, Resolving
-from yunikorn_actors.state.allocations import Allocation, AskSpec
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
 from yunikorn_actors.values.durations import NEVER_NS
 

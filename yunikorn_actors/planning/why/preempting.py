@@ -14,9 +14,8 @@ from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import bounds_of
 from yunikorn_actors.planning.reasons import Preempting, Why, seconds
 from yunikorn_actors.planning.why.victim_objections import against, cost, goes
-from yunikorn_actors.state.allocations import Allocation, AskSpec
+from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.values.durations import NEVER_NS
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.core.backlog import Backlog
-from yunikorn_actors.core.stand_in import overrides
+from yunikorn_actors.core.registered_managers import overrides
 from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, NoReply, anew
 from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.service.cluster.channel import Entry

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import si
-from yunikorn_actors.core.stand_in import StandIn
+from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.errors import CoreError, CoreFailed, UnknownResourceManager
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message

@@ -5,9 +5,10 @@ first one has, and is fed with the same facts in the same order, so its records 
 numbers; nobody is pushed anything from here.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
 from yunikorn_actors.machines.events import EventPublisher
@@ -15,7 +16,7 @@ from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.messages.event_views import shown_records
+from yunikorn_actors.messages.callbacks import shown_records
 from yunikorn_actors.messages.followers import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.queries import Declined, EventStreamLeft, EventStreamRequested
 from yunikorn_actors.messages.restart import EventsRestored
@@ -30,10 +31,43 @@ from yunikorn_actors.messages.scheduling import (
 )
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.service.read.event_counts import EventCounts
-from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.load_history import Courses
 from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.si import EventRecord
+from yunikorn_actors.values.durations import MINUTE
+
+SAMPLES_MAX: Final = 1_440
+
+
+class Sample(NamedTuple):
+    """How many applications ran and containers stood, a sample a minute, for a day.
+
+    Nothing wakes the read side each minute. Between two messages nothing changes, so the samples
+    that fell due in between are taken when the next message comes, or the next question.
+    """
+
+    at_ns: int
+    applications: int
+    containers: int
+
+
+class History:
+    def __init__(self, start_ns: int) -> None:
+        self.samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
+        self._due_ns = start_ns + MINUTE
+
+    def catch_up(self, now_ns: int, count: Callable[[], tuple[int, int]]) -> None:
+        """Take what fell due up to now; so it has to be asked before anything changes."""
+        if now_ns < self._due_ns:
+            return
+        applications, containers = count()
+        missed = (now_ns - self._due_ns) // MINUTE
+        # After a day of rest all samples are the same: no more of them are made than are kept.
+        self._due_ns += max(0, missed - SAMPLES_MAX) * MINUTE
+        while self._due_ns <= now_ns:
+            self.samples.append(Sample(self._due_ns, applications, containers))
+            self._due_ns += MINUTE
+
 
 _NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 UNTIL_HISTORY_MAX: Final = 10_000

@@ -13,7 +13,7 @@ from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.config.names import is_group_name, is_queue_name, is_user_name
 from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.machines.events.publisher import Ring
-from yunikorn_actors.messages.event_views import shown_record
+from yunikorn_actors.messages.callbacks import shown_record
 from yunikorn_actors.messages.followers import ManagerDescribed
 from yunikorn_actors.messages.queries import CountsFound
 from yunikorn_actors.recording.secret_values import masked_dump, masked_json

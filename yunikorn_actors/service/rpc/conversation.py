@@ -15,7 +15,7 @@ import grpc
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.core.stand_in import overrides
+from yunikorn_actors.core.registered_managers import overrides
 from yunikorn_actors.errors import ConnectionLost, CoreError, UnknownResourceManager
 from yunikorn_actors.messages.callbacks import preemption_of, reason_of, state_of
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised
@@ -32,8 +32,7 @@ from yunikorn_actors.service.rpc.messages import (
     Verdict,
 )
 from yunikorn_actors.service.rpc.outgoing import ANSWERS, QUESTIONS
-from yunikorn_actors.service.rpc.protobuf import codec
-from yunikorn_actors.service.rpc.unknown_fields import Strangers
+from yunikorn_actors.service.rpc.protobuf import Strangers, codec
 from yunikorn_actors.si.wire import SiMessage
 from yunikorn_actors.values.masking import masked_repr
 

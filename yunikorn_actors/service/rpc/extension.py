@@ -31,9 +31,8 @@ from yunikorn_actors.service.rpc.handlers import (
 from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outgoing import Item
-from yunikorn_actors.service.rpc.protobuf import codec, embedded, field_numbers, varint
+from yunikorn_actors.service.rpc.protobuf import Strangers, codec, embedded, field_numbers, varint
 from yunikorn_actors.service.rpc.si_service import UPDATES, take
-from yunikorn_actors.service.rpc.unknown_fields import Strangers
 from yunikorn_actors.si import InvalidRequest
 from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.si.wire import SiMessage

@@ -20,8 +20,7 @@ from yunikorn_actors.service.rpc import si_service as scheduler
 from yunikorn_actors.service.rpc.access import TokenWanted
 from yunikorn_actors.service.rpc.extension import Extension
 from yunikorn_actors.service.rpc.managers import Managers
-from yunikorn_actors.service.rpc.protobuf import pool
-from yunikorn_actors.service.rpc.unknown_fields import Strangers
+from yunikorn_actors.service.rpc.protobuf import Strangers, pool
 
 LARGEST_REQUEST: Final = 16 * 1024 * 1024
 """Some 100,000 asks, the most that one request may have."""

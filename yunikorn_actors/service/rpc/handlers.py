@@ -11,9 +11,8 @@ from yunikorn_actors.service.rpc.admission import Intake, OpenCall, named
 from yunikorn_actors.service.rpc.managers import Manager, Managers, Stream
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outgoing import Item
-from yunikorn_actors.service.rpc.protobuf import LARGE, codec
+from yunikorn_actors.service.rpc.protobuf import LARGE, Strangers, codec
 from yunikorn_actors.service.rpc.statuses import ERRORS, end
-from yunikorn_actors.service.rpc.unknown_fields import Strangers
 from yunikorn_actors.si import InvalidRequest
 from yunikorn_actors.si.wire import SiMessage
 

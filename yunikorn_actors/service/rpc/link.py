@@ -12,9 +12,8 @@ from yunikorn_actors.errors import ConnectionLost, Refused, Replaced
 from yunikorn_actors.service.address import Trust
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.conversation import Conversation, Over, Raised
-from yunikorn_actors.service.rpc.protobuf import codec
+from yunikorn_actors.service.rpc.protobuf import Strangers, codec
 from yunikorn_actors.service.rpc.statuses import StreamOver, error_of
-from yunikorn_actors.service.rpc.unknown_fields import Strangers
 from yunikorn_actors.si.wire import SiMessage
 
 EXTENSION: Final = "/yunikorn_actors.v1.Extension/"

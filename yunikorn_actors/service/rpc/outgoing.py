@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from yunikorn_actors import si
-from yunikorn_actors.core.stand_in import StandIn
+from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.service.rpc.messages import (
     Answer,
     Grace,

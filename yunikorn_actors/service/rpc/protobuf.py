@@ -21,8 +21,27 @@ from google.protobuf.message import Message as AnyMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 from msgspec import inspect
 
+from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.service.rpc.size_limit import TooHeavy, shelves_of, weigh
 from yunikorn_actors.si.wire import BESIDE, SiMessage
+
+LOGGED_MAX: Final = 100
+"""Fields that are logged; a field comes with every message, or never."""
+
+
+class Strangers:
+    """Fields that came and are not known here: each is logged once."""
+
+    def __init__(self) -> None:
+        self._logged: set[str] = set()
+
+    def tell(self, path: str) -> None:
+        if path not in self._logged and len(self._logged) < LOGGED_MAX:
+            self._logged.add(path)
+            logger.warning(
+                "{} is set by the other side and not known to this version: it was ignored", path
+            )
+
 
 M = TypeVar("M", bound=SiMessage)
 Descriptor: TypeAlias = Any

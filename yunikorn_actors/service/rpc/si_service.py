@@ -19,7 +19,7 @@ from yunikorn_actors.service.rpc.handlers import (
 from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outgoing import Item
-from yunikorn_actors.service.rpc.unknown_fields import Strangers
+from yunikorn_actors.service.rpc.protobuf import Strangers
 from yunikorn_actors.service.served import ServedCore
 
 NAME: Final = "si.v1.Scheduler"

@@ -6,9 +6,8 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 
-from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
+from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, PreemptionRule, WaitingState
 from yunikorn_actors.state.applications import COUNTS_BY_HOLDING, Application
-from yunikorn_actors.state.beneficiary import PreemptionRule
 from yunikorn_actors.state.facts.fact import (
     Base,
     Incident,

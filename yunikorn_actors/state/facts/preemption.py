@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.allocations import Beneficiary, PreemptionRule
 from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import note_due, secure_free_room

@@ -8,15 +8,16 @@ Events stand in the order of the recording. A slice begins there, and ends where
 how long it took: with the next message of its mailbox, or at the end.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.base import Delivery, Message
 from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.trace.export.counters import Length, MailboxLength, QueueUsage
 from yunikorn_actors.trace.export.timeline import (
     CALLERS,
     FactsOnce,
@@ -27,8 +28,10 @@ from yunikorn_actors.trace.export.timeline import (
 )
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.state_at import Replicas
 from yunikorn_actors.trace.text.show import origin
 from yunikorn_actors.trace.text.summary import message_summary
+from yunikorn_actors.values.resource import Resource
 
 HANDLING: Final = "handling"
 WAITING: Final = "waiting"
@@ -38,6 +41,74 @@ _PROCESS: Final = 1
 _SIMULATED_NS: Final = 1
 
 Event = dict[str, Any]
+
+
+class Length(NamedTuple):
+    """What can be counted while a recording is read: what is in mailboxes, and what queues hold.
+
+    A counter is true only of all messages, so these are worked out from the whole run, whatever a
+    filter leaves out.
+    """
+
+    at_ns: int
+    messages: int
+
+
+class MailboxLength:
+    """How many messages wait in a mailbox, from when each was sent and when it was handled.
+
+    What is sent is known when it is handled. A mailbox keeps its order, so nothing that is handled
+    later was put in before this one.
+    """
+
+    def __init__(self) -> None:
+        self._handled: deque[int] = deque()
+        """When messages were taken out; what came in before that is not known yet."""
+        self._waiting = 0
+        self._last_ns = 0
+
+    def take(self, sent_ns: int, begin_ns: int) -> Iterator[Length]:
+        """Yield the changes up to when this message was sent."""
+        # Stamped before it is put in: another one may have been faster.
+        sent_ns = min(max(sent_ns, self._last_ns), begin_ns)
+        while self._handled and self._handled[0] <= sent_ns:
+            yield self._change(self._handled.popleft(), -1)
+        yield self._change(sent_ns, 1)
+        self._handled.append(begin_ns)
+
+    def end(self) -> Iterator[Length]:
+        while self._handled:
+            yield self._change(self._handled.popleft(), -1)
+
+    def _change(self, at_ns: int, by: int) -> Length:
+        self._last_ns = at_ns
+        self._waiting += by
+        return Length(at_ns, self._waiting)
+
+
+class Usage(NamedTuple):
+    partition: str
+    queue: str
+    allocated: Resource
+
+
+class QueueUsage:
+    """Follows the facts as a scheduler does, and tells which queues hold something else now."""
+
+    def __init__(self) -> None:
+        self._replicas = Replicas()
+        self._last: dict[tuple[str, int, str], Resource] = {}
+
+    def take(self, message: Message) -> Iterator[Usage]:
+        state = self._replicas.take(message)
+        if state is None:
+            return
+        assert isinstance(message, FactsAppended)
+        for path, queue in state.queues.items():
+            name = (message.partition, message.epoch, path)
+            if self._last.get(name, {}) != queue.allocated:
+                self._last[name] = dict(queue.allocated)
+                yield Usage(message.partition, queue.path, self._last[name])
 
 
 def perfetto(trace: TraceReader, sieve: DeliveryFilter) -> Iterator[str]:

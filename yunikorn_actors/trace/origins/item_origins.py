@@ -30,7 +30,7 @@ from yunikorn_actors.messages.base import (
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.allocations import Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt
 from yunikorn_actors.state.termination import ASKED_BACK
 from yunikorn_actors.trace.origins.item_matching import Together, of_application, taken

@@ -22,7 +22,7 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.origins.swaps import along_swaps
 from yunikorn_actors.trace.read import TraceError, TraceReader

@@ -20,7 +20,7 @@ from msgspec import Struct
 from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.recording.printable import printable
+from yunikorn_actors.recording.text_table import printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.origins.new_facts import News
 from yunikorn_actors.trace.read import TraceReader

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
-from yunikorn_actors.recording.printable import printable
-from yunikorn_actors.recording.text_table import table
+from yunikorn_actors.recording.text_table import printable, table
 from yunikorn_actors.trace.chain import Link
 from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.recording.printable import printable
-from yunikorn_actors.recording.text_table import table
+from yunikorn_actors.recording.text_table import printable, table
 from yunikorn_actors.trace.causes import Answer, Period, Waits
 from yunikorn_actors.trace.checkpointed_replay import Moment
 from yunikorn_actors.trace.text.show import place, utc

@@ -20,7 +20,7 @@ from yunikorn_actors.policies.registry import MissingPolicy
 from yunikorn_actors.trace.causes import Period, Waits, why
 from yunikorn_actors.trace.origins.batch_origins import BatchOrigins
 from yunikorn_actors.trace.origins.message_parts import texts_in
-from yunikorn_actors.trace.origins.text_index import TextIndex
+from yunikorn_actors.trace.origins.origin_queries import TextIndex
 from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.story import StoryLine, Subject, stories, subjects_in
 from yunikorn_actors.trace.text.show import place

@@ -6,17 +6,22 @@ number that stands for a message is its place in these columns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.messages.base import RM_PROXY, TIMER, Cause, Delivery, Message, is_outside
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.policies.registry import Policy
+from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.gangs import tightest_max
 from yunikorn_actors.state.in_words import SHOWN_MAX
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.origins.cause_index import CauseIndex, InFile
@@ -25,12 +30,12 @@ from yunikorn_actors.trace.origins.new_facts import Copies
 from yunikorn_actors.trace.origins.origin_queries import InMemory, Recorded
 from yunikorn_actors.trace.origins.swaps import along_swaps
 from yunikorn_actors.trace.read import TraceReader, silent
+from yunikorn_actors.trace.refused import refusals_in
+from yunikorn_actors.trace.state_at import Replicas
 from yunikorn_actors.trace.text.show import ending, origin, place, utc
 from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_summary
-from yunikorn_actors.trace.view.marks import marks_in
-from yunikorn_actors.trace.view.roles import role_of
-from yunikorn_actors.trace.view.utilization import Fullness
 from yunikorn_actors.trace.view.ways import Ways, ways_of
+from yunikorn_actors.values.resource import Resource, component_wise_min
 
 NONE: Final = -1
 """In a column: there is none, or it is not known."""
@@ -315,3 +320,89 @@ def _says(message: Message) -> str:
     facts = [f"{type(it).__name__} {fact_summary(it)}" for it in message.facts[:SHOWN_MAX]]
     rest = len(message.facts) - len(facts)
     return "; ".join((*facts, *((f"+{rest} more",) if rest else ())))
+
+
+_MARKED: Final = frozenset({f.IncidentKind.TIMEOUT, f.IncidentKind.LOST})
+
+
+class Mark(NamedTuple):
+    """What a person looks for first in a picture of a run: refusals, timeouts, what was lost.
+
+    Refusals are taken from the messages that make them, which name more than the facts among them.
+    """
+
+    kind: str
+    text: str
+
+
+def marks_in(delivery: Delivery, news: Iterable[f.Fact]) -> Iterator[Mark]:
+    """Yield the marks of a message; `news` are the facts that no mailbox had before."""
+    for refusal in refusals_in(delivery):
+        yield Mark(f.IncidentKind.REFUSED, f"{refusal.what} {refusal.id}: {refusal.reason}")
+    for fact in news:
+        for incident in fact.incidents():
+            if incident.kind in _MARKED:
+                yield Mark(incident.kind, f"{type(fact).__name__} {fact_summary(fact)}")
+
+
+class Role(StrEnum):
+    """What a message is for, by the way it goes: so a message of a later version has a role too."""
+
+    REQUEST = "request"
+    """It came from outside, or goes inwards on behalf of that."""
+    DECISION = "decision"
+    """A proposal, what became of it, and what else planners and Context have to tell each other."""
+    FACT = "fact"
+    """What Context has written down."""
+    CALLBACK = "callback"
+    """It goes out, to a resource manager or to a caller."""
+    OTHER = "timer"
+    """A timer, or what a machine sends itself, such as the next cycle of planning."""
+
+
+def role_of(delivery: Delivery) -> Role:
+    sender, mailbox = delivery.sender, delivery.mailbox
+    if isinstance(delivery.message, FactsAppended):
+        return Role.FACT
+    if sender in {TIMER, mailbox}:
+        return Role.OTHER
+    if is_outside(mailbox) or (mailbox == RM_PROXY and not is_outside(sender)):
+        return Role.CALLBACK
+    if is_outside(sender) or sender == RM_PROXY:
+        return Role.REQUEST
+    return Role.DECISION
+
+
+class Level(NamedTuple):
+    """How full each queue and the whole cluster are, as a recording goes on."""
+
+    name: str
+    """The partition and the queue; the root of the queues is the cluster."""
+    permille: int
+    """Of the resource of which it has the largest part of what it may have."""
+
+
+class Fullness:
+    def __init__(self) -> None:
+        self._replicas = Replicas()
+        self._last: dict[str, int] = {}
+
+    def take(self, message: Message) -> Iterator[Level]:
+        """Yield what a message has changed."""
+        state = self._replicas.take(message)
+        if state is None:
+            return
+        for queue in state.queues.values():
+            name, permille = f"{state.name} {queue.path}", _permille(queue, state)
+            if self._last.get(name, 0) != permille:
+                self._last[name] = permille
+                yield Level(name, permille)
+
+
+def _permille(queue: Queue, state: PartitionState) -> int:
+    """A queue may have what is configured, and never more than the cluster has."""
+    limit: Resource = component_wise_min(state.capacity, tightest_max(queue) or {})
+    held = queue.allocated
+    return max(
+        (1000 * held.get(kind, 0) // most for kind, most in limit.items() if most), default=0
+    )

@@ -2,7 +2,7 @@
 
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import Ask
-from yunikorn_actors.lab.model.judging import applications, doubts, kept_nodes, quotas
+from yunikorn_actors.lab.model.judging import applications, judged_run, placements, quotas
 from yunikorn_actors.lab.model.judging.judged_run import JudgedRun, LastRest, name_of
 from yunikorn_actors.lab.model.rules import admitting, gangs, placing, preemption, starting
 from yunikorn_actors.lab.model.rules.starting import LIVING
@@ -38,7 +38,7 @@ def check_rest(run: JudgedRun) -> None:
 
 def _must_wait(run: JudgedRun, ask: Ask) -> None:
     cluster, name = run.cluster, name_of(ask)
-    placeable, unsure = placing.is_placeable(cluster, ask), doubts.is_for_others(run, ask)
+    placeable, unsure = placing.is_placeable(cluster, ask), judged_run.is_for_others(run, ask)
     run.should("waits", not placeable, f"{name} waits and could be placed", unsure=unsure)
     admitted = admitting.must_admit(cluster, ask)
     run.should("waits", not admitted, f"the gang of {name} waits and has room")
@@ -103,5 +103,5 @@ def _must_not_preempt(run: JudgedRun, ask: Ask) -> None:
 
 def _must_not_keep(run: JudgedRun, ask: Ask) -> None:
     ordinary = [kept for kept in run.cluster.kept if not kept.required and not kept.claims]
-    waits = len(ordinary) >= kept_nodes.kept_max(run) or not kept_nodes.wants_node_kept(run, ask)
+    waits = len(ordinary) >= placements.kept_max(run) or not placements.wants_node_kept(run, ask)
     run.should("waits", waits, f"{name_of(ask)} waits and no node is kept")

@@ -2,12 +2,12 @@
 
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import Ask, Placed
-from yunikorn_actors.lab.model.judging import doubts, quotas
+from yunikorn_actors.lab.model.judging import judged_run, quotas
 from yunikorn_actors.lab.model.judging.judged_run import JudgedRun, name_of
 from yunikorn_actors.lab.model.rules import ordering, placing, preemption, units, victim_choice
 from yunikorn_actors.lab.model.rules.victim_choice import willing
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.state.allocations import Beneficiary, PreemptionRule
 
 
 def check_preemption(run: JudgedRun, fact: f.PreemptionDecided) -> None:
@@ -35,7 +35,7 @@ def check_preemption(run: JudgedRun, fact: f.PreemptionDecided) -> None:
         ahead = preemption.took_victims_on(cluster, node, ask)
     placeable = bool(placing.fitting(cluster, ask)) and placing.has_headroom(cluster, ask)
     text = f"{whom}, but could be placed"
-    unsure = doubts.is_new(run, ask) or doubts.is_for_others(run, ask)
+    unsure = judged_run.is_new(run, ask) or judged_run.is_for_others(run, ask)
     run.should("preempt", not placeable, text, unsure=unsure)
     run.should("preempt", preemption.makes_room(cluster, ask, node, victims), f"{whom} in vain")
     for victim in victims:

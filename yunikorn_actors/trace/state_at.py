@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from yunikorn_actors.core.questions import waiting_of
@@ -12,17 +13,22 @@ from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import REJECTED_TOLD_MAX
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.state.dump import DUMP_FORMAT
-from yunikorn_actors.trace.checkpointed_replay import CheckpointedReplay
-from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints
+from yunikorn_actors.state.facts import apply
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import image_of
+from yunikorn_actors.trace.checkpointed_replay import Checkpoint, CheckpointedReplay, Checkpoints
 from yunikorn_actors.trace.fields import Change, changes
 from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun
 from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 
 State = dict[str, Any]
 _OF_THE_MOMENT: Final = {"at_ns": 0, "waiting": {}}
@@ -119,3 +125,93 @@ def _loop_of(rerun: Rerun, partition: PartitionContext) -> PlanningLoop | None:
     """Return the planner of a Scheduler that has begun."""
     scheduler = rerun.machines.get(partition.planning or "")
     return scheduler.loop if isinstance(scheduler, Scheduler) else None
+
+
+class Replicas:
+    """Facts go to several receivers; here they count when the first of them gets them."""
+
+    def __init__(self) -> None:
+        self.states: dict[tuple[str, int], PartitionState | None] = {}
+        """Of each life of a partition; None where facts are missing, or contradict each other."""
+
+    def take(self, message: Message) -> PartitionState | None:
+        """Return the state that new facts lead to; None if there are none, or it is not known."""
+        if not isinstance(message, FactsAppended):
+            return None
+        life = (message.partition, message.epoch)
+        state = self.states.setdefault(life, PartitionState(message.partition))
+        if state is None or message.first_revision <= state.revision:
+            return None
+        self.states[life] = state = _followed(state, message)
+        return state
+
+
+def _followed(state: PartitionState, message: FactsAppended) -> PartitionState | None:
+    if message.first_revision != state.revision + 1:
+        return None
+    try:
+        for fact in message.facts:
+            apply(state, fact)
+    except Exception:  # noqa: BLE001 - a recording comes from anywhere
+        return None
+    return state
+
+
+LACKS = (
+    "what was under way between actors at that moment: it is as if it had not been sent",
+    BEGUN_ANEW,
+)
+
+
+def state_from_trace(trace: TraceReader, moment: Moment | None = None) -> CoreState | None:
+    """Return the state at a time, or after a message; None if the recording does not come that far.
+
+    Without a moment it is that of the end.
+    """
+    at_ns: int | None = None
+    if moment is not None and moment.after_ns is not None:
+        at_ns = trace.header.start_ns + moment.after_ns
+        moment = _last_before(trace.path, moment)
+    replay = CheckpointedReplay(trace)
+    last_ns: int | None = None
+    for delivery, _ in replay.follow():
+        if moment is None:
+            last_ns = max(delivery.at_ns, last_ns or 0)
+        elif moment.is_reached(trace, delivery):
+            return _core_state(trace, replay, max(at_ns or 0, delivery.at_ns))
+    return None if last_ns is None else _core_state(trace, replay, last_ns)
+
+
+def _last_before(path: Path, moment: Moment) -> Moment:
+    """Return the last message before a time has passed: the state stays as it is up to there.
+
+    Where no message is so early, or the recording does not come that far, it is the time itself.
+    """
+    last, is_far = None, False
+    after_ns = moment.after_ns or 0
+    with TraceReader(path) as trace:
+        for head in trace.heads():
+            passed_ns = head.at_ns - trace.header.start_ns
+            is_far |= passed_ns >= after_ns
+            if passed_ns > after_ns:
+                break
+            last = trace.number
+    return Moment(record=last) if is_far and last is not None else moment
+
+
+def _core_state(trace: TraceReader, replay: CheckpointedReplay, at_ns: int) -> CoreState:
+    context = copied(replay.rerun).machines[CONTEXT]
+    assert isinstance(context, Context)
+    header = trace.header
+    return CoreState(
+        registered=context.registered,
+        images={name: image_of(it.state) for name, it in context.partitions.items()},
+        at_ns=at_ns,
+        topology=header.topology,
+        schedulers=header.schedulers,
+        settings=convert(header.settings, Settings),
+        instance=header.instance,
+        issued_uuids=context.issued_uuids,
+        last_numbers={name: it.last_numbers for name, it in context.partitions.items()},
+        lacks=LACKS,
+    )

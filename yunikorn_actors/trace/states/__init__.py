@@ -1,1 +1,0 @@
-"""The state of a recorded core at some moment."""
