@@ -195,7 +195,6 @@ MAKERS = (
     ("machines/machine.py", "the driver"),
     ("machines/predicate_gate.py", "the planning loop"),
     ("machines/planning_loop.py", "the planning loop"),
-    ("machines/why_queries.py", "the planning loop"),
 )
 MESSAGE_MODULES = (
     ("rm_events.py", "Between the gateway, RmProxy and Context"),

@@ -73,7 +73,7 @@ PLANTED = {
         PLANNING,
     ),
     "a decision in the search for victims": (
-        "planning/preemption/searches.py",
+        "planning/preemption/victim_search.py",
         "from yunikorn_actors.planning.stages import stage",
         PLANNING,
     ),

@@ -14,7 +14,7 @@ from yunikorn_actors import UnknownAsk, si
 from yunikorn_actors.core import questions
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines import planning_loop
-from yunikorn_actors.machines import why_queries as explaining
+from yunikorn_actors.machines import planning_loop as explaining
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.planning.model.nodes import NodeView

@@ -24,9 +24,9 @@ from yunikorn_actors.planning.preemption.claimant import (
     room_on,
     whole_applications,
 )
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
 from yunikorn_actors.planning.preemption.throttle import Throttle
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.allocations import Allocation
 

@@ -13,9 +13,9 @@ from written import Written
 
 from yunikorn_actors.planning.preemption.claimant import Claimant, room_on, whole_applications
 from yunikorn_actors.planning.preemption.device_room import with_parts
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.gang_choice import Choice, Gang, gang_of
 from yunikorn_actors.planning.preemption.throttle import Throttle
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import AskSpec

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from written import Written
 
 from yunikorn_actors.planning.preemption.claimant import Claimant, Victim
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.throttle import Throttle
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
 from yunikorn_actors.planning.why.victim_objections import against
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.durations import SECOND

@@ -2,7 +2,7 @@
 
 from yunikorn_actors.config import PreemptionBudget
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.planning.preemption import bound_placeholders, throttle, victim_units
+from yunikorn_actors.planning.preemption import required_node, throttle, victim_units
 from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.stages import preempt
 from yunikorn_actors.state.queues import Queue
@@ -97,7 +97,7 @@ PREEMPTION = (
             "A placeholder that can run on one node alone has victims there though another of its "
             "gang has no room."
         ),
-        where=bound_placeholders.room_for_bound,
+        where=required_node.room_for_bound,
         old="                return None\n            picked",
         new="                break\n            picked",
         held_by=(

@@ -8,7 +8,7 @@ from yunikorn_actors.machines.context import (
     lifecycle,
     unit_of_work,
 )
-from yunikorn_actors.machines.rm_proxy import split_answers as parts
+from yunikorn_actors.machines.rm_proxy import rm_proxy as parts
 from yunikorn_actors.machines.rm_proxy import translation
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
 

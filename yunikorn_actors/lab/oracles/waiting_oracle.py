@@ -21,7 +21,7 @@ from yunikorn_actors.lab.oracles.question_oracle import wrong_explanation
 from yunikorn_actors.lab.oracles.replanning_oracle import is_still_to_come, planner_at_work
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.machines.why_queries import explanation
+from yunikorn_actors.machines.planning_loop import explanation
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.planner import Planner

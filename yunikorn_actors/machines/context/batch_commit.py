@@ -16,13 +16,12 @@ decisions stays, and nothing is decided otherwise than one at a time:
 from collections.abc import Iterator
 
 from yunikorn_actors.config import LimitConfig
-from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.lifecycle import (
     COMMITMENT_TIMER,
     PLACEHOLDER_TIMER,
     placeholder_placed,
 )
-from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork, report_state
 from yunikorn_actors.messages.rm_events import AnnouncedRun
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, WaitingState

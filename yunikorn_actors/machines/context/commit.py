@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from yunikorn_actors.machines.context.batch_commit import LONGEST_RUN, Run
-from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.gangs import (
     admit,
     begin_swap,
@@ -30,7 +29,7 @@ from yunikorn_actors.machines.context.reservations import (
     reserve,
     unreserve,
 )
-from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork, report_state
 from yunikorn_actors.machines.context.wait_reasons import record_shortage
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f

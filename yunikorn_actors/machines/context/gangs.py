@@ -6,7 +6,6 @@ come in between (the ask is cancelled or sent again, the target node goes, the g
 link off first, so that a later confirmation finds a placeholder like any other.
 """
 
-from yunikorn_actors.machines.context.container_states import report_state
 from yunikorn_actors.machines.context.endings import remove_allocation, request_release
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -17,7 +16,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_started,
 )
 from yunikorn_actors.machines.context.reservations import drop_barred_of
-from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork, report_state
 from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f

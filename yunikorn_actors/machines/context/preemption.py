@@ -28,9 +28,8 @@ from yunikorn_actors.planning.preemption.claimant import (
     victims_of,
 )
 from yunikorn_actors.planning.preemption.device_room import fits, freed, keep, with_parts
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.throttle import Throttle
-from yunikorn_actors.planning.preemption.victim_rules import delay_of
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage, delay_of
 from yunikorn_actors.planning.preemption.victim_units import (
     goes_as_one,
     is_set_to_go_as_one,

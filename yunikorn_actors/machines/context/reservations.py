@@ -8,8 +8,7 @@ place among the running applications (G20), so a reservation is held to the same
 allocation.
 """
 
-from yunikorn_actors.machines.context.container_states import report_state
-from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork, report_state
 from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.policies.folds import has_gate, is_gated
 from yunikorn_actors.state import facts as f

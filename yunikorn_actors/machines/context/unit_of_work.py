@@ -26,9 +26,10 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY, Message
+from yunikorn_actors.messages.rm_events import ContainerState
 from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.allocations import Ask, AskSpec, WaitingState
 from yunikorn_actors.state.facts import Fact, NodeActionRefused, apply
 from yunikorn_actors.state.long_work import LongWork, LongWorkKind
 
@@ -493,3 +494,13 @@ class AllEnded:
     def arrived(self) -> list[Effect]:
         self.awaited -= 1
         return [] if self.awaited else self._tell()
+
+
+def report_state(unit: UnitOfWork, ask: Ask, state: WaitingState, reason: str = "") -> None:
+    if unit.partition.hears_states and ask.reported is not state:
+        spec = ask.spec
+        unit.announce(
+            ContainerState(
+                application_id=spec.application_id, key=spec.key, state=state, reason=reason
+            )
+        )

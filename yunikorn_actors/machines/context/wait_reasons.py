@@ -4,8 +4,7 @@ That what is left for it is too little is written down when that begins, and whe
 resource manager refuses every node, now and then for as long as that is found again.
 """
 
-from yunikorn_actors.machines.context.container_states import report_state
-from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
+from yunikorn_actors.machines.context.unit_of_work import UnitOfWork, report_state
 from yunikorn_actors.messages.scheduling import Observation
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, WaitingState

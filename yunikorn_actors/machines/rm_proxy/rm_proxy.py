@@ -7,6 +7,7 @@ manager is dropped here, as the gateway could not know.
 """
 
 from collections.abc import Callable, Generator
+from itertools import chain
 from typing import Any
 
 from yunikorn_actors import si
@@ -15,7 +16,6 @@ from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
 from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
 from yunikorn_actors.machines.rm_proxy.flow_control import Deliveries, Turns
 from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions
-from yunikorn_actors.machines.rm_proxy.split_answers import Parts
 from yunikorn_actors.machines.rm_proxy.translation import (
     accepted_application,
     allocation_update,
@@ -54,6 +54,34 @@ from yunikorn_actors.messages.rm_calls import (
 )
 from yunikorn_actors.messages.scheduling import RunSlice
 from yunikorn_actors.values.ids import partition_name
+
+
+class Parts:
+    """The parts that have come: calls of one kind, whose lists follow each other."""
+
+    def __init__(self) -> None:
+        self.is_ahead = False
+        """Whether more follow behind the next part."""
+        self._calls: list[Any] = []
+
+    def add(self, call: Message) -> None:
+        self._calls.append(call)
+
+    def together(self) -> Message:
+        first: Any = self._calls[0]
+        whole: Message = (
+            type(first)(response=_joined([call.response for call in self._calls]))
+            if hasattr(first, "response")
+            else _joined(self._calls)
+        )
+        return whole
+
+
+def _joined(parts: list[Any]) -> Any:  # noqa: ANN401 - a call, or its response
+    names = [it for it in parts[0].__struct_fields__ if isinstance(getattr(parts[0], it), tuple)]
+    lists = {name: tuple(chain.from_iterable(getattr(it, name) for it in parts)) for name in names}
+    return type(parts[0])(**lists)
+
 
 Handled = list[Effect] | Computation
 """What a handler did, or what it is about to do in one slice or several."""

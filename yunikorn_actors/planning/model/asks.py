@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.tree import Ground
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.policies.folds import is_part_of_gang
 from yunikorn_actors.state.allocations import Ask

@@ -8,9 +8,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 
 from yunikorn_actors.planning.model.asks import Asks
-from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.participants import Participants
-from yunikorn_actors.planning.model.tree import rekey
+from yunikorn_actors.planning.model.tree import Ground, rekey
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.gangs import awaits_admission

@@ -7,10 +7,10 @@ here at all: that is what makes committing cheap.
 from collections.abc import Callable, Iterator
 from itertools import repeat
 
-from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.in_flight import Flights
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
+from yunikorn_actors.planning.model.tree import Ground
 from yunikorn_actors.planning.model.views import AppView, Gate
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.reserved_nodes import own_earmark

@@ -6,8 +6,8 @@ application that does not run yet.
 """
 
 from yunikorn_actors.planning.model.blocked import BlockedApps
-from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.in_flight import Place
+from yunikorn_actors.planning.model.tree import Ground
 from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
 from yunikorn_actors.state.applications import ApplicationState
 

@@ -8,6 +8,7 @@ to try stand in order among their siblings.
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from yunikorn_actors.planning.model.blocked import Blocked
 from yunikorn_actors.planning.model.deciding import Deciders
@@ -334,3 +335,10 @@ class Tree:
         app.priority = priority
         self.rekey_app(app)
         export_priority(app.leaf)
+
+
+class Ground(NamedTuple):
+    shapes: Shapes
+    tree: Tree
+    reserved_nodes: dict[str, None]
+    wakes: Wakes

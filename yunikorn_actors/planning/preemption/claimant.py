@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Any
 
 from yunikorn_actors.planning.preemption.device_room import fits, freed, keep
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import (
+    ExpectedUsage,
     Reach,
     bounds_of,
     excess,

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.preemption.bound_placeholders import Bound, room_for_bound
 from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
     Victim,
@@ -36,9 +35,9 @@ from yunikorn_actors.planning.preemption.gang_choice import (
     size_of,
 )
 from yunikorn_actors.planning.preemption.gang_packing import Packer, Packing, Size
+from yunikorn_actors.planning.preemption.required_node import Bound, room_for_bound
 from yunikorn_actors.planning.preemption.scene import Scene, free_on, is_refused, repeats_left
-from yunikorn_actors.planning.preemption.searches import Searches
-from yunikorn_actors.planning.preemption.victim_search import Solution, is_barred
+from yunikorn_actors.planning.preemption.victim_search import Searches, Solution, is_barred
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.values.durations import NEVER_NS

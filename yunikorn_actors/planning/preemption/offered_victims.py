@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption import required_node as required
 from yunikorn_actors.planning.preemption.claimant import Claimant, candidates_on, victims_of
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.throttle import Throttle
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.allocations import Allocation, PreemptionRule
 from yunikorn_actors.state.partition import PartitionState

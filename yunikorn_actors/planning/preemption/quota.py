@@ -10,8 +10,11 @@ together never more than the plan: of a type in which a leaf has no share it may
 from collections.abc import Container, Iterable, Iterator
 from operator import itemgetter
 
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
-from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted, may_give
+from yunikorn_actors.planning.preemption.victim_rules import (
+    ExpectedUsage,
+    may_be_preempted,
+    may_give,
+)
 from yunikorn_actors.planning.preemption.victim_units import Part, Units
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application

@@ -5,8 +5,9 @@ all work that is not more important. What is on its way out counts as gone, exce
 in a swap.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from operator import itemgetter
+from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption.device_room import freed, keep, targets
 from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted
@@ -18,6 +19,7 @@ from yunikorn_actors.state.eligibility import check_open
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import has_victims_going
+from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
 
 Order = tuple[bool, bool, Part, int, int, int, int, int, str]
@@ -197,3 +199,52 @@ def _without_needless(
         else:
             charge(room, comes_free)
     return kept
+
+
+class Bound(NamedTuple):
+    """Victims for a placeholder that can run on one node alone: for all of its gang, or for none.
+
+    Each has its own node, so what is decided for one says nothing about the others. Without the
+    others its victims would go in vain (G31).
+    """
+
+    key: str
+    node_id: str
+    victims: tuple[Allocation, ...]
+    """For all of its repeats that wait; empty if their room is there or on its way."""
+
+
+def room_for_bound(
+    state: PartitionState,
+    app: Application,
+    waiting: Mapping[str, int],
+    free_on: Callable[[Node], Resource],
+) -> list[Bound] | None:
+    """Return what goes for so many repeats of these asks; None if one of them finds no room."""
+    found: list[Bound] = []
+    gone: dict[str, Allocation] = {}
+    served: dict[str, list[Resource]] = {}
+    """What the repeats before have of each node."""
+    for key, repeats in waiting.items():
+        spec = app.asks[key].spec
+        node = state.nodes.get(spec.required_node)
+        if node is None or node.awaited:
+            return None
+        picked: list[Allocation] = []
+        here = served.setdefault(node.id, [])
+        for _ in range(repeats):
+            free = dict(free_on(node))
+            for allocation in gone.values():
+                if allocation.node_id == node.id:
+                    charge(free, freed(allocation))
+            for resource in here:
+                discharge(free, resource)
+                keep(free, amount_of(resource))
+            victims = victims_on(state, node, spec, free, gone)
+            if victims is None:
+                return None
+            picked += victims
+            gone.update((it.uuid, it) for it in victims)
+            here.append(spec.resource)
+        found.append(Bound(key, node.id, tuple(picked)))
+    return found

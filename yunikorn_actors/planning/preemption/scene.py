@@ -18,8 +18,8 @@ from yunikorn_actors.planning.preemption.claimant import (
     room_on,
 )
 from yunikorn_actors.planning.preemption.device_room import freed, keep, with_parts
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.throttle import Throttle
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
 from yunikorn_actors.state.allocations import (
     Allocation,
     AskSpec,

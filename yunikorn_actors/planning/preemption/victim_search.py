@@ -9,11 +9,12 @@ all nodes stay on a heap; only the one on top is worked out again, and a changed
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from yunikorn_actors.planning.model.shape import Shape, Use
-from yunikorn_actors.planning.model.views import AppView
+from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 from yunikorn_actors.planning.preemption.claimant import (
     Claimant,
     Score,
@@ -27,10 +28,10 @@ from yunikorn_actors.planning.preemption.claimant import (
     whole_applications,
 )
 from yunikorn_actors.planning.preemption.device_room import fits, targets
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.gang_choice import Choice, chosen_of
 from yunikorn_actors.planning.preemption.scene import Scene
 from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, AskSpec
@@ -518,3 +519,31 @@ def _reduce(short: Resource, resource: Resource) -> None:
 def _grow(short: Resource, resource: Resource) -> None:
     for kind in short:
         short[kind] += resource.get(kind, 0)
+
+
+class Searches:
+    def __init__(self, scene: Scene, whole: Container[str] | None = None) -> None:
+        """Of whole applications only those with these ids go, if any are named."""
+        self.gangs: dict[int, None] = {}
+        """Those that had their turn in this plan, by the serial of their application."""
+        self._whole = whole
+        self.begin_anew(scene)
+
+    def begin_anew(self, scene: Scene) -> None:
+        """Search in another scene from now on."""
+        self.scene = scene
+        self._searches: dict[tuple[QueueView, Shape, int], Search] = {}
+
+    def of(self, shape: Shape, ask: AskView) -> Search:
+        spec, leaf = ask.ask.spec, ask.app.leaf
+        key = (leaf, shape, spec.priority)
+        if key not in self._searches:
+            rank = partial(self._rank, leaf) if leaf.decider.ranks_victims else None
+            self._searches[key] = Search(
+                self.scene, leaf.queue, spec, shape, rank, whole=self._whole
+            )
+        return self._searches[key]
+
+    def _rank(self, leaf: QueueView, victims: Sequence[Allocation]) -> Key:
+        app = self.scene.state.applications[victims[0].spec.application_id]
+        return leaf.decider.victim_rank(app, victims, self.scene.now_ns)

@@ -18,11 +18,10 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
 from yunikorn_actors.planning.preemption.agenda import PAUSE_NS, Agenda, may_preempt
-from yunikorn_actors.planning.preemption.bound_placeholders import Bound
 from yunikorn_actors.planning.preemption.claimant import victims_of
 from yunikorn_actors.planning.preemption.gang_claims import Claim, GangClaims
 from yunikorn_actors.planning.preemption.quota import Enforcement
-from yunikorn_actors.planning.preemption.required_node import victims_on
+from yunikorn_actors.planning.preemption.required_node import Bound, victims_on
 from yunikorn_actors.planning.preemption.scene import (
     Flight,
     Scene,
@@ -30,8 +29,7 @@ from yunikorn_actors.planning.preemption.scene import (
     is_refused,
     repeats_left,
 )
-from yunikorn_actors.planning.preemption.searches import Searches
-from yunikorn_actors.planning.preemption.victim_search import is_barred
+from yunikorn_actors.planning.preemption.victim_search import Searches, is_barred
 from yunikorn_actors.planning.stages.stage import Desk, Resolving
 from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef

@@ -9,9 +9,8 @@ from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preemption.agenda import PAUSE_NS
 from yunikorn_actors.planning.preemption.claimant import Claimant, earmarks_of
-from yunikorn_actors.planning.preemption.expected_usage import ExpectedUsage
 from yunikorn_actors.planning.preemption.throttle import Throttle
-from yunikorn_actors.planning.preemption.victim_rules import bounds_of
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage, bounds_of
 from yunikorn_actors.planning.reasons import Preempting, Why, seconds
 from yunikorn_actors.planning.why.victim_objections import against, cost, goes
 from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
