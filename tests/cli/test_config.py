@@ -10,8 +10,9 @@ import pytest
 
 from yunikorn_actors import si
 from yunikorn_actors.cli import main
-from yunikorn_actors.cli.times import age, moment
+from yunikorn_actors.cli.apps import age
 from yunikorn_actors.config.fault import TEXT_BYTES_MAX
+from yunikorn_actors.recording.plain_text import moment
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.values.quantity import parse_quantity, quantity
 

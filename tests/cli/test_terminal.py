@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from yunikorn_actors.cli.terminal import json_of, wrapped
-from yunikorn_actors.recording.text_table import table
+from yunikorn_actors.recording.plain_text import table
 from yunikorn_actors.recording.text_width import columns
 
 HEAD = ("name", "place", "count")

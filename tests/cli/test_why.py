@@ -14,7 +14,7 @@ from yunikorn_actors.state.dump import DUMP_FORMAT
 KEPT = Path(__file__).parents[1] / "formats/dump-1.json"
 FULL = "queue root.batch has no room for it, {vcore: 1000} short: {vcore: 5000} of {vcore: 6000} are used"
 SECOND = [
-    "second of job has waited for 40.0 s in root.batch, place 1 of 1",
+    "second of job has waited for 40 s in root.batch, place 1 of 1",
     f"  1. QUEUE_LIMIT: {FULL}",
     "     release that much there, or raise the maximum",
     "  nodes with room for it now: 1",

@@ -244,7 +244,7 @@ CASES: dict[str, tuple[Callable[[Cluster], Whom], list[str]]] = {
     ]),
     "no node at all": (_nothing, ["1. NO_NODE: there is no node", "add a node"]),
     "a search for victims is to come": (_search_is_to_come, [
-        "preemption: no victims have been looked for yet (the next search may begin in 1.0 s)",
+        "preemption: no victims have been looked for yet (the next search may begin in 1 s)",
     ]),
     "victims on their way": (_victims_go, [
         "1. NODE_KEPT: n1 is reserved for it and is vcore 2 short",

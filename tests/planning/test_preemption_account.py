@@ -143,7 +143,7 @@ def test_a_victim_says_for_whom_it_goes() -> None:
     assert (
         "it is preempted for k of poor in root.poor, by the rule of the guarantee" in why.report()
     )
-    assert "; it has 29.0 s to end" in why.preempting.text
+    assert "; it has 29 s to end" in why.preempting.text
     its = why.preempting
     assert ("guarantee", "root.poor", "poor", "k") == (
         its.rule, its.for_queue, its.for_application_id, its.for_key

@@ -16,7 +16,7 @@ from yunikorn_actors.messages.rm_events import (
     RMReleaseAllocation,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, RunCycle
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.proposals import Allocate
 from yunikorn_actors.state.termination import TerminationType

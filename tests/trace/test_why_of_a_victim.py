@@ -66,7 +66,7 @@ def test_a_victim_says_for_whom_it_went_and_what_stood_against_others(trace: Pat
     start = next(number for number, line in enumerate(lines) if "preempted" in line)
     assert (
         "61.000 it is preempted for w-0 of web in root.serving, by the rule of the guarantee; "
-        "it has 30.0 s to end allocation-18"
+        "it has 30 s to end allocation-18"
     ) == lines[start]
     assert [
         "it goes with its whole application",

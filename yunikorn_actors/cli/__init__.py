@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from typing import Final
 
 from yunikorn_actors import __version__
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 
 NO: Final = 1
 """The answer is no."""

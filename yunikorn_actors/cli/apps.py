@@ -29,9 +29,9 @@ from yunikorn_actors.cli.service_calls import (
 )
 from yunikorn_actors.cli.service_options import add_partition, add_server, unused
 from yunikorn_actors.cli.terminal import complain, tell, width
-from yunikorn_actors.cli.times import age
-from yunikorn_actors.recording.text_table import printable, table
+from yunikorn_actors.recording.plain_text import printable, table
 from yunikorn_actors.service.rest.client import Client
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.quantity import readable
 
 HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")
@@ -42,6 +42,7 @@ ENDED: Final = ("completed", "rejected")
 STATES: Final = (
     "active", "new", "accepted", "starting", "running", "completing", "failing", "resuming", *ENDED,
 )  # fmt: skip
+_AGES: Final = (("d", 86_400), ("h", 3_600), ("m", 60))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -153,3 +154,10 @@ def _work(app: Application, expected: Mapping[str, ExpectedStart]) -> Iterator[s
     if runs or waits:
         yield ""
         yield from table(WORK, sorted(runs) + sorted(waits), len(WORK), width())
+
+
+def age(ns: int) -> str:
+    """Write how long it is, in the largest unit of which there are two; clocks may differ."""
+    seconds = max(0, ns // SECOND)
+    found = (f"{seconds // size}{unit}" for unit, size in _AGES if seconds >= 2 * size)
+    return next(found, f"{seconds}s")

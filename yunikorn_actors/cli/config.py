@@ -36,7 +36,7 @@ from yunikorn_actors.config.diff import access, allowance, people, rule_in_words
 from yunikorn_actors.config.fault import Fault
 from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.config.properties import READERS
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.values.quantity import amounts
 
 _CHECK: Final = "print the faults of a configuration, or the queues that it describes"

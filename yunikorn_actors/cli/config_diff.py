@@ -21,7 +21,7 @@ from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
 from yunikorn_actors.config.policy_names import ANY_NAMES, PolicyNames
 from yunikorn_actors.errors import InvalidRequest, Refused
 from yunikorn_actors.policies.registry import MissingPolicy
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 
 if TYPE_CHECKING:
     from yunikorn_actors.service.rest.client import Client

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from yunikorn_actors.config.fault import TEXT_BYTES_MAX, Fault, why_unreadable
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 
 STANDARD_INPUT: Final = "-"
 

@@ -11,8 +11,7 @@ from yunikorn_actors.cli.rows import Event, Events, read
 from yunikorn_actors.cli.service_calls import API, asking, unknown
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import complain, tell
-from yunikorn_actors.cli.times import moment
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import moment, printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventType
 

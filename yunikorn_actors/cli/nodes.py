@@ -19,7 +19,7 @@ from yunikorn_actors.cli.service_calls import (
 )
 from yunikorn_actors.cli.service_options import add_partition, add_server
 from yunikorn_actors.cli.terminal import is_terminal, tell, width
-from yunikorn_actors.recording.text_table import table
+from yunikorn_actors.recording.plain_text import table
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.values.quantity import Unit, readable
 

@@ -15,7 +15,7 @@ from yunikorn_actors.cli.rows import Partition, read
 from yunikorn_actors.cli.service_options import DEFAULT
 from yunikorn_actors.cli.terminal import complain, is_terminal, tell, width
 from yunikorn_actors.errors import ConnectionLost, Refused, UnknownName
-from yunikorn_actors.recording.text_table import fits, printable, table
+from yunikorn_actors.recording.plain_text import fits, printable, table
 from yunikorn_actors.service.access_policy import Unsafe, is_local, own_certificate, read_token
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.values.close_names import did_you_mean

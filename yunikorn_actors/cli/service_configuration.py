@@ -8,7 +8,7 @@ from yunikorn_actors.cli.rows import Loaded, read
 from yunikorn_actors.cli.service_calls import API, OWN, asking
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.errors import Refused
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.service.rest.client import Client
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.recording.text_width import columns
 
 

@@ -31,7 +31,7 @@ from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.policies.registry import MissingPolicy, PolicyChanged
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, upwards

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.trace.export.formats import FORMATS
 from yunikorn_actors.trace.export.sqlite import QueryError, query, save
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions

@@ -7,7 +7,7 @@ from yunikorn_actors.cli.service_calls import API, OWN, asking, unknown
 from yunikorn_actors.cli.service_options import add_server
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import UnknownName
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.service.rest.client import Client
 
 

@@ -23,7 +23,7 @@ from yunikorn_actors.cli.why_waiting import (
 )
 from yunikorn_actors.errors import UnknownName
 from yunikorn_actors.planning.reasons import Why, what_became
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 
 SHOWN_MAX = 200
 """Longer names are cut where nothing is known of them."""

@@ -19,7 +19,7 @@ from yunikorn_actors.cli.service_options import read_twice
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.fan_out import TooMany, WorkerLost
 from yunikorn_actors.lab.workers.dask_pool import NoExecutor
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.runtime.config_source import read_file
 from yunikorn_actors.trace.read import TraceError
 from yunikorn_actors.workload import Mapping, Options, WorkloadError, play

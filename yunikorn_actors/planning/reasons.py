@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from yunikorn_actors.state.applications import ApplicationState
-from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.values.durations import duration_of
 from yunikorn_actors.values.resource import Resource
 from yunikorn_actors.values.tags import APP_TAG_COMPLETING_DISABLE
 
@@ -428,11 +428,6 @@ def what_became(state: str, message: str) -> str:
     )
 
 
-def seconds(ns: int) -> str:
-    """Write a duration for people."""
-    return f"{ns / SECOND:.1f} s"
-
-
 def _lines(why: Why) -> Iterator[str]:
     yield f"{why.key} of {why.application_id} {_head(why)}"
     for number, obstacle in enumerate(why.obstacles, 1):
@@ -459,7 +454,7 @@ def _preemption(why: Why) -> Iterator[str]:
     if its is None:
         return
     wait_ns = its.next_ns - why.at_ns
-    more = f" (the next search may begin in {seconds(wait_ns)})" if wait_ns > 0 else ""
+    more = f" (the next search may begin in {duration_of(wait_ns)})" if wait_ns > 0 else ""
     yield f"  preemption: {its.text}{more}"
     yield from (f"    {line}" for line in who_goes(its))
 
@@ -485,7 +480,7 @@ def at_what_cost(its: Preempting) -> Iterator[str]:
 def _head(why: Why) -> str:
     if not why.waits:
         return "does not wait"
-    waited = f"has waited for {seconds(why.at_ns - why.since_ns)} in {why.queue}"
+    waited = f"has waited for {duration_of(why.at_ns - why.since_ns)} in {why.queue}"
     repeats = f", {why.repeats} repeats of it" if why.repeats > 1 else ""
     if not why.position:
         return waited + repeats

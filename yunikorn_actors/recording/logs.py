@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from typing import Final, NamedTuple, TextIO
 
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.values.masking import masked
 
 _NAME: Final = "yunikorn_actors"

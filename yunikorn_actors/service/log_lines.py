@@ -6,12 +6,13 @@ the same form, masked as ours are, so a reader of the log meets one form.
 
 import json
 import logging
-import time
 import traceback
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple, TextIO, get_args
 
 from yunikorn_actors.recording.logs import DEFAULT_LEVEL, enable_logs
+from yunikorn_actors.recording.plain_text import moment
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.masking import masked
 
 LogFormat = Literal["text", "json"]
@@ -57,9 +58,7 @@ class _Json(logging.Formatter):
 
 
 def _moment(record: logging.LogRecord) -> str:
-    """Return UTC, with a form that all readers of logs know (RFC 3339)."""
-    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-    return f"{seconds}.{int(record.msecs):03d}Z"
+    return moment(int(record.created * SECOND))
 
 
 def _origin(record: logging.LogRecord) -> str:

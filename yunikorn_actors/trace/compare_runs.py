@@ -27,7 +27,7 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.trace.fields import Change, change_line, change_row, changes

@@ -48,7 +48,7 @@ from yunikorn_actors.messages.base import (
 from yunikorn_actors.messages.codec import UnknownMessage, state_digest
 from yunikorn_actors.messages.scheduling import MachineFailed
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.trace.equivalence import are_equivalent
 from yunikorn_actors.trace.fields import MISSING, Change, changes
 from yunikorn_actors.trace.filters import Moment

@@ -1,11 +1,11 @@
 """An answer in words, a line for each thing."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final, TypeVar
 
-from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.recording.plain_text import moment
+from yunikorn_actors.values.durations import duration
 from yunikorn_actors.values.quantity import readable
 from yunikorn_actors.what_if.answer import (
     Answer,
@@ -21,8 +21,6 @@ from yunikorn_actors.what_if.least_change import LeastChange
 
 LINES_MAX: Final = 50
 """Lines of one kind that are shown; behind them stands how many more there are."""
-_MINUTE: Final = 60
-_HOUR: Final = 3600
 _T = TypeVar("_T")
 
 
@@ -68,9 +66,8 @@ def difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
 
 def _head(answer: Answer) -> str:
     names = ", ".join(f"{name} revision {it}" for name, it in answer.revisions.items())
-    moment = datetime.fromtimestamp(answer.at_ns // SECOND, UTC).isoformat()
     ahead = duration(answer.course.until_s)
-    return f"as of {names or 'an empty core'} ({moment}), {ahead} ahead"
+    return f"as of {names or 'an empty core'} ({moment(answer.at_ns, digits=0)}), {ahead} ahead"
 
 
 def _section(head: str, found: Iterable[_T], line: Callable[[_T], str]) -> Iterator[str]:
@@ -106,8 +103,8 @@ def _waits(alike: list[Wait]) -> str:
     name = f"{first.application}/{first.key}"
     if len(alike) > 1:
         name = f"{name} to {alike[-1].key} ({len(alike)} asks)"
-    until = "to the end" if first.until_s is None else f"until {moment(first.until_s)}"
-    return f"{name} from {moment(first.from_s)} {until}: {first.text}"
+    until = "to the end" if first.until_s is None else f"until {since_begin(first.until_s)}"
+    return f"{name} from {since_begin(first.from_s)} {until}: {first.text}"
 
 
 def _ended(it: Ended) -> str:
@@ -149,19 +146,9 @@ def when(at_s: float) -> str:
     return "at once" if at_s == 0 else f"after {duration(at_s)}"
 
 
-def moment(at_s: float) -> str:
+def since_begin(at_s: float) -> str:
     """Name a time from the beginning on."""
     return "the beginning" if at_s == 0 else duration(at_s)
-
-
-def duration(seconds: float) -> str:
-    """Write so many seconds as people do."""
-    if seconds < _MINUTE:
-        return f"{round(seconds, 3):g} s"
-    hours, rest = divmod(round(seconds), _HOUR)
-    minutes, rest = divmod(rest, _MINUTE)
-    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
-    return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
 def fit_lines(found: LeastChange) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.workload.campaign import Result, RunJob
 from yunikorn_actors.workload.cluster import guaranteed_shares
 from yunikorn_actors.workload.figures import percentile, spread

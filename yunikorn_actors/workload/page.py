@@ -7,7 +7,7 @@ from math import ceil, log2
 from typing import Any, Final
 
 from yunikorn_actors.pages.html_page import Document
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.workload.charts import (
     LANES_MAX,
     Axis,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recordings import records, simulate, write
 
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.export.markdown import markdown, plain
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions

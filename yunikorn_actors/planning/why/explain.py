@@ -22,7 +22,6 @@ from yunikorn_actors.planning.reasons import (
     Preempting,
     Why,
     decisive,
-    seconds,
 )
 from yunikorn_actors.planning.stages.gangs import name_of
 from yunikorn_actors.planning.why.inquiry import (
@@ -44,6 +43,7 @@ from yunikorn_actors.state.gangs import unplaced, waits_for_gang
 from yunikorn_actors.state.gates import has_room, shortfall
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.queues import Queue
+from yunikorn_actors.values.durations import duration_of
 from yunikorn_actors.values.resource import add
 
 HOLDERS_MAX = 10
@@ -273,7 +273,7 @@ def _rest(case: Case) -> Iterator[Obstacle]:
             until_ns=until_ns,
             left_ns=left_ns,
             text=f"its application rests, because {which} of its asks found no node",
-            remedy=f"it is tried again in {seconds(left_ns)}",
+            remedy=f"it is tried again in {duration_of(left_ns)}",
         )
 
 
@@ -398,7 +398,7 @@ def _held_by_policy(case: Case) -> Iterator[Obstacle]:
             until_ns=hold.until_ns,
             left_ns=left_ns,
             text=f"{policy_name(leaf.queue)} lets it wait: {hold.reason}",
-            remedy=f"it is asked about again in {seconds(left_ns)}" if hold.until_ns else "",
+            remedy=f"it is asked about again in {duration_of(left_ns)}" if hold.until_ns else "",
         )
 
 

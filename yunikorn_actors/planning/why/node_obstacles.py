@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.reasons import Cause, NearMiss, NodeCheck, Obstacle, seconds
+from yunikorn_actors.planning.reasons import Cause, NearMiss, NodeCheck, Obstacle
 from yunikorn_actors.planning.why.inquiry import (
     Case,
     Words,
@@ -16,6 +16,7 @@ from yunikorn_actors.planning.why.inquiry import (
 from yunikorn_actors.planning.why.survey import Survey, survey
 from yunikorn_actors.state.gates import shortfall
 from yunikorn_actors.state.preemption import room_for
+from yunikorn_actors.values.durations import duration_of
 from yunikorn_actors.values.resource import sub
 
 
@@ -162,7 +163,7 @@ def _refused(case: Case, found: Survey) -> Obstacle:
         left_ns=left_ns,
         text=f"its resource manager refuses every node that has room: {reasons}",
         remedy=f"{other}; all are asked about again after its next request, "
-        f"or in {seconds(left_ns)}",
+        f"or in {duration_of(left_ns)}",
     )
 
 

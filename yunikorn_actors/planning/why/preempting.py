@@ -11,11 +11,11 @@ from yunikorn_actors.planning.preemption.agenda import PAUSE_NS
 from yunikorn_actors.planning.preemption.claimant import Claimant, earmarks_of
 from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage, bounds_of
-from yunikorn_actors.planning.reasons import Preempting, Why, seconds
+from yunikorn_actors.planning.reasons import Preempting, Why
 from yunikorn_actors.planning.why.victim_objections import against, cost, goes
 from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.values.durations import NEVER_NS
+from yunikorn_actors.values.durations import NEVER_NS, duration_of
 
 
 def next_placeholder(app: AppView) -> AskView | None:
@@ -149,7 +149,7 @@ def account_of_victim(
         text = f"it is preempted for {ask}, by the rule of the {whom.rule.value}"
     left_ns = victim.asked_back_ns + app.queue.properties.preemption_grace_ns - now_ns
     if left_ns > 0:
-        text += f"; it has {seconds(left_ns)} to end"
+        text += f"; it has {duration_of(left_ns)} to end"
     preempting = Preempting(
         text=text,
         goes=goes(state, with_it, now_ns),

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.trace.export.size_limits import Limit
 from yunikorn_actors.trace.export.timeline import Timeline
 from yunikorn_actors.trace.filters import DeliveryFilter

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.text.show import NewFacts, ending, origin

@@ -22,11 +22,18 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import moment, printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.origins.swaps import along_swaps
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.text.show import CLOCK_WIDTH, NewFacts, cut, ending, is_whole, utc
+from yunikorn_actors.trace.text.show import (
+    CLOCK_DIGITS,
+    CLOCK_WIDTH,
+    NewFacts,
+    cut,
+    ending,
+    is_whole,
+)
 from yunikorn_actors.trace.text.summary import message_summary
 
 _OUTSIDE = "outside"
@@ -54,7 +61,7 @@ def draw(
             yield (" " * len(heading) + columns.between).rstrip()
         for at_ns, sender, receiver, joined, texts in islice(_rows(trace, wanted), limit or None):
             since_ns = at_ns - trace.header.start_ns
-            when = f"{since_ns / 1e6:>10.3f}  {utc(at_ns)}  " if clock else ""
+            when = f"{since_ns / 1e6:>10.3f}  {moment(at_ns, CLOCK_DIGITS)}  " if clock else ""
             before = when + columns.arrow(sender, receiver, joined=joined) + _GAP
             for kind, words in texts:
                 start = before + kind

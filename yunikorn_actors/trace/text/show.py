@@ -9,7 +9,6 @@ says that it was handled together with the step before it in its mailbox.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final, TextIO
@@ -20,12 +19,11 @@ from msgspec import Struct
 from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import moment, printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.origins.new_facts import News
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_summary
-from yunikorn_actors.values.durations import SECOND
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27
@@ -80,7 +78,7 @@ def shown_rows(
             "record": trace.number,
             "at_ns": delivery.at_ns,
             "since_start_ns": delivery.at_ns - trace.header.start_ns,
-            "clock": utc(delivery.at_ns, 9),
+            "clock": moment(delivery.at_ns, 9),
             "mailbox": delivery.mailbox,
             "step": place(Cause(delivery.mailbox, delivery.step)),
             "joined": delivery.joined,
@@ -158,7 +156,7 @@ class _Page:
 
     def _line(self, delivery: Delivery, text: str) -> str:
         milliseconds = (delivery.at_ns - self._start_ns) / 1e6
-        clock = f"{utc(delivery.at_ns)}  " if self._look.clock else ""
+        clock = f"{moment(delivery.at_ns, CLOCK_DIGITS)}  " if self._look.clock else ""
         when = f"{milliseconds:>10.3f}  {clock}{printable(delivery.stimulus):<14} "
         joined = " +" if delivery.joined else ""
         route = f"{origin(delivery)} -> {delivery.mailbox}/{delivery.step}{joined}"
@@ -187,18 +185,11 @@ def _times(delivery: Delivery) -> str:
     return f" ({', '.join(times_shown)})" if times_shown else ""
 
 
-def utc(at_ns: int, digits: int = CLOCK_DIGITS) -> str:
-    """Write a time of day as ISO 8601 has it, with so many digits behind the seconds."""
-    seconds, rest_ns = divmod(at_ns, SECOND)
-    start = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{start}.{rest_ns:09}"[: len(start) + 1 + digits] + "Z"
-
-
 def _heading(trace: TraceReader, look: Look) -> Iterator[str]:
     header = trace.header
     seed = "" if header.seed is None else f", seed {header.seed}"
     yield f"{trace.path}: {header.topology} topology, driver {header.driver}{seed}"
-    yield f"instance {header.instance}, started {utc(header.start_ns, 3)}"
+    yield f"instance {header.instance}, started {moment(header.start_ns, 3)}"
     yield ""
     clock = f"{'clock':<{CLOCK_WIDTH}}  " if look.clock else ""
     yield f"{'ms':>10}  {clock}{'stimulus':<14} {'cause -> mailbox/step':<{_ROUTE_WIDTH}} message"

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
-from yunikorn_actors.recording.text_table import printable, table
+from yunikorn_actors.recording.plain_text import moment, printable, table
 from yunikorn_actors.trace.chain import Link
 from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refused import RefusalGroup
 from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
 from yunikorn_actors.trace.story import StoryLine, Subject
-from yunikorn_actors.trace.text.show import lacking, place, utc
+from yunikorn_actors.trace.text.show import CLOCK_DIGITS, lacking, place
 from yunikorn_actors.trace.text.summary import message_summary
 
 _INDENT = "  "
@@ -38,7 +38,7 @@ def chain_lines(path: Path, links: Iterable[Link], *, clock: bool = False) -> It
         at = place(Cause(delivery.mailbox, delivery.step))
         what = f"{type_name(delivery.message)} {message_summary(delivery.message)}".rstrip()
         when = f"{(delivery.at_ns - start_ns) / 1e6:>10.3f}"
-        of_day = f"{utc(delivery.at_ns)} " if clock else ""
+        of_day = f"{moment(delivery.at_ns, CLOCK_DIGITS)} " if clock else ""
         before = f"{when} {of_day}{mark}{_INDENT * link.depth}"
         yield printable(f"{before}{at}  {what}{_noted(link)}{_waited(delivery)}")
 
@@ -73,7 +73,8 @@ def story_lines(
     yield printable(subject.title)
     rows = [
         (
-            milliseconds(it.at_ns - start_ns), *((utc(it.at_ns),) if clock else ()),
+            milliseconds(it.at_ns - start_ns),
+            *((moment(it.at_ns, CLOCK_DIGITS),) if clock else ()),
             it.stimulus, place(it.step), f"{it.what} {it.text}",
         )
         for it in lines
@@ -99,7 +100,7 @@ def path_lines(way: Way, *, clock: bool = False) -> Iterator[str]:
         bar = "#" * max(1, _cells(passed_ns, way.took_ns) - begin)
         mark = "  <- most of it" if part.took_ns == longest > 0 else ""
         when = f"{milliseconds(shown_ns):>12} ms  |{' ' * begin + bar:<{_WIDTH + 1}}| "
-        of_day = f"{utc(way.began_ns + passed_ns)}  " if clock else ""
+        of_day = f"{moment(way.began_ns + passed_ns, CLOCK_DIGITS)}  " if clock else ""
         yield printable(f"{of_day}{when}{part.what} ({place(part.step)}){mark}")
 
 

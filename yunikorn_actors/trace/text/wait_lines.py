@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.recording.text_table import printable, table
+from yunikorn_actors.recording.plain_text import moment, printable, table
 from yunikorn_actors.trace.causes import Answer, Period, Waits
 from yunikorn_actors.trace.checkpointed_replay import Moment
-from yunikorn_actors.trace.text.show import place, utc
+from yunikorn_actors.trace.text.show import CLOCK_DIGITS, place
 from yunikorn_actors.trace.text.tables import seconds
 from yunikorn_actors.values.close_names import did_you_mean
 from yunikorn_actors.values.quantity import readable
@@ -69,8 +69,8 @@ def _lines(waits: Waits, answer: Answer, *, clock: bool) -> Iterator[str]:
 def _rows(period: Period, answer: Answer, *, clock: bool) -> Iterator[tuple[str, ...]]:
     moments = (period.begin, period.end)
     times = (
-        *(_when(moment, answer) for moment in moments),
-        *("" if it is None else utc(it.at_ns) for it in moments if clock),
+        *(_when(it, answer) for it in moments),
+        *("" if it is None else moment(it.at_ns, CLOCK_DIGITS) for it in moments if clock),
     )
     first, *more = period.brief.split("\n")
     yield *times, first, period.since, ", ".join(period.held_by)
@@ -78,8 +78,8 @@ def _rows(period: Period, answer: Answer, *, clock: bool) -> Iterator[tuple[str,
         yield *("" for _ in times), f"  {line}", "", ""
 
 
-def _when(moment: Moment | None, answer: Answer) -> str:
-    if moment is None:
+def _when(at: Moment | None, answer: Answer) -> str:
+    if at is None:
         return ""
-    when = seconds(moment.at_ns - answer.start_ns) if answer.has_times else str(moment.record)
+    when = seconds(at.at_ns - answer.start_ns) if answer.has_times else str(at.record)
     return when.rjust(_WIDTH)

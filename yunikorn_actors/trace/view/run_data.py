@@ -17,6 +17,7 @@ from yunikorn_actors.messages.base import RM_PROXY, TIMER, Cause, Delivery, Mess
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.policies.registry import Policy
+from yunikorn_actors.recording.plain_text import moment
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.gangs import tightest_max
 from yunikorn_actors.state.in_words import SHOWN_MAX
@@ -32,7 +33,7 @@ from yunikorn_actors.trace.origins.swaps import along_swaps
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.refused import refusals_in
 from yunikorn_actors.trace.state_at import Replicas
-from yunikorn_actors.trace.text.show import ending, origin, place, utc
+from yunikorn_actors.trace.text.show import ending, origin, place
 from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_summary
 from yunikorn_actors.trace.view.ways import Ways, ways_of
 from yunikorn_actors.values.resource import Resource, component_wise_min
@@ -309,7 +310,7 @@ def _about(trace: TraceReader) -> str:
     header = trace.header
     seed = "" if header.seed is None else f", seed {header.seed}"
     package = "" if header.package is None else f", {header.package.name} {header.package.version}"
-    started = f"started {utc(header.start_ns, 3)}"
+    started = f"started {moment(header.start_ns, 3)}"
     how = f"{header.topology} topology, driver {header.driver}{seed}"
     return f"{how}, {header.instance}, {started}{package}"
 

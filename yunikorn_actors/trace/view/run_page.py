@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from yunikorn_actors.journal import without_collections
 from yunikorn_actors.pages.html_page import Document
-from yunikorn_actors.recording.text_table import printable
+from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.trace.filters import FilterOptions
 from yunikorn_actors.trace.read import silent
 from yunikorn_actors.trace.view.aligned import Aligned, aligned

@@ -1,11 +1,14 @@
-"""Tables of text: for a pipe as wide as they are, for a terminal as wide as that is.
+"""Text for people: names of others made harmless, moments, and tables.
 
-The commands that ask a service print such tables, and start without what reads recordings.
+A table is as wide as it is for a pipe, and as wide as the terminal for a terminal. The commands
+that ask a service print such tables, and start without what reads recordings.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from yunikorn_actors.recording.text_width import columns, cut, filled
+from yunikorn_actors.values.durations import SECOND
 
 
 def printable(text: str) -> str:
@@ -15,6 +18,19 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def moment(ns: int, digits: int = 3) -> str:
+    """Write a time of day as ISO 8601 and RFC 3339 have it; outside the calendar it is the number.
+
+    Digits behind the seconds are cut off and not rounded: a moment is not named before it was.
+    """
+    seconds, rest_ns = divmod(ns, SECOND)
+    try:
+        whole = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return str(ns)
+    return f"{whole}.{rest_ns:09}"[: len(whole) + (1 + digits if digits else 0)] + "Z"
 
 
 _GAP = "  "
