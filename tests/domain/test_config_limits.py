@@ -1,21 +1,15 @@
 """User and group limits: one list by itself, and along the tree."""
 
 import pytest
+from configurations import first_fault
 
-from yunikorn_actors.config import ConfigError, parse_config
+from yunikorn_actors.config import parse_config
 
 
 def with_limits(*limits: str, queue: str = "name: a") -> str:
     """Return a configuration with one queue root.a, whose first limit is line 6."""
     head = "partitions:\n- name: default\n  queues:\n  - {name: root, queues: [{\n"
     return f"{head}    {queue}, limits: [\n" + ",\n".join(limits) + "\n    ]}]}\n"
-
-
-def first_fault(text: str) -> tuple[int, str, str]:
-    with pytest.raises(ConfigError) as caught:
-        parse_config(text)
-    fault = caught.value.faults[0]
-    return fault.line, fault.path, fault.what
 
 
 REFUSALS = {

@@ -4,16 +4,10 @@ Worked examples: configuration.
 """
 
 import pytest
+from configurations import first_fault
 
 from yunikorn_actors.config import ConfigError, parse_config
 from yunikorn_actors.config.node_order import NODE_ORDERS
-
-
-def first_fault(text: str) -> tuple[int, str, str]:
-    with pytest.raises(ConfigError) as caught:
-        parse_config(text)
-    fault = caught.value.faults[0]
-    return fault.line, fault.path, fault.what
 
 
 def tree(*lines: str) -> str:

@@ -4,6 +4,10 @@ Delays are no whole milliseconds, as timeouts are: what two actors do at the sam
 and topologies are compared where there is none.
 """
 
+import pytest
+
+from yunikorn_actors.config import ConfigError, parse_config
+
 
 def _config(leaves: str, *, settings: str = "", name: str = "default", root: str = "") -> str:
     queues = f"queues: [{{name: root, submitacl: '*', {root} queues: [{leaves}]}}]"
@@ -68,3 +72,11 @@ BAD_CONFIGS = (
     "partitions: [{name: default, queues: [{name: root, colour: red}]}]",
     _text(_config("{name: limited, resources: {max: {vcore: -1}}}")),
 )
+
+
+def first_fault(text: str) -> tuple[int, str, str]:
+    """Return line, path and text of the first fault of a configuration that is refused."""
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text)
+    fault = caught.value.faults[0]
+    return fault.line, fault.path, fault.what

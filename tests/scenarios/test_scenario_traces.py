@@ -1,12 +1,11 @@
 """What a run leaves behind: a digest of all that was delivered, and a trace of it."""
 
-from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import pytest
+from recordings import records
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import InvariantViolation
@@ -53,11 +52,6 @@ def test_a_seed_has_one_digest(topology: TopologyName) -> None:
     )
     assert first == second
     assert len(set(first)) > 1
-
-
-def records(path: Path) -> Sequence[dict[str, Any]]:
-    with path.open("rb") as file:
-        return list(msgpack.Unpacker(file))
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -5,10 +5,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from served import Served, live, serving
 from tls import Certify, certificate_in
 
 from yunikorn_actors import SchedulerCore, enable_logs
 from yunikorn_actors.service.service import Serving
+
+
+@pytest.fixture(scope="module")
+def town() -> Iterator[Served]:
+    """Everything at once; no test changes it."""
+    with serving() as served:
+        live(served)
+        yield served
 
 
 @pytest.fixture
@@ -22,8 +31,8 @@ def serve() -> Iterator[Callable[..., Serving]]:
         return serving
 
     yield start
-    for serving in started:
-        serving.stop()
+    for it in started:
+        it.stop()
 
 
 @pytest.fixture

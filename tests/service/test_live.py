@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from probes import wait_until
-from served import ANN, BOB, P, Served, live, node, register, serving
+from served import ANN, BOB, P, Served, node, register, serving
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.settings import Settings
@@ -37,14 +37,6 @@ from yunikorn_actors.state.termination import TerminationType
 
 OVERVIEW = "/ws/v1/x/overview"
 X = P.replace("/v1/", "/v1/x/")
-
-
-@pytest.fixture(scope="module")
-def town() -> Iterator[Served]:
-    """Everything at once; no test changes it."""
-    with serving() as served:
-        live(served)
-        yield served
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from pages import REPOSITORY
 from probes import wait_until
-from served import Served, live, serving
+from served import Served
 
 from yunikorn_actors.recording.meter import Meter
 from yunikorn_actors.service.metrics.exposition import Family, Sample, exposition, metric_name
@@ -23,13 +22,6 @@ from yunikorn_actors.service.metrics.exposition import Family, Sample, expositio
 SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 Key = tuple[str, frozenset[tuple[str, str]]]
-
-
-@pytest.fixture(scope="module")
-def town() -> Iterator[Served]:
-    with serving() as served:
-        live(served)
-        yield served
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import yaml
 from probes import PATIENCE_S, wait_until
-from served import CONFIG, RM, P, Served, live, node, register, serving
+from served import CONFIG, RM, P, Served, node, register, serving
 from shapes import (
     ANSWERS,
     Refused,
@@ -35,14 +35,6 @@ from yunikorn_actors.service.rest.request_guard import Guard
 from yunikorn_actors.trace.read import TraceReader
 
 STREAM = "/ws/v1/events/stream"
-
-
-@pytest.fixture(scope="module")
-def town() -> Iterator[Served]:
-    """Everything at once; no test changes it."""
-    with serving() as served:
-        live(served)
-        yield served
 
 
 @pytest.fixture

@@ -47,12 +47,13 @@ def violations(state: PartitionState) -> list[str]:
     return [f"{id_}: {what}" for id_, check in CHECKS for what in check(state)]
 
 
-def _total(parts: Iterable[Resource]) -> Resource:
-    total: Resource = {}
+def total(parts: Iterable[Resource]) -> Resource:
+    """Add up without the functions that keep the books, which are checked by it."""
+    found: Resource = {}
     for part in parts:
         for kind, quantity in part.items():
-            total[kind] = total.get(kind, 0) + quantity
-    return total
+            found[kind] = found.get(kind, 0) + quantity
+    return found
 
 
 def _differ(name: str, book: Resource, truth: Resource) -> Iterator[str]:
@@ -66,12 +67,12 @@ def _node_arithmetic(state: PartitionState) -> Iterator[str]:
             *(item.resource for item in node.allocations.values()),
             *(item.resource for item in node.incoming.values()),
         )
-        yield from _differ(f"allocated of node {node.id}", node.allocated, _total(parts))
-        foreign = _total(item.resource for item in node.foreign.values())
+        yield from _differ(f"allocated of node {node.id}", node.allocated, total(parts))
+        foreign = total(item.resource for item in node.foreign.values())
         charge(foreign, node.occupied_reported)
         yield from _differ(f"occupied of node {node.id}", node.occupied, foreign)
         whole = (node.allocated, node.occupied, node.available)
-        yield from _differ(f"capacity of node {node.id}", node.capacity, _total(whole))
+        yield from _differ(f"capacity of node {node.id}", node.capacity, total(whole))
         yield from devices_on(node)
 
 
@@ -100,7 +101,7 @@ def devices_on(node: Node) -> Iterator[str]:
 
 
 def capacity(state: PartitionState) -> Iterator[str]:
-    truth = _total(node.capacity for node in state.nodes.values())
+    truth = total(node.capacity for node in state.nodes.values())
     yield from _differ("capacity of the partition", state.capacity, truth)
     if not all(state.capacity.values()):
         yield f"capacity keeps a type of zero: {describe(state.capacity)}"
@@ -117,10 +118,10 @@ def _pending(app: Application) -> Iterator[Resource]:
 def _application_arithmetic(state: PartitionState) -> Iterator[str]:
     for app in state.applications.values():
         real = (a.resource for a in app.allocations.values() if not a.spec.placeholder)
-        yield from _differ(f"allocated of {app.id}", app.allocated, _total(real))
+        yield from _differ(f"allocated of {app.id}", app.allocated, total(real))
         placeholders = (a.resource for a in app.allocations.values() if a.spec.placeholder)
-        yield from _differ(f"placeholders of {app.id}", app.placeholders, _total(placeholders))
-        yield from _differ(f"pending of {app.id}", app.pending, _total(_pending(app)))
+        yield from _differ(f"placeholders of {app.id}", app.placeholders, total(placeholders))
+        yield from _differ(f"pending of {app.id}", app.pending, total(_pending(app)))
 
 
 def _below(state: PartitionState) -> Iterator[tuple[str, Queue, list[Application]]]:
@@ -137,9 +138,9 @@ def _below(state: PartitionState) -> Iterator[tuple[str, Queue, list[Application
 def _queue_arithmetic(state: PartitionState) -> Iterator[str]:
     for path, queue, apps in _below(state):
         charged = (part for app in apps for part in (app.allocated, app.placeholders))
-        yield from _differ(f"allocated of {path}", queue.allocated, _total(charged))
+        yield from _differ(f"allocated of {path}", queue.allocated, total(charged))
         pending = (app.pending for app in apps)
-        yield from _differ(f"pending of {path}", queue.pending, _total(pending))
+        yield from _differ(f"pending of {path}", queue.pending, total(pending))
 
 
 def _preempting(state: PartitionState) -> Iterator[str]:
@@ -150,18 +151,18 @@ def _preempting(state: PartitionState) -> Iterator[str]:
             item for app in apps for item in app.allocations.values() if item.releasing is not None
         ]
         gone = (a.resource for a in items if a.releasing is _T.PREEMPTED_BY_SCHEDULER)
-        yield from _differ(f"preempting of {path}", queue.preempting, _total(gone))
+        yield from _differ(f"preempting of {path}", queue.preempting, total(gone))
         leaving = (a.resource for a in items if a.comes_free)
-        yield from _differ(f"leaving of {path}", queue.leaving, _total(leaving))
+        yield from _differ(f"leaving of {path}", queue.leaving, total(leaving))
         mine = {app.id for app in apps} if reservations else ()
         kept = (item.promised for item in reservations if item.application_id in mine)
-        yield from _differ(f"earmarked of {path}", queue.earmarked, _total(kept))
+        yield from _differ(f"earmarked of {path}", queue.earmarked, total(kept))
 
 
 def _conservation(state: PartitionState) -> Iterator[str]:
     if "root" not in state.queues:
         return
-    nodes = _total(node.allocated for node in state.nodes.values())
+    nodes = total(node.allocated for node in state.nodes.values())
     for node in state.nodes.values():
         for item in node.incoming.values():
             discharge(nodes, item.resource)
@@ -267,9 +268,9 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
         yield f"node {node.id} is reserved for several that may not share it"
     if not node.is_schedulable and not all(item.required for item in kept):
         yield f"node {node.id} takes no work, and is reserved for an ask that could run elsewhere"
-    promised = _total(item.promised for item in kept)
+    promised = total(item.promised for item in kept)
     yield from _differ(f"promised of node {node.id}", node.promised, promised)
-    secured = _total(item.secured for item in kept)
+    secured = total(item.secured for item in kept)
     yield from _differ(f"secured on node {node.id}", node.secured, secured)
     if is_overpromised(node):
         yield f"node {node.id} is promised to more asks than will have room"
@@ -390,7 +391,7 @@ def _usages_of(
     for path, usage in by_path.items():
         below = [app for app in apps if state.queues[path] in app.queue.lineage]
         charged = (part for app in below for part in (app.allocated, app.placeholders))
-        yield from _differ(f"usage of {owner} in {path}", usage.amounts, _total(charged))
+        yield from _differ(f"usage of {owner} in {path}", usage.amounts, total(charged))
         counted = {app.serial for app in below if app.state not in LEAVES_USER_COUNT}
         if not counted.issuperset(usage.running) or usage.attached != len(below):
             yield f"{owner} in {path} counts applications that are not there"

@@ -54,7 +54,7 @@ from yunikorn_actors.runtime.async_callback import (
     AnyCallback,
     AsyncResourceManagerCallback,
     check_callback,
-    overrides,
+    has_own,
 )
 from yunikorn_actors.runtime.core_arguments import read_timeout
 from yunikorn_actors.runtime.scheduler_core import REPLY_TIMEOUT_S, STOP_TIMEOUT_S
@@ -421,7 +421,7 @@ class _LoopCalls:
         return _current_task() in self._program.answering
 
     def answers(self, method: str) -> bool:
-        return self._callback is not None and overrides(self._callback, method)
+        return self._callback is not None and has_own(self._callback, method)
 
     def ask(self, method: str, *arguments: object, otherwise: Any) -> Any:  # noqa: ANN401 - its own
         return self._answerer.ask(method, *arguments, otherwise=otherwise)

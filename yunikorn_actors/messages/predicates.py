@@ -50,12 +50,20 @@ class PredicatesChecked(Message, frozen=True, kw_only=True):
     question_id: int
     reason: str
 
+    @property
+    def is_yes(self) -> bool:
+        return not self.reason
+
 
 class PreemptionPredicatesChecked(Message, frozen=True, kw_only=True):
     partition: str
     epoch: int
     question_id: int
     response: PreemptionPredicatesResponse
+
+    @property
+    def is_yes(self) -> bool:
+        return self.response.success
 
 
 Question = CheckPredicates | CheckPreemptionPredicates

@@ -53,14 +53,14 @@ def check_callback(callback: object) -> None:
             "subclass it and override what you care about"
         )
     for method in TAKEN:
-        if overrides(callback, method):
+        if has_own(callback, method):
             raise InvalidRequest(
                 f"callback.{method}: is never called here; iterate over what the registration "
                 "returns, and leave this method out"
             )
 
 
-def overrides(callback: AnyCallback, method: str) -> bool:
+def has_own(callback: AnyCallback, method: str) -> bool:
     own = getattr(type(callback), method, None)
     bases = (AsyncResourceManagerCallback, si.ResourceManagerCallback)
     return own not in (None, *(getattr(base, method, None) for base in bases))
@@ -79,7 +79,7 @@ class Answerer:
         self._is_over = False
 
     def answers(self, method: str) -> bool:
-        return self._callback is not None and overrides(self._callback, method)
+        return self._callback is not None and has_own(self._callback, method)
 
     def ask(self, method: str, *arguments: object, otherwise: Any) -> Any:  # noqa: ANN401 - its own
         """Return what the method returns, or `otherwise` if nobody waits for it any more."""

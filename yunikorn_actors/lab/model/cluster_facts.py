@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import (
     App,
@@ -15,7 +16,6 @@ from yunikorn_actors.lab.model.judged_cluster import (
     Swap,
 )
 from yunikorn_actors.lab.model.rules import gangs
-from yunikorn_actors.lab.model.sums import total
 from yunikorn_actors.machines.context.lifecycle import PLACEHOLDER_TIMER
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import AskSpec

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model.judged_cluster import (
     App,
     Ask,
@@ -22,7 +23,6 @@ from yunikorn_actors.state.allocations import Beneficiary
 from yunikorn_actors.values.resource import (
     Resource,
     add,
-    charge,
     discharge,
     fits_in,
     fits_in_max_undef,
@@ -41,13 +41,6 @@ class Gate(NamedTuple):
     most_apps: int
     apps: list[App]
     used: Resource
-
-
-def total(items: Iterable[Resource]) -> Resource:
-    result: Resource = {}
-    for item in items:
-        charge(result, item)
-    return result
 
 
 def once(work: Work) -> Work:

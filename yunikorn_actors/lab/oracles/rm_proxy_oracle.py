@@ -382,7 +382,7 @@ class Proxied(Oracle):
         if is_late and now_ns < self._deadlines[rm_id]:
             yield f"G30: {rm_id} is taken for silent {self._deadlines[rm_id] - now_ns} ns too early"
         is_cut = isinstance(message, rm.RMRegistered | rm.RMLost | rm.RMUnregistered)
-        if not is_cut and not _is_yes(sent.message):
+        if not is_cut and not sent.message.is_yes:
             self._denied.setdefault(rm_id, {})[sent.to] = None
 
     # -- at rest
@@ -494,12 +494,6 @@ def _proxy(simulator: Simulator) -> RmProxy:
 
 def _asked(it: p.Question | p.Checked, asker: str) -> _Asked:
     return asker, it.partition, it.epoch, it.question_id
-
-
-def _is_yes(answer: p.Checked) -> bool:
-    if isinstance(answer, p.PredicatesChecked):
-        return not answer.reason
-    return answer.response.success
 
 
 def _size(it: Any) -> int:  # noqa: ANN401 - an event, a call or its response

@@ -15,3 +15,8 @@ def differing(one: Any, other: Any) -> str:  # noqa: ANN401 - values of any kind
         return ""
     found = next(changes(to_builtins(one), to_builtins(other)), None)
     return "" if found is None else change_line(found).strip()[:_SHOWN]
+
+
+def without_zeros(value: Any) -> Any:  # noqa: ANN401 - an amount, or anything else
+    """Leave out of an amount what there is none of."""
+    return {kind: n for kind, n in value.items() if n} if isinstance(value, dict) else value

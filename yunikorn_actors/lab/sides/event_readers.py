@@ -17,7 +17,7 @@ from yunikorn_actors.drivers.simulator.checkers import states_in
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.differing import differing
+from yunikorn_actors.lab.sides.differing import differing, without_zeros
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.events.publisher import builders_of
 from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Send
@@ -218,7 +218,10 @@ class _Reader:
             known = truth.get((kind, id_))
             true = None if known is None else known.get(word)
             if known is not None or told is not None:
-                yield f"{word} of {kind.name.lower()} {id_}", (_plain(told), _plain(true))
+                yield (
+                    f"{word} of {kind.name.lower()} {id_}",
+                    (without_zeros(told), without_zeros(true)),
+                )
         for kind in (EventType.NODE, EventType.QUEUE, EventType.APP):
             heard = (id_ for it, id_, _ in self.values if it is kind)
             ids = sorted({id_ for id_ in heard if self._is_there(kind, id_)})
@@ -234,10 +237,6 @@ class _Reader:
         if kind is EventType.APP:
             return self.values.get((kind, id_, "state")) is not None
         return True
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - an amount, or anything else
-    return {kind: n for kind, n in value.items() if n} if isinstance(value, dict) else value
 
 
 def _truth(state: PartitionState) -> dict[tuple[EventType, str], dict[str, Any]]:

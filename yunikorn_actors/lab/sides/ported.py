@@ -18,6 +18,7 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.sides.differing import without_zeros
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology
@@ -242,7 +243,7 @@ class _Heir(si.ResourceManagerCallback):
             heir = state.nodes[id_]
             for word in ("capacity", "occupied_reported", "drained"):
                 mine, its = getattr(node, word), getattr(heir, word)
-                if _plain(mine) != _plain(its):
+                if without_zeros(mine) != without_zeros(its):
                     yield f"{id_} has {word} {its} in it, and not {mine}"
         if self._portal.is_plain:
             yield from self._of_work(truth)
@@ -286,10 +287,6 @@ def _foreign_work(state: PartitionState) -> dict[str, ForeignAllocation]:
 
 def _is_dated(item: ForeignAllocation) -> bool:
     return item.tags.get(TAG_CREATION_TIME) == str(item.created_ns // SECOND)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - an amount or a flag
-    return {it: n for it, n in value.items() if n} if isinstance(value, dict) else value
 
 
 def _wrong_together(draw: Draw) -> Iterator[str]:

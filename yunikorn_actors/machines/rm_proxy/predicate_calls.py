@@ -91,7 +91,7 @@ class Questions:
         if question is None:
             return self._returned(line, message.call_id)
         answer = _answer(question, message)
-        if not _is_yes(answer):
+        if not answer.is_yes:
             self._note(rm_id, question.reply_to)
         return [Send(to=question.reply_to, message=answer)]
 
@@ -162,12 +162,6 @@ def _call(question: p.Question, call_id: int) -> Message:
     if isinstance(question, p.CheckPredicates):
         return CallPredicates(call_id=call_id, args=question.args)
     return CallPreemptionPredicates(call_id=call_id, args=question.args)
-
-
-def _is_yes(answer: p.Checked) -> bool:
-    if isinstance(answer, p.PredicatesChecked):
-        return not answer.reason
-    return answer.response.success
 
 
 def _answer(question: p.Question, message: Answer) -> p.Checked:

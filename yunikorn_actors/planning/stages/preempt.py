@@ -333,9 +333,8 @@ class Preemptor:
         """Return what goes for the placeholders bound to nodes, where no other ones claim room."""
         return self._claims.find_bound(app) if self._claims.only_bound_wait(app) else None
 
-    def _propose_for_bound(
-        self, app: AppView, bound: list[Bound], gang: int | None = None
-    ) -> Iterator[Preempt]:
+    def _propose_for_bound(self, app: AppView, bound: list[Bound]) -> Iterator[Preempt]:
+        gang: int | None = None
         for it in bound:
             if it.victims:
                 proposal = self._propose(

@@ -1,10 +1,10 @@
 """States of applications and the group that each counts in, when they change and at rest."""
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import App
 from yunikorn_actors.lab.model.judging.judged_run import JudgedRun, name_of
 from yunikorn_actors.lab.model.rules import gangs
-from yunikorn_actors.lab.model.sums import total
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.values.durations import MILLISECOND
 from yunikorn_actors.values.resource import equals_or_empty

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import Placed, Queue
 from yunikorn_actors.lab.model.judging.judged_run import JudgedRun
 from yunikorn_actors.lab.model.rules import units
 from yunikorn_actors.lab.model.rules.quota_victims import QuotaVictims
-from yunikorn_actors.lab.model.sums import total
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.values.resource import Resource, add, fits_in_max_undef, sub
 

@@ -1,8 +1,8 @@
 """Gangs: what is held, what placeholders are still to come, when their time is up."""
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import App, Ask, Cluster, Placed
-from yunikorn_actors.lab.model.sums import total
 from yunikorn_actors.values.durations import MILLISECOND
 from yunikorn_actors.values.resource import Resource, add, sub
 

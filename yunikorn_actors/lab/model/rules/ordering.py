@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import App, Ask, Cluster, Queue
 from yunikorn_actors.lab.model.rules import gangs
-from yunikorn_actors.lab.model.sums import once, total
+from yunikorn_actors.lab.model.sums import once
 from yunikorn_actors.values.resource import Resource, sub
 
 NOTHING_WAITS = -(2**31)

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import Ask, Cluster, Kept, Node, Placed, Victims
 from yunikorn_actors.lab.model.rules import gangs, placing, starting, units, victim_choice
-from yunikorn_actors.lab.model.sums import total
 from yunikorn_actors.values.resource import add, fits_in, sub
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import App, Ask, Cluster, Placed, Victims
-from yunikorn_actors.lab.model.sums import total
 from yunikorn_actors.values.resource import sub
 
 BROKEN, SURPLUS, ALONE, WHOLE = range(4)

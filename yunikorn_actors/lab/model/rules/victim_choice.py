@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import Ask, Cluster, Placed, Queue, Victims
 from yunikorn_actors.lab.model.rules import ordering, units
-from yunikorn_actors.lab.model.sums import total
 from yunikorn_actors.values.resource import add, match_any, sub
 
 
