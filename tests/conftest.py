@@ -39,8 +39,8 @@ gc.disable()
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are processors: while tests wait for clocks, others may work."""
-    return (os.cpu_count() or 1) + 2
+    """One more than there are processors: while tests wait for clocks, others may work."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,7 +71,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, *gc.get_threshold()[1:])
+    gc.set_threshold(50_000, *gc.get_threshold()[1:])
 
 
 @pytest.fixture(autouse=True, scope="session")

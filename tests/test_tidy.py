@@ -521,6 +521,8 @@ def unnamed(sources: list[Source], elsewhere: Iterable[str]) -> list[str]:
         for name, node in _defined(source.tree.body)
         if name not in known
         and not name.startswith("__")
+        # What others name more often than its module does is not named by itself alone.
+        and far[name] <= named[source.module][0][name]
         and far[name] + named[source.module][1][name] <= sum(it[name] for it in _named(node))
     ]
 

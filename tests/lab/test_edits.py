@@ -9,7 +9,13 @@ from yunikorn_actors.lab.mutants.edits import Edit, Purity, count_of, drawn_edit
 from yunikorn_actors.lab.mutants.mutant import code_of, function_of, source_of
 from yunikorn_actors.lab.schedules.random_draw import Draw
 
-EACH = 40
+EACH = 120
+
+
+@pytest.fixture(scope="module")
+def purity() -> Purity:
+    """It reads all of the core."""
+    return Purity()
 
 
 def versions(body: str) -> list[str]:
@@ -89,7 +95,9 @@ def test_the_same_edits_are_drawn_each_time() -> None:
         ("(a := b)", False),
     ],
 )
-def test_what_changes_something_is_not_worked_out_twice(value: str, *, is_pure: bool) -> None:
+def test_what_changes_something_is_not_worked_out_twice(
+    value: str, purity: Purity, *, is_pure: bool
+) -> None:
     (statement,) = ast.parse(value).body
     assert isinstance(statement, ast.Expr)
-    assert is_pure == Purity().of(statement.value)
+    assert is_pure == purity.of(statement.value)

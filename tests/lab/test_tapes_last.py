@@ -130,7 +130,7 @@ def replayed(runs: int, hash_seed: str, *tapes: str) -> list[dict[str, Any]]:
 )
 def test_every_process_plays_them_alike(files: list[Path]) -> None:
     names = [file.name for file in files]
-    first, *others = (replayed(2, hash_seed, *names) for hash_seed in ("0", "1", "4294967295"))
+    first, *others = (replayed(2, hash_seed, *names) for hash_seed in ("0", "4294967295"))
     assert len(names) == len(first)
     assert {(2, 1)} == {(tape["runs"], tape["digests"]) for tape in first}
     for other in others:

@@ -73,7 +73,7 @@ def test_conflicts_are_settled_in_any_order_and_with_faults(
     ],
 )
 @pytest.mark.parametrize("strategy", ["pct", "uniform"])
-@ranges.examples(8, 24)
+@ranges.examples(4, 24)
 def test_something_is_left_undone_in_no_order(
     name: str, schedulers: int, strategy: str, examples: int
 ) -> None:

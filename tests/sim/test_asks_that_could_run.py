@@ -227,7 +227,7 @@ def test_the_last_placeholder_is_cancelled_while_it_is_asked_about(
 ) -> None:
     """Members wait until no placeholder does; the last one is in flight, and never comes."""
     cancelled = 0
-    for seed in range(1, 61):
+    for seed in range(1, 61, 2):
         lab = Lab(seed=seed, topology=topology, rm=Picky())
         lab.nodes(n1=1)
         lab.submit("app-1", placeholder_ask=si.Resource.of({"vcore": 2}))

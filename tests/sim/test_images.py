@@ -67,8 +67,9 @@ HARDLY_EVER_SET = {
 """Fields to which no world here gives a value: `test_what_is_hardly_ever_set_is_kept` does."""
 
 
-OFF = 166
-"""In this world something is asked back for a swap that is off then."""
+SELDOM = (65, 94, 166)
+"""Worlds in which a queue drains, a gang has lapsed, and something is asked back for a swap that is
+off then: those before them have all the rest."""
 CROSSES = 3
 """In this world of a swap its member goes to another node."""
 
@@ -204,12 +205,15 @@ class Imaged:
         )
 
 
-@pytest.mark.parametrize("worlds", [100, pytest.param(1_500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [30, pytest.param(1_500, marks=pytest.mark.slow)])
 def test_drawn_worlds(worlds: int) -> None:
     seen: Counter[str] = Counter()
     fields: set[str] = set()
     swaps = Plan(wanted=Wanted(only=("one-swap", "waits")))
-    runs = (*(drawn(1, number) for number in (*range(1, worlds + 1), OFF)), swaps.drawn(CROSSES))
+    runs = (
+        *(drawn(1, number) for number in dict.fromkeys((*range(1, worlds + 1), *SELDOM))),
+        swaps.drawn(CROSSES),
+    )
     for run in runs:
         world, imaged = run.case, Imaged(1 if run is runs[-1] else EVERY)
         outcome = play_tape(world, world.tape(), (imaged,))

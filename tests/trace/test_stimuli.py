@@ -130,7 +130,7 @@ def test_what_a_request_led_to_is_shown_whole_and_without_strangers(
     churn: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deliveries, heads = deliveries_of(churn), CauseIndex(churn)
-    for stimulus, item in in_the_middle(churn)[::31]:
+    for stimulus, item in in_the_middle(churn)[::62]:
         assert main(["trace", "show", str(churn), "--stimulus", stimulus]) == 0
         text = capsys.readouterr().out
         for kind in (FactsAppended, CallUpdateAllocation):
@@ -182,7 +182,7 @@ def test_of_a_batch_the_facts_of_the_stimulus_are_printed_and_others_counted(
 ) -> None:
     neighbours = 0
     middle = in_the_middle(churn)
-    for stimulus, _ in middle[::23]:
+    for stimulus, _ in middle[::46]:
         own = {item.key for other, item in middle if other == stimulus}
         assert main(["trace", "show", str(churn), "--stimulus", stimulus]) == 0
         lines = capsys.readouterr().out.splitlines()

@@ -260,7 +260,7 @@ def test_an_ask_that_comes_again_is_told_of_again(path: Path, topology: Topology
     assert [it.text for it in told if it.cause == "PLACED"] == ["placed on n1", "placed on n2"]
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("topology", ranges.first(TOPOLOGIES, 1))
 def test_it_ends_where_no_more_can_come_of_it(path: Path, topology: TopologyName) -> None:
     in_service(path, topology)
     with TraceReader(path) as trace:

@@ -59,7 +59,7 @@ def test_it_does_not_matter_where_the_state_comes_from(begin: str) -> None:
 def test_a_living_image_counts_as_one_that_is_counted_anew() -> None:
     """Its sums are those of the state that it is of: also where work leaves or has devices."""
     seen: Counter[str] = Counter()
-    for number in range(60):
+    for number in range(25):
         found = world(77, number, "proposing", is_whole=False)
         for state in () if found is None else _states(found):
             anew, living = (_replica(make, state) for make in (image_of, _living))

@@ -31,7 +31,7 @@ answer(asked.map(([message, place]) => {
 """
 
 
-@pytest.fixture(scope="module", params=["W5", "W6", "service"])
+@pytest.fixture(scope="module", params=ranges.first(["W5", "service", "W6"], 2))
 def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("run") / "run.trace"
     if request.param == "service":
