@@ -12,10 +12,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from msgspec.structs import replace
 from pages import REPOSITORY
 from probes import wait_until
-from served import Served
+from served import RM, Served, node, serving
 
+from yunikorn_actors import si
 from yunikorn_actors.recording.meter import Meter
 from yunikorn_actors.service.metrics.exposition import Family, Sample, exposition, metric_name
 
@@ -33,6 +35,10 @@ def text(town: Served) -> str:
 
 @pytest.fixture(scope="module")
 def samples(text: str) -> dict[Key, float]:
+    return samples_of(text)
+
+
+def samples_of(text: str) -> dict[Key, float]:
     found: dict[Key, float] = {}
     for line in text.splitlines():
         if not line.startswith("#"):
@@ -74,6 +80,37 @@ def test_a_figure_follows_the_state(
     samples: dict[Key, float], name: Key, value: float | None
 ) -> None:
     assert value == samples.get(name)
+
+
+PARTITIONS = """
+partitions:
+- name: default
+  queues: [{name: root, submitacl: "*", queues: [{name: a, resources: {max: {vcore: 8}}}]}]
+- name: gpu
+  queues: [{name: root, submitacl: "*", queues: [{name: a, resources: {max: {vcore: 4, gpu: 2}}}]}]
+"""
+
+
+def test_queues_of_one_path_in_several_partitions_are_added_up() -> None:
+    with serving() as served:
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=PARTITIONS)
+        served.core.register_resource_manager(request, si.ResourceManagerCallback())
+        for partition in ("default", "gpu"):
+            of_partition = {"si/node-partition": partition}
+            served.nodes(replace(node(f"of-{partition}"), attributes=of_partition))
+            ugi = si.UserGroupInformation(user="ann")
+            app = si.AddApplicationRequest(
+                application_id="app", queue_name="root.a", partition_name=partition, ugi=ugi
+            )
+            served.core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+        served.settle()
+        found = samples_of(served.ask("/ws/v1/metrics").body.decode())
+    of_a = {"queue": "root.a"}
+    assert found[key("yunikorn_queue_app", state="new", **of_a)] == 2
+    amounts = {"vcore": 12_000, "gpu": 2}
+    for kind, amount in amounts.items():
+        labels = {"state": "max", "resource": kind, **of_a}
+        assert found[key("yunikorn_queue_resource", **labels)] == amount
 
 
 def test_the_usage_of_nodes(samples: dict[Key, float]) -> None:

@@ -874,6 +874,24 @@ def test_a_large_answer_is_packed_for_those_who_take_it(town: Served) -> None:
     assert town.get(f"{P}/nodes") == json.loads(gzip.decompress(packed.body))
 
 
+@pytest.mark.parametrize(
+    ("accepted", "packs"),
+    [
+        ("gzip", True),
+        ("GZIP", True),
+        ("br, gzip;q=0.5", True),
+        ("gzip ; q=0.001", True),
+        ("gzip;q=0", False),
+        ("br;q=1, gzip; q=0.000", False),
+        ("x-gzip", False),
+        ("", False),
+    ],
+)
+def test_an_answer_is_packed_as_its_reader_asks(town: Served, accepted: str, packs: bool) -> None:
+    answer = town.ask(f"{P}/nodes", Accept_Encoding=accepted)
+    assert packs is (answer.headers.get("Content-Encoding") == "gzip")
+
+
 def test_after_another_registration_it_is_another_life(served: Served) -> None:
     register(served)
     served.nodes(node("n1"))

@@ -1,6 +1,7 @@
 """`config show` and `config load`: the configuration of a service."""
 
 import argparse
+from typing import Final
 
 from yunikorn_actors.cli import FAILED, NO
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
@@ -10,6 +11,8 @@ from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.errors import Refused
 from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.service.rest.client import Client
+
+_LOADED: Final = "is in force wherever no resource manager has brought one of its own"
 
 
 def show(options: argparse.Namespace) -> int:
@@ -40,7 +43,7 @@ def _load(options: argparse.Namespace, client: Client) -> int:
         for line in str(error).splitlines():
             complain(f"{name}: {line}")
         return NO
-    tell((loaded,) if options.json else None, (f"{name}: is in force",))
+    tell((loaded,) if options.json else None, (f"{name}: {_LOADED}",))
     if loaded.follows:
         complain(
             f"the service follows {loaded.follows}: what that says is in force again when it "

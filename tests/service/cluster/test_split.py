@@ -1,12 +1,16 @@
 """Every item goes to the partition that it names, once, in order."""
 
+from typing import Any
+
 import pytest
 from hosting import application, ask, node, release, remove
 from hypothesis import given
 from hypothesis import strategies as st
 
 from yunikorn_actors import si
-from yunikorn_actors.config import parse_config
+from yunikorn_actors.config import ConfigError, parse_config
+from yunikorn_actors.policies import registry
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.service.cluster.split import config_for, home_of, names_in, split
 from yunikorn_actors.values.tags import NODE_PARTITION
 
@@ -113,3 +117,20 @@ def test_the_parts_of_a_configuration_say_what_the_whole_says() -> None:
 def test_a_blank_configuration_is_the_built_in_one() -> None:
     assert ("default",) == names_in("")
     assert parse_config("").partitions == parse_config(config_for("", "default")).partitions
+
+
+def test_a_policy_of_an_installed_package_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Score:
+        def score(self, node: Any, shape: Any) -> float:  # noqa: ARG002 - the protocol
+            return 0.0
+
+    text = "partitions: [{name: gpu, nodesortpolicy: {type: packaged}, queues: [{name: root}]}]"
+    with pytest.raises(ConfigError, match="undefined policy: packaged"):
+        names_in(text)
+    assert ("gpu",) == names_in(text, Policies({"packaged": Score}))
+    monkeypatch.setattr(registry, "installed", lambda: {"packaged": Score})
+    monkeypatch.delitem(NO_POLICIES.__dict__, "names", raising=False)
+    try:
+        assert ("gpu",) == names_in(text)
+    finally:
+        NO_POLICIES.__dict__.pop("names", None)

@@ -26,6 +26,7 @@ from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_manager
 from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.service.cluster.merge import merged
 from yunikorn_actors.service.cluster.recovery_report import RecoveryReport, Response
 from yunikorn_actors.service.cluster.split import Request, home_of, names_in, split
@@ -50,11 +51,13 @@ _LEAVES: Final = frozenset(
 class _Portal:
     """What is kept of one registration."""
 
-    def __init__(self, request: si.RegisterResourceManagerRequest, callback: str) -> None:
+    def __init__(
+        self, request: si.RegisterResourceManagerRequest, callback: str, policies: Policies
+    ) -> None:
         self.rm_id = request.rm_id
         self.request = request
         self.callback = callback
-        self.homes = names_in(request.config)
+        self.homes = names_in(request.config, policies)
         self.report = RecoveryReport(request.rm_id)
         self.ends: list[si.SiMessage] = []
         """What ends something and was not handled yet."""
@@ -130,7 +133,7 @@ class Ported(Oracle):
         assert isinstance(simulator, LabSimulator)
         message, faults = delivery.message, list[str]()
         if delivery.mailbox == RM_PROXY or isinstance(message, CoreRestored):
-            self._register(message)
+            self._register(message, simulator.topology.policies)
             if isinstance(message, _REQUESTS):
                 faults.extend(self._send(message.request))
         elif is_manager(delivery.mailbox) and isinstance(message, _RESPONSES):
@@ -157,15 +160,16 @@ class Ported(Oracle):
     def at_rest(self, world: World) -> None:
         _fail("at rest", [*self._die(world.simulator), *_wrong_together(self._draw)])
 
-    def _register(self, message: Any) -> None:  # noqa: ANN401 - any message
+    def _register(self, message: Any, policies: Policies) -> None:  # noqa: ANN401 - any message
         match message:
             case rm.RegistrationRequested():
-                self._coming[message.callback] = _Portal(message.request, message.callback)
+                portal = _Portal(message.request, message.callback, policies)
+                self._coming[message.callback] = portal
             case rm.RMRegistered():
-                portal = self._coming.pop(message.callback, None)
+                registered = self._coming.pop(message.callback, None)
                 self._portals.pop(message.rm_id, None)
-                if portal is not None and not self._has_begun_again:
-                    self._portals[message.rm_id] = portal
+                if registered is not None and not self._has_begun_again:
+                    self._portals[message.rm_id] = registered
             case rm.RMRegistrationRejected():
                 self._coming.pop(message.callback, None)
             case rm.RMLost() | rm.RMUnregistered() | rm.ConfigurationRequested() | CoreRestored():

@@ -29,7 +29,7 @@ class Reported(Oracle):
         if mailbox == RM_PROXY and isinstance(message, rm.RegistrationRequested):
             whose = message.request.rm_id
             self._reports[whose] = RecoveryReport(whose)
-            self._homes[whose] = names_in(message.request.config)
+            self._homes[whose] = names_in(message.request.config, simulator.topology.policies)
         elif mailbox == RM_PROXY and isinstance(message, _REQUESTS):
             self._send(message.request)
         elif isinstance(message, CoreRestored):

@@ -78,13 +78,16 @@ def with_back_off(draw: Draw, config: Config) -> Config:
 
 
 def with_capitals(draw: Draw, config: Config) -> Config:
-    """Write words in capitals where the case means nothing."""
+    """Write words in capitals where the case means nothing, and one that means nothing itself."""
     changed = copy.deepcopy(config)
     for _, queue in paths_below(changed["queues"][0]):
         own = queue.get("properties", {})
         for key in sorted(own.keys() & IGNORE_CASE):
             if draw.once_in(2):
                 own[key] = draw.one_of((own[key].upper(), own[key].capitalize()))
+        # There is no such policy, so it is the one that holds without: fifo.
+        if own.get("application.sort.policy") == "fifo" and draw.once_in(2):
+            own["application.sort.policy"] = "FIFO"
     return changed
 
 

@@ -199,14 +199,15 @@ class Model:
 
         Orders of two policies do not compare, so all asks leave their piles before.
         """
-        was = queue.decider.policy
-        members = tuple(queue.members.values())
-        if was is not None or self.deciders.has_policy(queue.queue):
-            self._take_asks_out(members)
+        had_one = queue.decider.policy is not None
+        # The name may stand for nothing: then nothing but what is built in orders them, and they
+        # are put back all the same.
+        may_differ = had_one or self.deciders.has_policy(queue.queue)
+        moved = tuple(queue.members.values()) if may_differ else ()
+        self._take_asks_out(moved)
         queue.read_properties()
         self.tree.blocked.sort_anew(queue)
-        if was is not None or queue.decider.policy is not None:
-            self._order_asks_anew(members)
+        self._order_asks_anew(moved)
 
     def link(self, app: AppView) -> None:
         """Another group may count for it, and a policy may order its asks by that."""

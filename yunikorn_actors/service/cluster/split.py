@@ -8,6 +8,7 @@ from msgspec import structs
 
 from yunikorn_actors import si
 from yunikorn_actors.config import DEFAULT_TEXT, parse_config
+from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.tags import NODE_PARTITION
 
@@ -20,9 +21,13 @@ _LISTS: Final[Mapping[type, tuple[str, ...]]] = {
 }
 
 
-def names_in(text: str) -> tuple[str, ...]:
-    """Name the partitions of a configuration; raise ConfigError for one with a fault."""
-    return tuple(it.name for it in parse_config(text).partitions)
+def names_in(text: str, policies: Policies = NO_POLICIES) -> tuple[str, ...]:
+    """Name the partitions of a configuration; raise ConfigError for one with a fault.
+
+    Policies of installed packages are known without being given: each host has them.
+    """
+    config = parse_config(text, policies.names_for(text))
+    return tuple(it.name for it in config.partitions)
 
 
 def config_for(text: str, partition: str) -> str:

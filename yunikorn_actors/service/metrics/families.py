@@ -11,6 +11,7 @@ from yunikorn_actors.service.metrics.exposition import Family, Sample, metric_na
 from yunikorn_actors.service.read.nodes import by_utilization
 from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.state.applications import ApplicationState
+from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.durations import SECOND
 
@@ -28,6 +29,9 @@ Answer = Mapping[str, Any]
 
 Families = Iterator[Family | None]
 """With a pause, None, now and then."""
+
+Queues = list[tuple[PartitionState, Queue]]
+"""Of one path, each with its partition."""
 
 
 def families(side: ReadSide, answer: Answer) -> Families:
@@ -139,12 +143,16 @@ def _usage_of_nodes(side: ReadSide) -> Families:
 
 
 def _queues(side: ReadSide) -> Iterator[Family]:
-    queues = [queue for book in side.books.values() for queue in book.state.queues.values()]
+    """Add up what has one path: several partitions may have a queue of it, as all have a root."""
+    by_path: dict[str, Queues] = {}
+    for book in side.books.values():
+        for path, queue in book.state.queues.items():
+            by_path.setdefault(path, []).append((book.state, queue))
     yield Family(
         "yunikorn_queue_app",
         "gauge",
         "Applications of a queue by state; those that have ended are counted since the start.",
-        chain.from_iterable(_applications(side, queue) for queue in queues),
+        chain.from_iterable(_applications(side, *it) for it in by_path.items()),
     )
     yield Family(
         "yunikorn_queue_app_total",
@@ -159,51 +167,42 @@ def _queues(side: ReadSide) -> Iterator[Family]:
         "yunikorn_queue_resource",
         "gauge",
         "What a queue has, may have and waits for.",
-        chain.from_iterable(_resources(side, queue) for queue in queues),
+        chain.from_iterable(_resources(*it) for it in by_path.items()),
     )
     yield from _containers(side)
 
 
-def _applications(side: ReadSide, queue: Queue) -> Iterator[Sample]:
+def _applications(side: ReadSide, path: str, queues: Queues) -> Iterator[Sample]:
     states = Counter(
         app.state.value.lower()
-        for book in side.books.values()
+        for partition, queue in queues
         for id_ in queue.applications.values()
-        if (app := book.state.applications.get(id_)) is not None and app.queue is queue
+        if (app := partition.applications.get(id_)) is not None and app.queue is queue
     )
     states["running"] += states.pop(ApplicationState.STARTING.value.lower(), 0)
     for state in _ACTIVE:
-        yield Sample({"queue": queue.path, "state": state}, states[state])
+        yield Sample({"queue": path, "state": state}, states[state])
     for end in _ENDS:
-        count = side.event_counts.ended[queue.path, end]
-        yield Sample({"queue": queue.path, "state": end}, count)
+        yield Sample({"queue": path, "state": end}, side.event_counts.ended[path, end])
 
 
-def _resources(side: ReadSide, queue: Queue) -> Iterator[Sample]:
-    own_max = queue.spec.max
-    if queue.parent is None:
-        own_max = next(
-            (
-                it.state.capacity
-                for it in side.books.values()
-                if it.state.queues.get(queue.path) is queue
-            ),
-            None,
-        )
-    parts = {
-        "guaranteed": queue.spec.guaranteed,
-        "max": own_max,
-        "allocated": queue.allocated,
-        "pending": queue.pending,
-        "preempting": queue.preempting,
-    }
-    for state, amounts in parts.items():
-        for kind, quantity in sorted((amounts or {}).items()):
-            labels = {"queue": queue.path, "state": state, "resource": kind}
-            yield Sample(labels, quantity)
-    if queue.spec.max_applications:
-        labels = {"queue": queue.path, "state": "maxRunningApps", "resource": "apps"}
-        yield Sample(labels, queue.spec.max_applications)
+def _resources(path: str, queues: Queues) -> Iterator[Sample]:
+    totals: Counter[tuple[str, str]] = Counter()
+    for partition, queue in queues:
+        parts = {
+            "guaranteed": queue.spec.guaranteed,
+            "max": queue.spec.max if queue.parent is not None else partition.capacity,
+            "allocated": queue.allocated,
+            "pending": queue.pending,
+            "preempting": queue.preempting,
+            "maxRunningApps": {"apps": queue.spec.max_applications or 0},
+        }
+        for state, amounts in parts.items():
+            for kind, quantity in sorted((amounts or {}).items()):
+                totals[state, kind] += quantity
+    for (state, kind), quantity in totals.items():
+        if quantity or state != "maxRunningApps":
+            yield Sample({"queue": path, "state": state, "resource": kind}, quantity)
 
 
 def _containers(side: ReadSide) -> Iterator[Family]:

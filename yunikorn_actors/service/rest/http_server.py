@@ -7,6 +7,7 @@ thread of its own, and the loop goes on.
 import asyncio
 import gzip
 import logging
+import re
 import socket
 import ssl
 from collections import Counter
@@ -72,6 +73,8 @@ WRITE_S: Final = 5.0
 PAGE_WRITE_S: Final = 30.0
 """A live page that takes nothing for so long is cut off; it asks again when it can."""
 GZIP_MIN: Final = 1_400
+_NONE: Final = re.compile(r"q\s*=\s*0(\.0{0,3})?")
+"""The weight of a coding that is not wanted."""
 _LOOKS: Final = 10
 """So many looks at idle connections make up the time that they have."""
 _SILENT: Final = logging.Logger("aiohttp.server")  # noqa: LOG001 - of nobody else
@@ -676,7 +679,12 @@ def _text_of(answer: Answer) -> Iterator[bytes]:
 
 
 def _takes_gzip(request: web.BaseRequest) -> bool:
-    return "gzip" in request.headers.get("Accept-Encoding", "")
+    """Whether gzip is listed, and not as one that is not wanted, as in `gzip;q=0`."""
+    for item in request.headers.get("Accept-Encoding", "").lower().split(","):
+        coding, *parameters = (part.strip() for part in item.split(";"))
+        if coding == "gzip":
+            return not any(_NONE.fullmatch(it) for it in parameters)
+    return False
 
 
 def _headers_of(answer: Answer, *, packs: bool) -> dict[str, str]:
