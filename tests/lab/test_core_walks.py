@@ -8,7 +8,7 @@ import pytest
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
 from yunikorn_actors.lab.sides.front_door import Heard
-from yunikorn_actors.lab.sights import Sight
+from yunikorn_actors.lab.sights import Observation
 from yunikorn_actors.runtime.responses import Inbox
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 
@@ -18,7 +18,7 @@ RUNS = range(1, 9)
 
 
 def walked(walk: Walk) -> list[bytes]:
-    return [Sight(*it).digest() for run in RUNS for it in walk(Draw(9, run))]
+    return [Observation(*it).digest() for run in RUNS for it in walk(Draw(9, run))]
 
 
 @pytest.mark.parametrize("walk", WALKS)
@@ -28,7 +28,7 @@ def test_it_is_the_same_each_time(walk: Walk) -> None:
 
 @pytest.mark.parametrize("walk", WALKS)
 def test_much_comes_of_it(walk: Walk) -> None:
-    text = " ".join(str(Sight(*it)) for run in range(1, 17) for it in walk(Draw(9, run)))
+    text = " ".join(str(Observation(*it)) for run in range(1, 17) for it in walk(Draw(9, run)))
     for words in (
         '"new":[{"allocationKey"', '"accepted":[{"nodeID"', "updated", "released", "rejected",
         "UnknownResourceManager", "ConfigError", "Why(", "eventChangeType", "after its end",

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import ranges
 from called import KILLED, half_told, is_deaf, never_told
-from crews import Frail, Threads, deadly, unchecked
 from probes import PATIENCE_S, wait_until
+from worker_pools import Frail, Threads, deadly, unchecked
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.drivers.simulator.simulator import Checker
@@ -26,7 +26,7 @@ from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.fan_out import FannedOut, FanOut, Processes, StaysHere, WorkerLost
 from yunikorn_actors.lab.oracles.run_oracles import oracles
-from yunikorn_actors.lab.workers.dask_pool import DaskCrew
+from yunikorn_actors.lab.workers.dask_pool import DaskPool
 from yunikorn_actors.scenario.document import parse_scenario
 
 RUNS = 50
@@ -132,17 +132,17 @@ def test_what_is_ready_early_waits_for_its_turn() -> None:
 
 
 def test_what_was_lost_is_done_again_and_nothing_else() -> None:
-    crew = Frail(b=2)
-    with FanOut(crew) as fan_out:
+    pool = Frail(b=2)
+    with FanOut(pool) as fan_out:
         assert list("ABCDEFGH") == list(fan_out.each(str.upper, "abcdefgh"))
-    assert list("abbbcdefgh") == crew.given
-    assert 3 == crew.gathered
+    assert list("abbbcdefgh") == pool.given
+    assert 3 == pool.gathered
 
 
 def test_a_crew_may_be_smaller_after_a_loss() -> None:
-    crew, letters = Frail(3, 1, a=1), "abcdefghijklmnopqrst"
-    crew.loses_all = False
-    with FanOut(crew) as fan_out:
+    pool, letters = Frail(3, 1, a=1), "abcdefghijklmnopqrst"
+    pool.loses_all = False
+    with FanOut(pool) as fan_out:
         assert list(letters.upper()) == list(fan_out.each(str.upper, letters))
 
 
@@ -344,7 +344,7 @@ def test_a_cluster_fails_the_same(small: str, cluster: str) -> None:
     options = wanted(unchecked)
     report = alone(small, options)
     assert report.finding is not None
-    with FanOut(DaskCrew(cluster)) as fan_out:
+    with FanOut(DaskPool(cluster)) as fan_out:
         assert told(report) == told(together(small, options, fan_out))
 
 
@@ -352,7 +352,7 @@ def test_a_cluster_fails_the_same(small: str, cluster: str) -> None:
 def test_a_cluster_that_loses_a_worker_says_the_same(
     small: str, cluster: str, killed: Path
 ) -> None:
-    with FanOut(DaskCrew(cluster)) as fan_out:
+    with FanOut(DaskPool(cluster)) as fan_out:
         report = together(small, wanted(deadly), fan_out)
     assert killed.exists()
     assert told(alone(small, wanted())) == told(report)

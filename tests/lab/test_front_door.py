@@ -6,13 +6,13 @@ from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.front_door import Heard, walk
-from yunikorn_actors.lab.sights import Sight
+from yunikorn_actors.lab.sights import Observation
 
 RUN = 7
 
 
 def walked(run: int = RUN) -> list[bytes]:
-    return [Sight(*it).digest() for it in walk(Draw(5, run), with_functions=True)]
+    return [Observation(*it).digest() for it in walk(Draw(5, run), with_functions=True)]
 
 
 def test_it_is_the_same_each_time() -> None:

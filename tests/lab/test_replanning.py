@@ -12,7 +12,7 @@ from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.tapes.tape import parse_tape
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposalRejected
-from yunikorn_actors.planning.model.requeue import Wakes
+from yunikorn_actors.planning.model.requeue import Requeue
 from yunikorn_actors.state.facts import PreemptionDecided
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -35,7 +35,7 @@ TWO_LEAVES = """\
 """
 PLANTED = {
     "a guarantee by a reload": Planted(
-        Wakes.measured, "preempting.leaves.update(dict.fromkeys(entitled))", "pass",
+        Requeue.measured, "preempting.leaves.update(dict.fromkeys(entitled))", "pass",
         f"""\
 queues:
 {TWO_LEAVES}
@@ -51,7 +51,7 @@ steps:
 """, "Preempt for app-2/wants",
     ),
     "an ask that comes of age": Planted(
-        Wakes.time_came, "self.reserving.is_stale = True", "pass",
+        Requeue.time_came, "self.reserving.is_stale = True", "pass",
         f"""\
 queues:
 {TWO_LEAVES}

@@ -17,7 +17,7 @@ from yunikorn_actors.lab.swarm.scripts import AWARE, FENCED, LIMITED, drawn_queu
 from yunikorn_actors.lab.swarm.world_parts import ALL, UNKNOWN_TO_MODEL, Wanted
 from yunikorn_actors.lab.swarm.world_queues import with_drawn_rules
 from yunikorn_actors.machines.context import lifecycle
-from yunikorn_actors.machines.rm_proxy.flow_control import Turns
+from yunikorn_actors.machines.rm_proxy.flow_control import ManagerTurns
 from yunikorn_actors.planning.preemption import victim_rules
 from yunikorn_actors.state import placement
 
@@ -60,7 +60,7 @@ WRONG = {
     ),
     "what has left is counted": (
         _mutant(
-            Turns.send,
+            ManagerTurns.send,
             "    if type(message) in _LAST:\n",
             "    if not self._max:\n",
         ),

@@ -20,7 +20,7 @@ ACTS = [
     if isinstance(kind, type) and {"by", "reply_to"} <= {*getattr(kind, "__struct_fields__", ())}
 ]
 TABLES: dict[str, Container[type]] = {
-    "lanes": context._LANES,
+    "order keys": context._ORDER_KEYS,
     "requests of the journal": journaled_context._REQUESTS,
     "calls of another configuration": other_configuration._CALLS,
 }
@@ -34,4 +34,4 @@ def test_there_are_acts() -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_it_stands_in_each_table(table: str, act: type[Message]) -> None:
     of_all = not {"partition", "rm_id"} & {*act.__struct_fields__}
-    assert act in TABLES[table] or (of_all and table == "lanes")
+    assert act in TABLES[table] or (of_all and table == "order keys")

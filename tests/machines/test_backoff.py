@@ -135,7 +135,7 @@ def test_without_the_property_nobody_rests(topology: TopologyName) -> None:
     lab.ask("d", vcore=1)
     lab.settle()
     assert ["d"] == lab.running()
-    assert {} == lab.planner.wakes.passes
+    assert {} == lab.planner.requeue.passes
 
 
 @topologies

@@ -139,7 +139,9 @@ def test_a_proposal_of_a_former_life_is_refused() -> None:
         node_id="n1",
     )
     own = late.proposal_id + (1 << 48)
-    assert 1 == lab.planner.desk._last_id >> 48 or lab.planner.desk._last_id < own
+    assert (
+        1 == lab.planner.open_proposals._last_id >> 48 or lab.planner.open_proposals._last_id < own
+    )
     before = lab.stale_messages
     proposed = s.ProposeAllocations(partition=PARTITION, epoch=1, as_of=0, proposals=(late,))
     lab.simulator._post(CONTEXT, proposed, "test")

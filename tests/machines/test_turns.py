@@ -10,7 +10,7 @@ from yunikorn_actors.drivers.simulator.choosers import chooser_of
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
-from yunikorn_actors.machines.rm_proxy.flow_control import Turns
+from yunikorn_actors.machines.rm_proxy.flow_control import ManagerTurns
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages import rm_events as rm
@@ -30,7 +30,7 @@ def sent(effects: list[Effect]) -> list[str]:
 
 
 def test_a_part_goes_out_and_a_mark_behind_it() -> None:
-    turns = Turns(2)
+    turns = ManagerTurns(2)
     out = [sent(turns.send(BUSY, request(number))) for number in range(6)]
     assert [["0"], ["1", "mark"], [], [], [], []] == out
     assert ["2", "3", "mark"] == sent(turns.handled(BUSY))
@@ -40,14 +40,14 @@ def test_a_part_goes_out_and_a_mark_behind_it() -> None:
 
 
 def test_others_go_out_meanwhile() -> None:
-    turns = Turns(1)
+    turns = ManagerTurns(1)
     assert ["0", "mark"] == sent(turns.send(BUSY, request(0)))
     assert [] == sent(turns.send(BUSY, request(1)))
     assert ["2", "mark"] == sent(turns.send(OTHER, request(2)))
 
 
 def test_one_that_is_alone_takes_no_turns() -> None:
-    turns = Turns(1)
+    turns = ManagerTurns(1)
     for number in range(3):
         assert [str(number)] == sent(turns.send(BUSY, request(number), alone=True))
     assert {} == turns.canonical_state()
@@ -55,7 +55,7 @@ def test_one_that_is_alone_takes_no_turns() -> None:
 
 def test_what_waits_stays_in_front_of_what_comes() -> None:
     """The other one may have left meanwhile."""
-    turns = Turns(1)
+    turns = ManagerTurns(1)
     turns.send(BUSY, request(0))
     assert [] == sent(turns.send(BUSY, request(1)))
     assert [] == sent(turns.send(BUSY, request(2), alone=True))
@@ -63,7 +63,7 @@ def test_what_waits_stays_in_front_of_what_comes() -> None:
 
 
 def test_whoever_has_gone_leaves_nothing() -> None:
-    turns = Turns(3)
+    turns = ManagerTurns(3)
     turns.send(BUSY, request(0))
     assert {"at_context": {BUSY: 1}} == turns.canonical_state()
     assert ["gone"] == sent(turns.send(BUSY, rm.RMLost(rm_id="gone")))
@@ -73,7 +73,7 @@ def test_whoever_has_gone_leaves_nothing() -> None:
 @pytest.mark.parametrize("in_front", range(1, 5))
 def test_whoever_comes_after_it_has_a_whole_turn(in_front: int) -> None:
     """However much of a part was used up when the last message of the former one went out."""
-    turns = Turns(3)
+    turns = ManagerTurns(3)
     for number in range(in_front):
         turns.send(BUSY, request(number))
     turns.send(BUSY, rm.RMLost(rm_id="gone"))

@@ -41,7 +41,7 @@ def test_a_swap_that_is_refused_after_its_placeholder_went(written: Written) -> 
 
 def test_a_swap_that_is_refused_is_proposed_again(written: Written) -> None:
     swap = _swap(written)
-    assert not written.planner.wakes.gangs.looking
+    assert not written.planner.requeue.gangs.looking
     written.planner.reject(swap.proposal_id)
     assert swap.placeholder == _swap(written).placeholder
 

@@ -55,20 +55,20 @@ def test_all_is_measured_before_anything_is_decided(topology: TopologyName) -> N
 
 def test_a_change_meanwhile_has_everything_measured_at_once() -> None:
     lab = _lab("fused")
-    planner, marks = lab.planner, lab.planner.wakes.measures
-    planner.wakes.cluster_changed()
+    planner, marks = lab.planner, lab.planner.requeue.measures
+    planner.requeue.cluster_changed()
     assert [] == planner.plan(100, 1)
     assert marks.is_stale
     assert planner.has_work
-    planner.wakes.cluster_changed()
+    planner.requeue.cluster_changed()
     planner.plan(100, 2)
     assert not marks.is_stale
 
 
 def test_a_queue_that_comes_meanwhile_is_measured_too() -> None:
     lab = _lab("fused")
-    planner, marks = lab.planner, lab.planner.wakes.measures
-    planner.wakes.cluster_changed()
+    planner, marks = lab.planner, lab.planner.requeue.measures
+    planner.requeue.cluster_changed()
     planner.plan(100, 1)
     new = planner.model.tree.queues.pop("root.q0")
     planner.model.tree.queues["root.q0"] = new

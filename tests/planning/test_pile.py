@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from yunikorn_actors.planning.model.sorted_collections import BLOCK_MAX, Pile
+from yunikorn_actors.planning.model.sorted_collections import BLOCK_MAX, OrderedItems
 
 
 class Item(NamedTuple):
@@ -16,7 +16,7 @@ class Item(NamedTuple):
 @pytest.mark.parametrize("seed", range(20))
 def test_a_pile_is_a_sorted_list_whatever_comes_and_goes(seed: int) -> None:
     choice = random.Random(seed)  # noqa: S311 - a seed, no secret
-    pile: Pile[Item] = Pile()
+    pile: OrderedItems[Item] = OrderedItems()
     plain: list[Item] = []
     fresh = list(range(3 * BLOCK_MAX * (1 + seed % 3)))
     if seed % 2:
@@ -46,7 +46,7 @@ def test_a_pile_is_a_sorted_list_whatever_comes_and_goes(seed: int) -> None:
 @pytest.mark.parametrize("where", ["first", "last", "middle"])
 def test_no_block_grows_with_the_pile(where: str) -> None:
     """What is moved for one that comes or goes is bounded by a block."""
-    pile: Pile[Item] = Pile()
+    pile: OrderedItems[Item] = OrderedItems()
     orders = list(range(20 * BLOCK_MAX))
     if where == "first":
         orders.reverse()

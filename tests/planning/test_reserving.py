@@ -129,7 +129,7 @@ def test_a_reservation_without_headroom_holds_up_nobody_elsewhere() -> None:
 def test_only_what_a_node_may_have_room_for_is_tried_elsewhere() -> None:
     """However many nodes are kept, it costs nothing until a node has room."""
     written = waiting_for_a_node()
-    reserved, roused = Reserved(written.planner.model), written.planner.wakes.reserving.shapes
+    reserved, roused = Reserved(written.planner.model), written.planner.requeue.reserving.shapes
     assert (None, {}) == (reserved.first_elsewhere(), roused)
     written.node("n3", vcore=4)
     assert {} == roused

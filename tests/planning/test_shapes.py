@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.planning.model.requeue import Wakes
+from yunikorn_actors.planning.model.requeue import Requeue
 from yunikorn_actors.planning.model.shape import shape_key
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.state.allocations import AskSpec
@@ -22,7 +22,7 @@ MOVES = st.lists(st.tuples(st.sampled_from(ASKS), st.booleans()), max_size=20)
 def test_an_ask_has_the_shape_that_is_known_of_its_amounts(
     moves: list[tuple[AskSpec, bool]],
 ) -> None:
-    shapes = Shapes(Wakes(reports=False))
+    shapes = Shapes(Requeue(reports=False))
     for spec, is_forgotten in moves:
         shape = shapes.of(spec)
         assert (shape.key, shape) == (shape_key(spec), shapes.known[shape_key(spec)])

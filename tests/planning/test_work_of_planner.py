@@ -39,22 +39,22 @@ SOME = {object(): None}
 MARKED: dict[Guard, Callable[[Planner], None]] = {
     ("denials.plan", "self.denials.due_ns <= now_ns"): _mark("denials.due_ns", NOW_NS),
     ("backoff.plan", "self.backoff.due_ns <= now_ns"): _mark("backoff.due_ns", NOW_NS),
-    ("measurer.plan", "measures.is_stale"): _mark("wakes.measures.is_stale", True),
-    ("placer.place_first", "gangs.first"): _mark("wakes.gangs.first", [object()]),
-    ("swapper.plan", "gangs.looking"): _mark("wakes.gangs.looking", SOME),
-    ("placer.plan", "wakes.places"): _mark("wakes.places", SOME),
+    ("measurer.plan", "measures.is_stale"): _mark("requeue.measures.is_stale", True),
+    ("placer.place_first", "gangs.first"): _mark("requeue.gangs.first", [object()]),
+    ("swapper.plan", "gangs.looking"): _mark("requeue.gangs.looking", SOME),
+    ("placer.plan", "requeue.places"): _mark("requeue.places", SOME),
     ("placer.plan", "admitter.lapsed"): _mark("admitter.lapsed", SOME),
     ("placer.plan", "root is not None and root.children"): _mark(
         "model.tree.root", SimpleNamespace(children=SOME, open_lanes=())
     ),
-    ("backoff.end_passes", "wakes.passes"): _mark("wakes.passes", SOME),
-    ("backoff.begin_rests", "wakes.passes"): _mark("wakes.passes", SOME),
+    ("backoff.end_passes", "requeue.passes"): _mark("requeue.passes", SOME),
+    ("backoff.begin_rests", "requeue.passes"): _mark("requeue.passes", SOME),
     ("preemptor.plan", "preemptor.has_work"): _mark("preemptor._is_cut_short", True),
     ("preemptor.plan", "preemptor.due_ns <= now_ns"): _mark("preemptor._due_ns", NOW_NS),
-    ("reserver.plan", "wakes.reserving.is_stale"): _mark("wakes.reserving.is_stale", True),
+    ("reserver.plan", "requeue.reserving.is_stale"): _mark("requeue.reserving.is_stale", True),
     ("reserver.plan", "reserver.due_ns <= now_ns"): _mark("reserver.due_ns", NOW_NS),
-    ("explainer.plan", "wakes.explaining.asks"): _mark("wakes.explaining.asks", SOME),
-    ("explainer.plan", "wakes.explaining.apps"): _mark("wakes.explaining.apps", SOME),
+    ("explainer.plan", "requeue.explaining.asks"): _mark("requeue.explaining.asks", SOME),
+    ("explainer.plan", "requeue.explaining.apps"): _mark("requeue.explaining.apps", SOME),
     ("explainer.plan", "self.explainer.left"): _mark("explainer.left", SOME),
 }
 """By guard what opens it: work then, or due."""

@@ -158,7 +158,7 @@ def test_h06_r043_an_application_with_placeholders_is_removed(
     dump = snapshot(lab.state)
     assert ({}, {}) == (dump["queues"]["root"]["allocated"], dump["users"])
     assert not lab.planner.has_work
-    assert not lab.planner.wakes.gangs.looking
+    assert not lab.planner.requeue.gangs.looking
     assert not lab.planner.admitter.lapsed
     assert ([], 0) == (lab.running(), lab.state.allocation_count)
     assert ["Accepted", "Running"] == states(lab)

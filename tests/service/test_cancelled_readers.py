@@ -25,7 +25,7 @@ from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.extension import Extension
 from yunikorn_actors.service.rpc.managers import Managers
-from yunikorn_actors.service.rpc.protobuf import Strangers, codec
+from yunikorn_actors.service.rpc.protobuf import UnknownFields, codec
 from yunikorn_actors.service.service import Serving
 
 ASKED = codec(m.EventStreamRequest).encode(m.EventStreamRequest(history=0))
@@ -84,7 +84,7 @@ async def test_a_reader_that_has_gone_before_the_first_answer_holds_no_place() -
         async def write(_: bytes) -> None:
             raise grpc.aio.UsageError("the call is over")
 
-        served = Extension(managers, Strangers(), Standing())
+        served = Extension(managers, UnknownFields(), Standing())
         with pytest.raises(grpc.aio.UsageError):
             await served._event_stream(ASKED, write)
         assert not core._feeds

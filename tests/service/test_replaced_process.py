@@ -283,7 +283,7 @@ def test_an_answer_reaches_the_process_that_has_asked(
         return f"answer to the {question}"
 
     part._questions = SimpleNamespace(ask=ask)  # type: ignore[assignment]
-    submit = part._crew.submit
+    submit = part._pool.submit
 
     def submitted(call: Callable[..., None], entry: Question, *rest: Any) -> Any:
         answering = submit(call, entry, *rest)
@@ -291,7 +291,7 @@ def test_an_answer_reaches_the_process_that_has_asked(
             answering.add_done_callback(lambda _: first_is_answered.set())
         return answering
 
-    part._crew.submit = submitted  # type: ignore[method-assign, assignment]
+    part._pool.submit = submitted  # type: ignore[method-assign, assignment]
     part.start()
     answers = tmp_path / asking_child.ANSWERS
     wait_until(answers.exists)

@@ -773,8 +773,8 @@ def test_a_configuration_that_takes_long_to_judge_holds_up_nobody(
     monkeypatch.setattr(yunikorn, "parse_config", slowly)
     monkeypatch.setattr(server, "APART_MAX", 1)
     path = "/ws/v1/validate-conf"
-    with serving() as it, ThreadPoolExecutor(1) as crew:
-        judged = crew.submit(it.ask, path, method="POST", body=b"a")
+    with serving() as it, ThreadPoolExecutor(1) as pool:
+        judged = pool.submit(it.ask, path, method="POST", body=b"a")
         assert is_read.wait(60)
         assert 200 == it.ask("/ws/v1/x/live").status
         refused = it.ask(path, method="POST", body=b"b")

@@ -54,7 +54,7 @@ def _rest_for_ever(lab: Lab) -> None:
 
 
 def _leave_work(lab: Lab) -> None:
-    lab.planner.wakes.measures.is_stale = True
+    lab.planner.requeue.measures.is_stale = True
 
 
 @pytest.mark.parametrize(

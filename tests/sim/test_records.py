@@ -356,7 +356,7 @@ ANNOUNCED: dict[str, tuple[Mutant, str]] = {
         r"G21: .*state is 'Failed', expected 'Accepted'",
     ),
     "a run is announced with its nodes the wrong way round": (
-        _wrong(batch_commit.Run.commit, "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids", "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids[::-1]"),
+        _wrong(batch_commit.Batch.commit, "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids", "specs=tuple([ask.spec for ask in asks]),\n            node_ids=node_ids[::-1]"),
         r"G16: .*run-\d of plain\): node_id is 'n\d', expected 'n\d'",
     ),
     "a registration is answered twice": (

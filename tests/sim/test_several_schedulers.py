@@ -35,7 +35,7 @@ from yunikorn_actors.messages.scheduling import (
     ProposeAllocations,
     TokenPassed,
 )
-from yunikorn_actors.planning.stages.stage import Desk, Owner
+from yunikorn_actors.planning.stages.stage import OpenProposals, Owner
 from yunikorn_actors.scenario.runner import RunOptions, run_file
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.proposals import Refusal
@@ -195,13 +195,13 @@ def crowd(number: int, schedulers: int) -> Crowd:
 def test_each_decision_is_made_once(schedulers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, and though asks come while others are decided."""
     made: Counter[str] = Counter()
-    next_id = Desk.next_id
+    next_id = OpenProposals.next_id
 
-    def counted(desk: Desk, owner: Owner) -> int:
+    def counted(open_proposals: OpenProposals, owner: Owner) -> int:
         made[type(owner).__name__] += 1
-        return next_id(desk, owner)
+        return next_id(open_proposals, owner)
 
-    monkeypatch.setattr(Desk, "next_id", counted)
+    monkeypatch.setattr(OpenProposals, "next_id", counted)
     shares = Shares()
     lab = Lab(seed=3, schedulers=schedulers, checkers=(shares,))
     lab.nodes(n1=200, n2=200)

@@ -139,7 +139,7 @@ def _gates(model: Model) -> Iterator[str]:
             if view.redeemed != redeemed:
                 yield from _differ(f"redeemed in queue {path}", view.redeemed, redeemed)
         sizes = view.queue.quota(view.redeemed) if view.is_quota else model.state.capacity
-        if view.limit != sizes and not model.wakes.measures.is_stale:
+        if view.limit != sizes and not model.requeue.measures.is_stale:
             yield f"queue {path} allows {describe(view.limit)}, should {describe(sizes)}"
     for app in model.apps.values():
         for limit in app.limits:
@@ -247,7 +247,7 @@ def _order(model: Model) -> Iterator[str]:
         entries = [child.entry for _, child in view.children]
         # Between a change and the next plan the old order stands: it is put right in stage
         # `measure`.
-        if not model.wakes.measures.is_stale and not model.wakes.measures.leaves:
+        if not model.requeue.measures.is_stale and not model.requeue.measures.leaves:
             if entries != sorted(entry for entry in entries if entry is not None):
                 yield f"children of {path} are out of order"
             for key, child in view.children:

@@ -118,11 +118,11 @@ _VERBS: Final = {"compare": _compare, "write": _write, "choose": _choose, "show"
 @contextmanager
 def doer(options: argparse.Namespace) -> Iterator[Doer[Any]]:
     """Yield the function that plays shares: in this process, in several, or on a cluster."""
-    crew = executor_options.crew_of(options)
-    if crew is None:
+    pool = executor_options.pool_of(options)
+    if pool is None:
         yield map
         return
-    with FanOut(crew) as fan_out:
+    with FanOut(pool) as fan_out:
         yield fan_out.each
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from yunikorn_actors.lab.explore import Player, Run, Runs, one_by_one
-from yunikorn_actors.lab.fan_out import Crew, FannedOut, FanOut, Processes
-from yunikorn_actors.lab.workers.dask_pool import DaskCrew
+from yunikorn_actors.lab.fan_out import FannedOut, FanOut, Processes, WorkerPool
+from yunikorn_actors.lab.workers.dask_pool import DaskPool
 
 _T = TypeVar("_T")
 
@@ -35,17 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int
 @contextmanager
 def player_of(options: argparse.Namespace) -> Iterator[Player]:
     """Give the player that is wanted; on a terminal it shows how far it is."""
-    crew = crew_of(options)
-    if crew is None:
+    pool = pool_of(options)
+    if pool is None:
         yield _with_progress(one_by_one)
         return
-    with FanOut(crew) as fan_out:
+    with FanOut(pool) as fan_out:
         yield _with_progress(FannedOut(fan_out))
 
 
-def crew_of(options: argparse.Namespace) -> Crew | None:
+def pool_of(options: argparse.Namespace) -> WorkerPool | None:
     if options.executor is not None:
-        return DaskCrew(options.executor)
+        return DaskPool(options.executor)
     return Processes(options.jobs) if options.jobs > 1 else None
 
 

@@ -178,11 +178,11 @@ def _planned(plan: Plan, options: argparse.Namespace) -> Iterator[tuple[Planned,
 
 @contextmanager
 def _player(options: argparse.Namespace) -> Iterator[Player]:
-    crew = executor_options.crew_of(options)
-    if crew is None:
+    pool = executor_options.pool_of(options)
+    if pool is None:
         yield _shown(one_by_one)
         return
-    with FanOut(crew) as fan_out:
+    with FanOut(pool) as fan_out:
         yield _shown(FannedOut(fan_out))
 
 

@@ -25,7 +25,7 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.fan_out import RUNS_IN_SHARE
 from yunikorn_actors.lab.run_schedule import Outcome, explore
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sights import TURNS, WIDTH, Sight, Watched
+from yunikorn_actors.lab.sights import TURNS, WIDTH, Observation, Watched
 from yunikorn_actors.lab.swarm.drawn import Drawn
 from yunikorn_actors.lab.swarm.failing_policies import WHERE, WHERE_FOLDS
 from yunikorn_actors.lab.swarm.small_constants import made_small
@@ -54,8 +54,8 @@ class BadBaseline(CoreError, ValueError):
 
 
 class Seen(NamedTuple):
-    outside: list[Sight]
-    inside: list[Sight]
+    outside: list[Observation]
+    inside: list[Observation]
 
 
 def drawn_world(number: int, seed: int = SEED) -> Drawn:
@@ -80,16 +80,16 @@ def watched(number: int, seed: int = SEED) -> Seen:
         # Its core has a thread, which would see bounds come and go.
         watched.at_the_front_door()
     end = "" if outcome.violation is None else outcome.violation.kind
-    outside = [Sight(WORLD, run.case.text), *watched.sights, Sight("the end", end)]
+    outside = [Observation(WORLD, run.case.text), *watched.sights, Observation("the end", end)]
     return Seen(outside, watched.inside)
 
 
-def seen_in(number: int, seed: int = SEED) -> list[Sight]:
+def seen_in(number: int, seed: int = SEED) -> list[Observation]:
     """Play a world, and return what can be seen of it from outside."""
     return watched(number, seed).outside
 
 
-def digests_of(sights: Sequence[Sight]) -> bytes:
+def digests_of(sights: Sequence[Observation]) -> bytes:
     return b"".join(it.digest() for it in sights)
 
 
@@ -141,7 +141,7 @@ class Baseline(Struct, frozen=True, kw_only=True):
 
 
 def _change(
-    number: int, before: bytes, sights: Sequence[Sight], *, is_inside: bool = False
+    number: int, before: bytes, sights: Sequence[Observation], *, is_inside: bool = False
 ) -> Change | None:
     now = digests_of(sights)
     if before == now:

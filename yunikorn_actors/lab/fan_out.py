@@ -43,7 +43,7 @@ class TooMany(CoreError, ValueError):
     """No machine has room for so many processes."""
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Those who work."""
 
     lost: tuple[type[BaseException], ...]
@@ -101,14 +101,14 @@ class _Task(Generic[_Share, _Result]):
 
 
 class FanOut:
-    """Has a crew do shares of work, while it is entered."""
+    """Has a pool of workers do shares of work, while it is entered."""
 
-    def __init__(self, crew: Crew) -> None:
-        self._crew = crew
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
         self._executor: Executor | None = None
 
     def __enter__(self) -> Self:
-        self._executor = self._crew.gather()
+        self._executor = self._pool.gather()
         return self
 
     def __exit__(
@@ -129,7 +129,7 @@ class FanOut:
             while True:
                 # A share that is done again is alone, so that no other is blamed for the next loss.
                 if all(task.future is not None for task in ahead):
-                    for task in islice(tasks, max(0, AHEAD * self._crew.size - len(ahead))):
+                    for task in islice(tasks, max(0, AHEAD * self._pool.size - len(ahead))):
                         ahead.append(task)
                         task.future = self._give(work, task.share)
                 if not ahead:
@@ -150,26 +150,26 @@ class FanOut:
                 first.future = self._give(work, first.share)
             try:
                 result = first.future.result()
-            except self._crew.lost as error:
+            except self._pool.lost as error:
                 for task in ahead:
                     task.lose()
-                if first.losses >= self._crew.losses_max:
+                if first.losses >= self._pool.losses_max:
                     raise WorkerLost(
                         f"{first.share}: lost {first.losses} times together with the worker, the "
                         f"last time by {error!r}: see what ends it, by doing this in one process"
                     ) from error
                 self._dismiss()
-                self._executor = self._crew.gather()
+                self._executor = self._pool.gather()
             else:
                 ahead.popleft()
                 return result
 
     def _give(self, work: Callable[[_Share], _Result], share: _Share) -> Future[_Result]:
-        assert self._executor is not None, "give work to a crew inside of `with`"
+        assert self._executor is not None, "give work to a pool of workers inside of `with`"
         try:
             with interrupts_held():
                 return self._executor.submit(work, share)
-        except self._crew.lost as error:
+        except self._pool.lost as error:
             # Found out when its turn comes, like any other loss.
             future = Future[_Result]()
             future.set_exception(error)
@@ -177,14 +177,14 @@ class FanOut:
 
     def _dismiss(self) -> None:
         if self._executor is not None:
-            self._crew.dismiss(self._executor)
+            self._pool.dismiss(self._executor)
             self._executor = None
 
 
 # -- runs of a case as shares
 
 
-class Ground(Struct, frozen=True, kw_only=True):
+class RunSource(Struct, frozen=True, kw_only=True):
     """What a worker makes the runs of a case from; it goes as text, and can go to any machine."""
 
     text: str
@@ -197,15 +197,15 @@ class Ground(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True):
-    ground: Ground
+    source: RunSource
     numbers: range
 
     def __str__(self) -> str:
-        return f"runs {self.numbers[0]} to {self.numbers[-1]} of {self.ground.file}"
+        return f"runs {self.numbers[0]} to {self.numbers[-1]} of {self.source.file}"
 
 
 class FannedOut:
-    """A player that has a crew play."""
+    """A player that has a pool of workers play."""
 
     def __init__(self, fan_out: FanOut) -> None:
         self._fan_out = fan_out
@@ -222,7 +222,7 @@ def _shares(runs: Runs, numbers: range) -> Iterator[Share]:
             f"{case.scenario.file} is no scenario file, and a function of a test stays in its "
             "process: explore it in one, or run several tests at once, as with `pytest -n`"
         )
-    ground = Ground(
+    source = RunSource(
         text=case.text,
         file=case.scenario.file,
         topology=case.topology,
@@ -232,17 +232,17 @@ def _shares(runs: Runs, numbers: range) -> Iterator[Share]:
         length=runs.length,
     )
     for first in range(0, len(numbers), RUNS_IN_SHARE):
-        yield Share(ground, numbers[first : first + RUNS_IN_SHARE])
+        yield Share(source, numbers[first : first + RUNS_IN_SHARE])
 
 
 def play_share(share: Share) -> list[Run]:
     """Play in a worker."""
-    runs = _runs(share.ground)
+    runs = _runs(share.source)
     return [runs.play(number) for number in share.numbers]
 
 
 @lru_cache(maxsize=1)
-def _runs(ground: Ground) -> Runs:
-    case = parse_case(ground.text, ground.file)
-    case = case.on(ground.topology, ground.schedulers, ground.policies)
-    return Runs(case=case, options=ground.options, length=ground.length)
+def _runs(source: RunSource) -> Runs:
+    case = parse_case(source.text, source.file)
+    case = case.on(source.topology, source.schedulers, source.policies)
+    return Runs(case=case, options=source.options, length=source.length)

@@ -23,7 +23,7 @@ from yunikorn_actors.lab.sides.computed import computed
 from yunikorn_actors.lab.sides.configurations import read
 from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
 from yunikorn_actors.lab.sides.encoded import Encoded
-from yunikorn_actors.lab.sides.foreseen import Foresight
+from yunikorn_actors.lab.sides.foreseen import Forecasts
 from yunikorn_actors.lab.sides.front_door import walk
 from yunikorn_actors.lab.sides.inquiries import inquire, operate
 from yunikorn_actors.lab.sides.kept_recording import KeptRecording
@@ -79,7 +79,7 @@ _CLUSTER: Final = TURNS + _ROUTES
 """The rest of the numbers of worlds beside which a cluster is."""
 
 
-class Sight(NamedTuple):
+class Observation(NamedTuple):
     """One thing that can be seen."""
 
     what: str
@@ -98,9 +98,9 @@ class Watched(Oracle):
 
     def __init__(self, number: int, settings: Settings, *, begins_again: bool) -> None:
         """`begins_again`: cores of the run end, and the next one goes on with their journal."""
-        self.sights: list[Sight] = []
+        self.sights: list[Observation] = []
         """From outside."""
-        self.inside: list[Sight] = []
+        self.inside: list[Observation] = []
         self._turn = number % TURNS if number <= WHOLE else _NOTHING
         self._number, self._settings = number, settings
         self._encoded, self._reported, self._ended = Encoded(), Reported(), Ended()
@@ -132,7 +132,7 @@ class Watched(Oracle):
         if delivery is not simulator.last:
             return
         if is_manager(mailbox) or is_reply(mailbox):
-            self.sights.append(Sight(f"{type(message).__name__} to {mailbox}", message))
+            self.sights.append(Observation(f"{type(message).__name__} to {mailbox}", message))
         elif mailbox == RM_PROXY and hasattr(message, "request"):
             self._requests.append(message.request)
         elif mailbox == EVENT_PUBLISHER and isinstance(message, FactsAppended):
@@ -181,7 +181,7 @@ class Watched(Oracle):
         self._note(self._beside(world))
         self._note(inquire(world))
         if self._turn == _FORESIGHT:
-            foresight = Foresight(world, self._draw, self._requests[-_REQUESTS_AGAIN:])
+            foresight = Forecasts(world, self._draw, self._requests[-_REQUESTS_AGAIN:])
             self._note(foresight.of_itself())
             is_followed = self._number % (2 * TURNS) >= TURNS
             self._note(foresight.as_followed() if is_followed else foresight.from_dump())
@@ -215,7 +215,7 @@ class Watched(Oracle):
 
     def _look_inside(self, when: str, simulator: Simulator) -> None:
         seen = (*self._course.taken(), *insides.kept(simulator))
-        self.inside.extend(Sight(f"{when}, {what}", value) for what, value in seen)
+        self.inside.extend(Observation(f"{when}, {what}", value) for what, value in seen)
 
     def drained(self, world: World) -> None:
         self._look_inside("in the end", world.simulator)
@@ -247,7 +247,7 @@ class Watched(Oracle):
         self._note((f"{where}, {what}", value) for what, value in seen)
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
-        self.sights.extend(Sight(what, value) for what, value in seen)
+        self.sights.extend(Observation(what, value) for what, value in seen)
 
 
 def _wrong_at_a_cluster(draw: Draw) -> Iterator[tuple[str, Any]]:

@@ -6,8 +6,8 @@ count and never by time, so a replay makes the same slices. After a slice the ma
 `RunSlice`, at most one at a time; so whatever is in its mailbox by then comes first. Several
 jobs take turns.
 
-Each job has a *lane*, the resource manager for which it works. While a job is under way, all that
-concerns its lane waits in order behind it, as it would wait for a long handler. Other lanes do not
+Each job has an *order key*, the resource manager for which it works. While a job is under way, all
+that has its key waits in order behind it, as it would wait for a long handler. Other keys do not
 wait. Work that fits in one slice leaves no trace of all this.
 """
 
@@ -116,7 +116,7 @@ class Slices:
         """`RunSlice` comes to `address`."""
         self._address, self._max = address, slice_max
         self.jobs: dict[str, Job | None] = {}
-        """By lane, the next one first; None where a lane only has tasks that wait.
+        """By order key, the next one first; None where a key only has tasks that wait.
 
         Read before each message: nearly always it is empty, and nothing waits.
         """
@@ -125,50 +125,54 @@ class Slices:
         """`RunSlice` is on its way."""
 
     def canonical_state(self) -> dict[str, int]:
-        """How many tasks wait in each lane that has a job; nothing where none is under way."""
-        return {lane: len(waiting) for lane, waiting in sorted(self._waiting.items())}
+        """How many tasks wait for each key that has a job; nothing where none is under way."""
+        return {order_key: len(waiting) for order_key, waiting in sorted(self._waiting.items())}
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy in the middle of long work can be looked at, and does not go on."""
-        nobody = {lane: deque([None] * len(tasks)) for lane, tasks in self._waiting.items()}
+        nobody = {
+            order_key: deque([None] * len(tasks)) for order_key, tasks in self._waiting.items()
+        }
         return self.__dict__ | {"jobs": dict.fromkeys(self.jobs), "_waiting": nobody}
 
-    def do(self, lane: str, task: Task, now_ns: int) -> list[Effect]:
-        """Do it at once, as far as one slice goes, or when all before it in its lane is done."""
-        if lane in self.jobs:
-            self._waiting[lane].append(task)
+    def do(self, order_key: str, task: Task, now_ns: int) -> list[Effect]:
+        """Do it at once, as far as one slice goes, or when all before it with its key is done."""
+        if order_key in self.jobs:
+            self._waiting[order_key].append(task)
             return []
         begun = task(now_ns)
-        return begun if isinstance(begun, list) else self.begin(lane, begun)
+        return begun if isinstance(begun, list) else self.begin(order_key, begun)
 
-    def begin(self, lane: str, job: Job) -> list[Effect]:
-        """Do the first slice of a job, in a lane that has none."""
+    def begin(self, order_key: str, job: Job) -> list[Effect]:
+        """Do the first slice of a job, with a key that has none under way."""
         if self._is_done(job):
             return job.end_slice()
-        self.jobs[lane] = job
-        self._waiting[lane] = deque()
+        self.jobs[order_key] = job
+        self._waiting[order_key] = deque()
         return [*job.end_slice(), *self._continuation()]
 
     def go_on(self, now_ns: int) -> list[Effect]:
         """Do one slice of the job whose turn it is, or the next of the tasks behind it."""
         self._is_coming = False
-        lane, job = next(iter(self.jobs.items()))
+        order_key, job = next(iter(self.jobs.items()))
         # Behind the others, and busy all the time.
-        del self.jobs[lane]
-        self.jobs[lane] = job
-        effects, job = self._slice_of(lane, job, now_ns)
-        if job is not None or self._waiting[lane]:
-            self.jobs[lane] = job
+        del self.jobs[order_key]
+        self.jobs[order_key] = job
+        effects, job = self._slice_of(order_key, job, now_ns)
+        if job is not None or self._waiting[order_key]:
+            self.jobs[order_key] = job
         else:
-            del self.jobs[lane], self._waiting[lane]
+            del self.jobs[order_key], self._waiting[order_key]
         return [*effects, *self._continuation()]
 
-    def _slice_of(self, lane: str, job: Job | None, now_ns: int) -> tuple[list[Effect], Job | None]:
+    def _slice_of(
+        self, order_key: str, job: Job | None, now_ns: int
+    ) -> tuple[list[Effect], Job | None]:
         """Return what follows from a slice, and the job if it is not done."""
         if job is not None:
             job.begin_slice(now_ns)
         else:
-            begun = self._waiting[lane].popleft()(now_ns)
+            begun = self._waiting[order_key].popleft()(now_ns)
             if isinstance(begun, list):
                 return begun, None
             job = begun

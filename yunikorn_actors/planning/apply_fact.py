@@ -1,4 +1,4 @@
-"""What each fact changes in the planner's model; docs/explanation/planning.md tells what it wakes.
+"""What each fact changes in the planner's model; docs/explanation/planning.md says what it wakes.
 
 `Planner.observe` looks up here what to do after a fact was applied to the state. A fact that
 resolves a proposal tells its owner first: what was in flight for it becomes part of the replica.
@@ -13,7 +13,7 @@ from yunikorn_actors.planning.model.nodes import NodeView, reported_devices_of
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.preemption.victim_units import is_set_to_go_as_one
-from yunikorn_actors.planning.stages.stage import Desk, Resolving, ResolvingOne
+from yunikorn_actors.planning.stages.stage import OpenProposals, Resolving, ResolvingOne
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import FINISHED, ApplicationState
 from yunikorn_actors.state.gates import GateKind
@@ -21,15 +21,17 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.termination import ASKED_BACK, FREES
 
 
-def resolve(model: Model, desk: Desk, fact: f.Fact) -> None:
+def resolve(model: Model, open_proposals: OpenProposals, fact: f.Fact) -> None:
     """Tell the owner of each proposal that led to this fact; charge what nobody has charged."""
     if isinstance(fact, f.AllocationsCommitted):
-        others = [at for at, id_ in enumerate(fact.proposal_ids) if not desk.resolve(id_, fact)]
+        others = [
+            at for at, id_ in enumerate(fact.proposal_ids) if not open_proposals.resolve(id_, fact)
+        ]
         if others:
             _charge_run(model, fact, others)
         return
     resolving = cast(ResolvingOne, fact)
-    is_charged = desk.resolve(resolving.proposal_id, resolving)
+    is_charged = open_proposals.resolve(resolving.proposal_id, resolving)
     if isinstance(fact, f.AllocationCommitted) and not is_charged:
         # Nothing in flight has charged this: it came from the resource manager, or from another
         # planner, which may have failed since.
@@ -51,14 +53,14 @@ def adopt(model: Model) -> None:
             model.reserved_nodes[node.id] = None
     for app in state.applications.values():
         _adopt_application(model, model.applications.see(app))
-    model.wakes.everything_is_new()
+    model.requeue.everything_is_new()
 
 
 def _adopt_application(model: Model, view: AppView) -> None:
     app = view.app
     view.run_limit = app.run_limit
     if app.run_limit is not GateKind.NONE:
-        model.wakes.run_limit_changed(view)
+        model.requeue.run_limit_changed(view)
     for allocation in app.allocations.values():
         if allocation.spec.placeholder and allocation.may_be_released:
             model.gangs.offer(view, allocation)
@@ -76,10 +78,10 @@ def _adopt_application(model: Model, view: AppView) -> None:
 def _on_configured(model: Model, fact: f.PartitionConfigured) -> None:
     _sort_nodes(model, fact.config)
     if model.apps:
-        model.wakes.cluster_changed()
+        model.requeue.cluster_changed()
     for node_id in model.reserved_nodes:
         # Who may go for an ask that requires it depends on what queues say of their work.
-        model.wakes.work_changed(model.nodes.views[node_id])
+        model.requeue.work_changed(model.nodes.views[node_id])
 
 
 def _sort_nodes(model: Model, config: PartitionConfig) -> None:
@@ -105,9 +107,9 @@ def _on_queue_reconfigured(model: Model, fact: f.QueueReconfigured) -> None:
         model.applications.assign_limits(app)
         model.gangs.follow(app)
         # What waits for a node may be refused by a quota from now on, and says so then.
-        model.wakes.look_into_app(app)
-    model.wakes.cluster_changed()
-    model.wakes.headroom_changed()
+        model.requeue.look_into_app(app)
+    model.requeue.cluster_changed()
+    model.requeue.headroom_changed()
 
 
 def _on_queue_removed(model: Model, fact: f.QueueRemoved) -> None:
@@ -146,13 +148,13 @@ def _on_node_attributes_replaced(model: Model, fact: f.NodeAttributesReplaced) -
 
 def _on_node_removed(model: Model, fact: f.NodeRemoved) -> None:
     model.nodes.discard(model.nodes.views[fact.node_id])
-    model.wakes.cluster_changed()
+    model.requeue.cluster_changed()
 
 
 def _resize_node(model: Model, view: NodeView) -> None:
     model.amounts.refresh_node(view)
     model.tree.wake_required(view.id)
-    model.wakes.cluster_changed()
+    model.requeue.cluster_changed()
 
 
 # -- applications
@@ -171,15 +173,15 @@ def _on_application_crowded(model: Model, fact: f.ApplicationCrowded) -> None:
     view = model.apps.get(fact.serial)
     if view is not None and view.run_limit is not fact.crowd:
         view.run_limit = fact.crowd
-        model.wakes.run_limit_changed(view)
+        model.requeue.run_limit_changed(view)
 
 
 def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged) -> None:
     view = model.apps.get(fact.serial)
     if view is None:
         return
-    if model.wakes.recounts is not None:
-        model.wakes.waits_changed(view)
+    if model.requeue.recounts is not None:
+        model.requeue.waits_changed(view)
     if view.leaf.changed is not None:
         view.leaf.changed[view] = None
     participants = model.participants
@@ -234,7 +236,7 @@ def _placeholders_wait(model: Model, view: AppView) -> None:
     model.gangs.follow(view)
     if view.awaiting_gang is not None:
         # It is to be reported that its gang awaits admission.
-        model.wakes.gang_may_fit()
+        model.requeue.gang_may_fit()
 
 
 def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
@@ -257,7 +259,7 @@ def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
         for node_id in dict.fromkeys(ask.reserved):
             model.amounts.refresh_node(model.nodes.views[node_id])
         model.amounts.measure_earmarks(app, ask.spec.key)
-        model.wakes.resolved()
+        model.requeue.resolved()
 
 
 def _on_ask_removed(model: Model, fact: f.AskRemoved) -> None:
@@ -265,20 +267,20 @@ def _on_ask_removed(model: Model, fact: f.AskRemoved) -> None:
     view = app.asks.get(fact.key)
     if view is not None:
         model.asks.unwatch(view)
-        model.wakes.amounts_changed(app.leaf)
+        model.requeue.amounts_changed(app.leaf)
         if not app.piles:
             model.participants.wake_others(app)
     if app.app.task_groups:
         model.gangs.follow(app)
         model.gangs.waits_for_fewer(app)
-        model.wakes.gang_may_fit()
+        model.requeue.gang_may_fit()
 
 
 def _on_ask_shortage_changed(model: Model, fact: f.AskShortageChanged) -> None:
     """The rest of the ask may be short again: a plan found that before this fact came."""
     ask = model.ask_of(fact.application_id, fact.key)
     if fact.shortage is GateKind.NONE and ask is not None and ask.open:
-        model.wakes.look_into(ask)
+        model.requeue.look_into(ask)
 
 
 # -- allocations
@@ -294,7 +296,7 @@ def _charge(model: Model, fact: f.AllocationCommitted) -> None:
     if ask is not None:
         _resync(model, ask)
     model.applications.rekey(app)
-    model.wakes.amounts_changed(app.leaf)
+    model.requeue.amounts_changed(app.leaf)
 
 
 def _resync(model: Model, ask: AskView) -> None:
@@ -325,11 +327,11 @@ def _charge_run(model: Model, fact: f.AllocationsCommitted, places: Sequence[int
             together = {kind: count * quantity for kind, quantity in resource.items()}
             model.amounts.use(app, together, is_placeholder=is_placeholder)
             model.applications.rekey(app)
-            model.wakes.amounts_changed(app.leaf)
+            model.requeue.amounts_changed(app.leaf)
 
 
 def _on_allocations_committed(model: Model, fact: f.AllocationsCommitted) -> None:
-    model.wakes.allocated()
+    model.requeue.allocated()
     if model.reserved_nodes:
         _reserved_room_used(model, fact.node_ids)
     apps = [model.state.applications[charged.application_id] for charged in fact.charged]
@@ -343,11 +345,11 @@ def _reserved_room_used(model: Model, node_ids: Iterable[str]) -> None:
     """An ask that requires a reserved node may have counted on the room that another one has."""
     for node_id in dict.fromkeys(node_ids):
         if node_id in model.reserved_nodes:
-            model.wakes.work_changed(model.nodes.views[node_id])
+            model.requeue.work_changed(model.nodes.views[node_id])
 
 
 def _on_allocation_committed(model: Model, fact: f.AllocationCommitted) -> None:
-    model.wakes.allocated()
+    model.requeue.allocated()
     if model.reserved_nodes:
         _reserved_room_used(model, (fact.node_id,))
     app = model.state.applications[fact.application_id]
@@ -360,8 +362,8 @@ def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
     spec = fact.spec
     model.amounts.charge(app, fact.node_id, spec.resource, is_placeholder=spec.placeholder)
     model.applications.rekey(app)
-    model.wakes.amounts_changed(app.leaf)
-    model.wakes.work_changed(model.nodes.views[fact.node_id])
+    model.requeue.amounts_changed(app.leaf)
+    model.requeue.work_changed(model.nodes.views[fact.node_id])
     if model.reserved_nodes:
         _unit_changed(model, app)
     if fact.spec.placeholder:
@@ -376,10 +378,10 @@ def _on_allocation_resized(model: Model, fact: f.AllocationResized) -> None:
     amounts.give_back(app, fact.old_resource, is_placeholder=is_placeholder)
     amounts.charge(app, fact.node_id, fact.resource, is_placeholder=is_placeholder)
     if is_placeholder:
-        model.wakes.member_came(app)
+        model.requeue.member_came(app)
     amounts.room_came(node)
-    model.wakes.amounts_changed(app.leaf)
-    model.wakes.work_changed(node)
+    model.requeue.amounts_changed(app.leaf)
+    model.requeue.work_changed(node)
     if model.reserved_nodes:
         _unit_changed(model, app)
 
@@ -390,17 +392,17 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
     model.nodes.give_back(node, fact.resource)
     model.amounts.give_back(app, fact.resource, is_placeholder=fact.placeholder)
     model.amounts.room_came(node)
-    model.wakes.amounts_changed(app.leaf)
+    model.requeue.amounts_changed(app.leaf)
     model.participants.wake_others(app)
     if fact.placeholder:
         model.gangs.placeholder_went(app, fact.uuid)
     # A reservation without headroom for an hour is given up: it may have headroom again now.
     if model.reserved_nodes:
-        model.wakes.headroom_changed()
+        model.requeue.headroom_changed()
         _unit_changed(model, app)
     if fact.type in ASKED_BACK:
-        model.wakes.resolved()
-    model.wakes.work_changed(node)
+        model.requeue.resolved()
+    model.requeue.work_changed(node)
 
 
 def _on_release_requested(model: Model, fact: f.ReleaseRequested) -> None:
@@ -412,7 +414,7 @@ def _on_release_requested(model: Model, fact: f.ReleaseRequested) -> None:
 
 def _will_be_free(model: Model, app: AppView, uuid: str) -> None:
     """The queue will use less and the node have more room: an ask may be entitled by that."""
-    model.wakes.work_changed(model.nodes.views[app.app.allocations[uuid].node_id])
+    model.requeue.work_changed(model.nodes.views[app.app.allocations[uuid].node_id])
     if model.reserved_nodes:
         _unit_changed(model, app)
 
@@ -421,7 +423,7 @@ def _unit_changed(model: Model, app: AppView) -> None:
     """What goes as one may go now from its other nodes as well, or may not any more."""
     if is_set_to_go_as_one(app.app):
         for node_id in dict.fromkeys(it.node_id for it in app.app.allocations.values()):
-            model.wakes.work_changed(model.nodes.views[node_id])
+            model.requeue.work_changed(model.nodes.views[node_id])
 
 
 # -- gangs and swaps
@@ -448,7 +450,7 @@ def _on_ask_parked(model: Model, fact: f.AskParked) -> None:
     model.asks.resync(ask)
     model.asks.forget_if_done(ask)
     model.participants.wake_others(app)
-    model.wakes.amounts_changed(app.leaf)
+    model.requeue.amounts_changed(app.leaf)
 
 
 def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
@@ -458,11 +460,11 @@ def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
         model.asks.watch(app, (app.app.asks[fact.key],))
     else:
         model.asks.resync(ask)
-        model.wakes.amounts_changed(app.leaf)
+        model.requeue.amounts_changed(app.leaf)
     if fact.crosses:
         node = model.nodes.views[fact.node_id]
         model.amounts.free_node(node, fact.resource)
-        model.wakes.work_changed(node)
+        model.requeue.work_changed(node)
     if fact.frees:
         _will_be_free(model, app, fact.placeholder)
 
@@ -481,12 +483,12 @@ def _on_swap_completed(model: Model, fact: f.SwapCompleted) -> None:
         if fact.node_id == fact.placeholder_node:
             model.nodes.take(node, fact.resource)
         amounts.free_node(node, fact.placeholder_resource)
-    model.wakes.work_changed(node)
+    model.requeue.work_changed(node)
     if model.reserved_nodes:
         _unit_changed(model, app)
     model.gangs.follow(app)
     model.applications.rekey(app)
-    model.wakes.amounts_changed(app.leaf)
+    model.requeue.amounts_changed(app.leaf)
 
 
 # -- reservations and preemption
@@ -507,7 +509,7 @@ def _on_reservation_dropped(model: Model, fact: f.ReservationDropped) -> None:
         del model.reserved_nodes[fact.node_id]
     model.amounts.measure_earmarks(model.app_of(fact.application_id), fact.key)
     model.participants.wake_others(model.app_of(fact.application_id))
-    model.wakes.resolved()
+    model.requeue.resolved()
     ask = model.ask_of(fact.application_id, fact.key)
     if ask is not None:
         _lose_reservation(model, ask)
@@ -518,13 +520,13 @@ def _lose_reservation(model: Model, ask: AskView) -> None:
     model.asks.keep_required(ask)
     model.shapes.follow_reserved(ask)
     if ask.open:
-        model.wakes.look_into(ask)
+        model.requeue.look_into(ask)
         if ask.app.leaf.is_entitled:
-            model.wakes.ask_may_preempt(ask)
+            model.requeue.ask_may_preempt(ask)
 
 
 def _on_quota_preemption_armed(model: Model, _: f.QuotaPreemptionArmed) -> None:
-    model.wakes.quota_armed()
+    model.requeue.quota_armed()
 
 
 RESOLVING: Final = frozenset(get_args(Resolving))

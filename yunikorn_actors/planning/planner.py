@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from yunikorn_actors.planning.apply_fact import CHANGES, RESOLVING, adopt, resolve
 from yunikorn_actors.planning.model.partition_model import Model
-from yunikorn_actors.planning.model.requeue import Wakes
+from yunikorn_actors.planning.model.requeue import Requeue
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.refusals import Refusals
 from yunikorn_actors.planning.stages.allocate import Placer
@@ -20,7 +20,7 @@ from yunikorn_actors.planning.stages.measuring import Measurer
 from yunikorn_actors.planning.stages.preempt import Preemptor
 from yunikorn_actors.planning.stages.reporting import Explainer
 from yunikorn_actors.planning.stages.reserve import Reserver
-from yunikorn_actors.planning.stages.stage import Desk
+from yunikorn_actors.planning.stages.stage import OpenProposals
 from yunikorn_actors.planning.unschedulable import Findings
 from yunikorn_actors.planning.waiting_sums import WaitingSums
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
@@ -53,30 +53,30 @@ class Planner:
     ) -> None:
         """Shared is what the resource manager refuses, if there are several planners."""
         self.state = state
-        self.wakes = Wakes(reports=reports)
+        self.requeue = Requeue(reports=reports)
         self.findings = Findings(reports=reports)
-        self.model = model = Model(state, self.wakes, policies)
-        self.desk = desk = Desk(scheduler_number, self.findings)
+        self.model = model = Model(state, self.requeue, policies)
+        self.open_proposals = open_proposals = OpenProposals(scheduler_number, self.findings)
         self._refusals = Refusals(model)
         self._is_shared = is_shared
         self.denials = Denials(model, is_shared=is_shared)
         self.backoff = Backoff(model)
         self.measurer = Measurer(model)
-        self.swapper = Swapper(model, desk)
-        self.admitter = Admitter(model, desk)
-        self.gatekeeper = Gatekeeper(model, desk, self.admitter)
-        self.reserver = Reserver(model, desk, reservation_delay_ns)
-        self.preemptor = Preemptor(model, desk, preemption_delay_ns)
+        self.swapper = Swapper(model, open_proposals)
+        self.admitter = Admitter(model, open_proposals)
+        self.gatekeeper = Gatekeeper(model, open_proposals, self.admitter)
+        self.reserver = Reserver(model, open_proposals, reservation_delay_ns)
+        self.preemptor = Preemptor(model, open_proposals, preemption_delay_ns)
         self.placer = Placer(
             model,
-            desk,
+            open_proposals,
             admitter=self.admitter,
             backoff=self.backoff,
             gatekeeper=self.gatekeeper,
             reserver=self.reserver,
         )
         self.waiting_sums = WaitingSums(model)
-        self.explainer = Explainer(model, desk, self.placer)
+        self.explainer = Explainer(model, open_proposals, self.placer)
         self._planned_ns = 0
         self._has_new_keys = True
         """A fact has come since the keys were looked at that change with more than one thing."""
@@ -94,14 +94,14 @@ class Planner:
             yield self.backoff.plan
         # All that follows goes by the order of queues, so that is put right before anything is
         # tried.
-        measures = self.wakes.measures
+        measures = self.requeue.measures
         if measures.is_stale or measures.leaves:
             yield self.measurer.plan
 
     def _next(self, _now_ns: int) -> Iterator[Step]:
         """Yield the steps that place something; each is looked at when those before it are done."""
-        wakes, model = self.wakes, self.model
-        gangs, admitter = wakes.gangs, self.admitter
+        requeue, model = self.requeue, self.model
+        gangs, admitter = requeue.gangs, self.admitter
         # A placeholder left this room for these asks: nobody may take it before them (R-059).
         if gangs.first:
             yield self.placer.place_first
@@ -120,42 +120,42 @@ class Planner:
             yield self.gatekeeper.plan
         # Everything before has its room. What is left is for all, one after the other in order.
         root = model.tree.root
-        if wakes.places or admitter.lapsed or (root is not None and root.children):
+        if requeue.places or admitter.lapsed or (root is not None and root.children):
             yield self.placer.plan
 
     def _last(self, now_ns: int) -> Iterator[Step]:
         """Yield the steps for what was not placed."""
-        wakes, preemptor, reserver = self.wakes, self.preemptor, self.reserver
+        requeue, preemptor, reserver = self.requeue, self.preemptor, self.reserver
         # An application rests only after victims were sought for its asks: those that rest since
         # this plan come back for the preemptor, and rests are decided behind it.
-        if wakes.passes:
+        if requeue.passes:
             yield self.backoff.end_passes
         if preemptor.has_work or preemptor.due_ns <= now_ns:
             yield preemptor.plan
-        if wakes.passes:
+        if requeue.passes:
             yield self.backoff.begin_rests
         # Preemption makes room now, a reservation only waits for it.
-        if wakes.reserving.is_stale or reserver.due_ns <= now_ns:
+        if requeue.reserving.is_stale or reserver.due_ns <= now_ns:
             yield reserver.plan
         # Only now is it known why an ask waits: earlier it might be wrong at the end.
-        if wakes.explaining.asks or wakes.explaining.apps or self.explainer.left:
+        if requeue.explaining.asks or requeue.explaining.apps or self.explainer.left:
             yield self.explainer.plan
 
     @property
     def has_work(self) -> bool:
         """Whether anything might be decided now: some part has something to look at."""
-        wakes, root = self.wakes, self.model.tree.root
-        gangs, explaining, deciders = wakes.gangs, wakes.explaining, self.model.deciders
+        requeue, root = self.requeue, self.model.tree.root
+        gangs, explaining, deciders = requeue.gangs, requeue.explaining, self.model.deciders
         has_marks = (
             (root is not None and (root.children or root.open_lanes))
-            or wakes.places
-            or wakes.measures.is_stale
-            or wakes.reserving.is_stale
+            or requeue.places
+            or requeue.measures.is_stale
+            or requeue.reserving.is_stale
             or gangs.first
             or gangs.looking
             or (gangs.room_has_changed and self.model.gangs.awaiting)
             or self.admitter.lapsed
-            or wakes.passes
+            or requeue.passes
             or explaining.asks
             or explaining.apps
             or self.explainer.left
@@ -197,7 +197,7 @@ class Planner:
                     if made := step(now_ns, room):
                         proposals.extend(made)
                         room -= len(made)
-                if self.wakes.measures.is_stale:
+                if self.requeue.measures.is_stale:
                     break
         made = self._without_refused(proposals) if self._refusals.refused else proposals
         self._refusals.note_made(made)
@@ -214,15 +214,15 @@ class Planner:
     @property
     def unresolved(self) -> list[int]:
         """Proposals that Context has not answered yet."""
-        return sorted(self.desk.owner)
+        return sorted(self.open_proposals.owner)
 
     def is_in_flight(self, proposal_id: int) -> bool:
         """Whether Context is still to answer it."""
-        return proposal_id in self.desk.owner
+        return proposal_id in self.open_proposals.owner
 
     def refuse(self, proposal_id: int) -> None:
         """Context refused: the ask waits again, and until there is news if nothing was newer."""
-        subject = self.desk.owner[proposal_id].subject_of(proposal_id)
+        subject = self.open_proposals.owner[proposal_id].subject_of(proposal_id)
         is_hopeless = self._refusals.refuse(proposal_id, self._planned_ns)
         self.reject(proposal_id)
         self._refusals.try_again_without(proposal_id)
@@ -232,7 +232,7 @@ class Planner:
     def reject(self, proposal_id: int) -> None:
         """What the proposal took is free again, and the ask is tried again."""
         # Only the part that made it knows what it took.
-        self.desk.reject(proposal_id)
+        self.open_proposals.reject(proposal_id)
         self._refusals.gave_up()
         self.gatekeeper.is_stale = True
 
@@ -249,7 +249,9 @@ class Planner:
         kept: list[Proposal] = []
         for proposal in proposals:
             if proposal in refused or (isinstance(proposal, Preempt) and proposal.gang in gangs):
-                subject = self.desk.owner[proposal.proposal_id].subject_of(proposal.proposal_id)
+                subject = self.open_proposals.owner[proposal.proposal_id].subject_of(
+                    proposal.proposal_id
+                )
                 self.reject(proposal.proposal_id)
                 self._refusals.set_aside(subject)
             else:
@@ -278,7 +280,7 @@ class Planner:
     def time_came(self, now_ns: int) -> None:
         """A delay, a pause or a back-off has ended."""
         self._refusals.time_came(now_ns)
-        self.wakes.time_came()
+        self.requeue.time_came()
         self.gatekeeper.time_came(now_ns)
 
     def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:
@@ -308,14 +310,14 @@ class Planner:
         # the replica as it is: the other way round the same amount would count twice for a moment,
         # and all that waits for room would be asked in vain.
         if kind in RESOLVING:
-            resolve(self.model, self.desk, fact)
+            resolve(self.model, self.open_proposals, fact)
         change = CHANGES.get(kind)
         if change is not None:
             change(self.model, fact)
         # A reservation waits for whatever is on its way, and each fact may be the end of that.
-        if self.wakes.reserving.waits:
-            self.wakes.something_came_out()
-        if self.wakes.recounts is not None:
+        if self.requeue.reserving.waits:
+            self.requeue.something_came_out()
+        if self.requeue.recounts is not None:
             self.waiting_sums.keep_up()
         # Behind the change: what was set aside is tried on the state as it is now.
         if not fact.is_record:

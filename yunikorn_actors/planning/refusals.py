@@ -136,28 +136,28 @@ class Refusals:
             elif isinstance(subject, AppView) and subject.app.serial in model.apps:
                 model.gangs.follow(subject)
         # It is not known which part made the proposals, so all of them look again.
-        model.wakes.gang_may_fit()
-        model.wakes.nodes_allowed()
-        model.wakes.resolved()
-        model.wakes.quota_armed()
-        model.wakes.something_came_out()
+        model.requeue.gang_may_fit()
+        model.requeue.nodes_allowed()
+        model.requeue.resolved()
+        model.requeue.quota_armed()
+        model.requeue.something_came_out()
 
     def _resync(self, ask: AskView) -> None:
         if not ask.gone:
             self._model.asks.resync(ask)
-            self._model.wakes.amounts_changed(ask.app.leaf)
+            self._model.requeue.amounts_changed(ask.app.leaf)
 
     def _wake_ask(self, ask: AskView) -> None:
         model, views = self._model, self._model.nodes.views
         self._resync(ask)
         if ask.app.app.task_groups:
-            model.wakes.member_came(ask.app)
+            model.requeue.member_came(ask.app)
         for node_id in ask.ask.reserved:
             model.amounts.room_came(views[node_id])
         required = views.get(ask.shape.required_node)
         if required is not None:
             model.tree.wake_required(required.id)
-            model.wakes.required_node_is_full(required)
+            model.requeue.required_node_is_full(required)
 
 
 def _content(proposal: Proposal) -> Hashable:

@@ -128,9 +128,9 @@ class WaitingSums:
 
     def part(self, question: WaitingQuestion) -> WaitingAnswer:
         """Answer with some of the sums, or count some applications and say where to go on."""
-        wakes = self._model.wakes
-        if wakes.recounts is None:
-            wakes.recounts = dict.fromkeys((app, None) for app in self._model.apps.values())
+        requeue = self._model.requeue
+        if requeue.recounts is None:
+            requeue.recounts = dict.fromkeys((app, None) for app in self._model.apps.values())
         if not question.place and not self._count_some():
             return WaitingAnswer(is_all=False)
         if self._order is None:
@@ -158,7 +158,7 @@ class WaitingSums:
 
     def keep_up(self) -> None:
         """Called with each fact: so a question finds little to count, whatever came before it."""
-        marks = self._model.wakes.recounts
+        marks = self._model.requeue.recounts
         if marks is not None and len(marks) > MARKS_MAX:
             for app, kind in list(marks):
                 self._count(app, kind)
@@ -166,7 +166,7 @@ class WaitingSums:
 
     def _count_some(self) -> bool:
         """Count some of what is marked anew; return whether that was all."""
-        marks, kinds = self._model.wakes.recounts, 0
+        marks, kinds = self._model.requeue.recounts, 0
         assert marks is not None
         for app, kind in list(islice(marks, KINDS_MAX)):
             if kinds > KINDS_MAX:

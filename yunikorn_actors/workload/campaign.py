@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.config.fault import why_unreadable
 from yunikorn_actors.lab.fan_out import FanOut, Processes
-from yunikorn_actors.lab.workers.dask_pool import DaskCrew
+from yunikorn_actors.lab.workers.dask_pool import DaskPool
 from yunikorn_actors.policies.loading import policies_at
 from yunikorn_actors.policies.registry import NO_POLICIES, InvalidPolicy, Policies
 from yunikorn_actors.version import VERSION
@@ -151,8 +151,8 @@ def _each(executor: str, workers: int) -> Iterator[Callable[..., Iterable[Result
     elif executor != PROCESSES and not executor.startswith(DASK):
         raise WorkloadError(f"executor {executor!r}: write serial, processes or dask://HOST:PORT")
     else:
-        crew = Processes(workers) if executor == PROCESSES else DaskCrew(executor)
-        with FanOut(crew) as fan_out:
+        pool = Processes(workers) if executor == PROCESSES else DaskPool(executor)
+        with FanOut(pool) as fan_out:
             yield fan_out.each
 
 

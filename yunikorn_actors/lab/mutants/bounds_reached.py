@@ -4,7 +4,7 @@ from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context import asks, lifecycle, unit_of_work
 from yunikorn_actors.machines.context.partition_context import Rejections
 from yunikorn_actors.machines.planning_loop import PlanningLoop
-from yunikorn_actors.machines.rm_proxy.flow_control import Deliveries, Turns
+from yunikorn_actors.machines.rm_proxy.flow_control import Deliveries, ManagerTurns
 from yunikorn_actors.planning.stages.allocate import Placer
 
 BOUNDS = (
@@ -22,7 +22,7 @@ BOUNDS = (
         kind=Kind.BOUND,
         source="a step left out",
         wrong="What waits for its turn behind two parts is lost.",
-        where=Turns.handled,
+        where=ManagerTurns.handled,
         old="    if waiting:\n        self._waiting[rm_id] = waiting\n",
         new="",
     ),
@@ -108,7 +108,7 @@ BOUNDS = (
         source="a step left out",
         wrong="What goes first to the room of a placeholder loses that where the plan is full.",
         where=Placer.place_first,
-        old="self._model.wakes.goes_first((ask.app, ask.ask.spec.key))",
+        old="self._model.requeue.goes_first((ask.app, ask.ask.spec.key))",
         new="break",
     ),
 )

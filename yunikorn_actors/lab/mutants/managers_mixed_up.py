@@ -4,7 +4,7 @@ from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.machines.context.manager_registry import Registry
 from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
-from yunikorn_actors.machines.rm_proxy.flow_control import Turns
+from yunikorn_actors.machines.rm_proxy.flow_control import ManagerTurns
 from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
 
@@ -101,7 +101,7 @@ MANAGERS = (
         kind=Kind.MANAGERS,
         source="a queue passed by",
         wrong="A request overtakes those of its resource manager that wait for their turn.",
-        where=Turns.send,
+        where=ManagerTurns.send,
         old="if waiting is not None:",
         new="if waiting:",
     ),

@@ -294,7 +294,7 @@ def propose(world: World, what: str) -> bool:
     for address, scheduler in _schedulers(world):
         with suppress(KeyError):
             proposal = _made(scheduler, what).proposal
-            own = replace(proposal, proposal_id=scheduler.planner.desk.next_id(_Whim()))
+            own = replace(proposal, proposal_id=scheduler.planner.open_proposals.next_id(_Whim()))
             envelope = Envelope(
                 address, scheduler.proposing((own,)), Cause(address, 0), f"propose {what}"
             )

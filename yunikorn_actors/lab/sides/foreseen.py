@@ -48,7 +48,7 @@ _PROPERTIES: Final[tuple[dict[str, str], ...]] = (
 )  # fmt: skip
 
 
-class Foresight:
+class Forecasts:
     """Asks what would happen in one moment of a world."""
 
     def __init__(self, world: World, draw: Draw, requests: Sequence[Request]) -> None:

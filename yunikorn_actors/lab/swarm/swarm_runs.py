@@ -91,7 +91,7 @@ def play_share(share: Share) -> list[Played]:
 
 
 class FannedOut:
-    """A player that has a crew play."""
+    """A player that has a pool of workers play."""
 
     def __init__(self, fan_out: FanOut) -> None:
         self._fan_out = fan_out

@@ -1,4 +1,4 @@
-"""A cluster of Dask as a crew: the workers of `distributed`, on any machines."""
+"""A cluster of Dask as a pool of workers: the workers of `distributed`, on any machines."""
 
 import re
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
@@ -15,7 +15,7 @@ class NoExecutor(CoreError, ValueError):
     """What is to do the work is not understood, or not installed."""
 
 
-class DaskCrew:
+class DaskPool:
     """Dask itself gives what a lost worker had to another one, and says when it gives that up."""
 
     losses_max = 1

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from yunikorn_actors.machines.context.awaited import Awaited
-from yunikorn_actors.machines.context.batch_commit import LONGEST_RUN
+from yunikorn_actors.machines.context.batch_commit import LONGEST_BATCH
 from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.gangs import (
@@ -498,7 +498,7 @@ def _gather(unit: UnitOfWork, items: Sequence[AskItem], start: int) -> list[AskS
     if app is None or not takes_more(app, first) or refused_amounts(first) is not None:
         return []
     run: dict[str, AskSpec] = {}
-    for item in items[start : start + LONGEST_RUN]:
+    for item in items[start : start + LONGEST_BATCH]:
         spec = item.spec
         # The second of one key would replace the first, which is not there before the run is.
         if spec.key in run or not _is_plain(app, item) or not _is_alike(spec, first):

@@ -1,16 +1,17 @@
-"""A run: proposals for asks of one size that become one fact and one announcement.
+"""A batch: proposals for asks of one size that become one fact and one announcement.
 
 A plan places asks of one size by the hundred. To check, to write down and to announce each by
 itself costs as much as the decision did; so those that need nothing else are gathered as far as
-they follow each other, and become one fact and one announcement: a *run*. The order of the
-decisions stays, and nothing is decided otherwise than one at a time:
+they follow each other, and become one fact and one announcement: a *batch* (in messages and
+records: a run). The order of the decisions stays, and nothing is decided otherwise than one at a
+time:
 
 - What each needs for itself (the ask, its application, the node) is checked for each, with those
-  before it in the run counted in. The run ends before the first that does not pass.
-- Queues and limits are asked once whether they have room for the whole run. If so, they have room
+  before it in the batch counted in. The batch ends before the first that does not pass.
+- Queues and limits are asked once whether they have room for the whole batch. If so, they have room
   for each at its unit, as amounts only add up. If not, all are committed one at a time.
 - Whatever brings more than an allocation (the first one of an application or of a gang, an ask with
-  a reservation or a timer) is committed by itself. A run of placeholders ends with a gang.
+  a reservation or a timer) is committed by itself. A batch of placeholders ends with a gang.
 """
 
 from collections.abc import Iterator
@@ -44,18 +45,18 @@ from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource, add, equals
 from yunikorn_actors.values.tags import GPU
 
-LONGEST_RUN = 256
+LONGEST_BATCH = 256
 """As many as a plan decides, and so few that it takes milliseconds."""
 
 
-class Run:
+class Batch:
     """Asks of one size that are placed one right after the other, each with its node."""
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
         self._apps: list[Application] = []
         self._counts: list[int] = []
-        """How many of the run are of each application."""
+        """How many of the batch are of each application."""
         self._members: list[int] = []
         self.asks: list[Ask] = []
         self._proposals: list[Allocate] = []
@@ -71,7 +72,7 @@ class Run:
         repeats: dict[int, int] = {}
         on_node: dict[str, int] = {}
         for proposal in proposals:
-            # The run says nothing of devices.
+            # A batch says nothing of devices.
             if type(proposal) is not Allocate or proposal.devices:
                 return
             id_ = proposal.application_id
@@ -127,7 +128,7 @@ class Run:
         return equals(add(placed, dict(together)), wanted)
 
     def _suits(self, ask: Ask, node_id: str, count: int) -> bool:
-        """Whether it is one of the run, and the node has room for so many of these."""
+        """Whether it is one of the batch, and the node has room for so many of these."""
         resource, spec = self._resource, ask.spec
         # Nodes of its own, a timer or an announcement of it makes an ask one by itself.
         if spec.is_choosy or spec.timeout_ms > 0 or ask.shortage is not GateKind.NONE:
@@ -148,7 +149,7 @@ class Run:
         return True
 
     def has_room(self) -> bool:
-        """Whether all queues and limits have room for the whole run."""
+        """Whether all queues and limits have room for the whole batch."""
         queues: dict[Queue, int] = {}
         limits: dict[Usage, tuple[LimitConfig, int]] = {}
         for app, count in zip(self._apps, self._counts, strict=True):
@@ -174,7 +175,7 @@ class Run:
         return [(kind, quantity * count) for kind, quantity in self._resource.items()]
 
     def commit(self, unit: UnitOfWork) -> None:
-        """Write the run down and announce it; `place` says what comes in which order."""
+        """Write the batch down and announce it; `place` says what comes in which order."""
         proposals, asks = self._proposals, self.asks
         if unit.partition.hears_states:
             # Of several repeats of one ask the first changes its state, as one at a time.

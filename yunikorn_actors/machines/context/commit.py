@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from yunikorn_actors.machines.context.batch_commit import LONGEST_RUN, Run
+from yunikorn_actors.machines.context.batch_commit import LONGEST_BATCH, Batch
 from yunikorn_actors.machines.context.gangs import (
     admit,
     begin_swap,
@@ -188,7 +188,7 @@ def commit_all(
     start = 0
     while start < len(proposals):
         first, size = proposals[start], 1
-        # The last one alone is no run: so most plans gather nothing.
+        # The last one alone is no batch: so most plans gather nothing.
         if start < len(proposals) - 1:
             if type(first) is Preempt and first.gang:
                 # All for a gang are committed together, or none: victims for a part of it would go
@@ -198,11 +198,11 @@ def commit_all(
                 yield from () if refusal is None else ((it, refusal) for it in gang)
                 start += len(gang)
                 continue
-            run = Run(unit.state)
-            run.gather(islice(proposals, start, start + LONGEST_RUN))
-            size = max(1, len(run.asks))
-            if size > 1 and run.has_room():
-                run.commit(unit)
+            batch = Batch(unit.state)
+            batch.gather(islice(proposals, start, start + LONGEST_BATCH))
+            size = max(1, len(batch.asks))
+            if size > 1 and batch.has_room():
+                batch.commit(unit)
                 start += size
                 continue
         for proposal in proposals[start : start + size]:

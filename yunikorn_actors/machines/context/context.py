@@ -117,13 +117,15 @@ class Context(Joining):
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         kind = type(message)
         handler, slices = HANDLERS[kind], self._partitions.slices
-        if slices.jobs and kind in _LANES:
+        if slices.jobs and kind in _ORDER_KEYS:
             # It may have to wait.
-            return slices.do(_LANES[kind](self, message), partial(handler, self, message), now_ns)
+            return slices.do(
+                _ORDER_KEYS[kind](self, message), partial(handler, self, message), now_ns
+            )
         handled = handler(self, message, now_ns)
         if isinstance(handled, list):
             return handled
-        return slices.begin(_LANES[kind](self, message), handled)
+        return slices.begin(_ORDER_KEYS[kind](self, message), handled)
 
     @property
     def is_at_rest(self) -> bool:
@@ -655,7 +657,7 @@ def _of_partition(context: Context, message: Any) -> str:  # noqa: ANN401 - it h
     return "" if partition is None else partition.rm_id
 
 
-_LANES: dict[type, Callable[[Context, Any], str]] = {
+_ORDER_KEYS: dict[type, Callable[[Context, Any], str]] = {
     **dict.fromkeys(
         (
             restart.ReturnDue,

@@ -101,7 +101,7 @@ class Partitions:
         """Who hears the facts of all partitions; behind the first those who follow from outside."""
         self.rejected_asks = 0
         self.slices = Slices(CONTEXT, settings.slice_max)
-        """Long work, in a lane for each resource manager."""
+        """Long work, in order for each resource manager."""
         self._schedulers = schedulers
         """How many each partition has; without any Context plans by itself."""
         self._epoch = 0

@@ -484,7 +484,7 @@ class ContextJob:
 
 
 class AllEnded:
-    """What is sent when a number of jobs, each in a lane of its own, have all ended."""
+    """What is sent when a number of jobs, each with an order key of its own, have all ended."""
 
     def __init__(self, tell: Callable[[], list[Effect]]) -> None:
         self.awaited = 1

@@ -131,7 +131,7 @@ _LAST: Final = (RMLost, RMUnregistered)
 """What is said of a resource manager last: who has its name afterwards begins anew."""
 
 
-class Turns:
+class ManagerTurns:
     def __init__(self, turn_max: int) -> None:
         """A part has so many items, the last request of it perhaps more."""
         self._max = turn_max

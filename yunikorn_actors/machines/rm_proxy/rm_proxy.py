@@ -14,7 +14,7 @@ from yunikorn_actors import si
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
 from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
-from yunikorn_actors.machines.rm_proxy.flow_control import Deliveries, Turns
+from yunikorn_actors.machines.rm_proxy.flow_control import Deliveries, ManagerTurns
 from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions
 from yunikorn_actors.machines.rm_proxy.translation import (
     accepted_application,
@@ -101,9 +101,9 @@ class RmProxy:
         """
         self.parts: dict[str, Parts] = {}
         """Of answers that come in several messages."""
-        self.turns = Turns(settings.turn_max)
+        self.turns = ManagerTurns(settings.turn_max)
         self._slices = Slices(RM_PROXY, settings.slice_max)
-        """Requests that are long to translate, in a lane for each resource manager."""
+        """Requests that are long to translate, in order for each resource manager."""
         self._at_once_max = LOOKED_AT_IN_ONE * settings.slice_max
         """A request about allocations with no more items fits in one slice."""
         self.questions = Questions(settings.predicate_timeout_ns)
@@ -116,12 +116,14 @@ class RmProxy:
         self._now_ns = now_ns
         kind = type(message)
         handler, slices = HANDLERS[kind], self._slices
-        if slices.jobs and kind in _LANES:
+        if slices.jobs and kind in _ORDER_KEYS:
             # It may have to wait.
-            return slices.do(_LANES[kind](message), lambda _: handler(self, message), now_ns)
+            return slices.do(_ORDER_KEYS[kind](message), lambda _: handler(self, message), now_ns)
         handled = handler(self, message)
         return (
-            handled if isinstance(handled, list) else slices.begin(_LANES[kind](message), handled)
+            handled
+            if isinstance(handled, list)
+            else slices.begin(_ORDER_KEYS[kind](message), handled)
         )
 
     @property
@@ -497,7 +499,7 @@ def _of_manager(message: Any) -> str:  # noqa: ANN401 - it has one
     return rm_id
 
 
-_LANES: dict[type, Callable[[Any], str]] = {
+_ORDER_KEYS: dict[type, Callable[[Any], str]] = {
     **dict.fromkeys(
         (
             rm.RegistrationRequested,

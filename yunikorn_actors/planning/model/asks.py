@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from yunikorn_actors.planning.model.shape import Shape
-from yunikorn_actors.planning.model.tree import Ground
+from yunikorn_actors.planning.model.tree import ModelParts
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.policies.folds import is_part_of_gang
 from yunikorn_actors.state.allocations import Ask
@@ -11,8 +11,8 @@ from yunikorn_actors.state.gangs import waits_for_gang
 
 
 class Asks:
-    def __init__(self, ground: Ground) -> None:
-        self._shapes, self._tree, self._reserved_nodes, self._wakes = ground
+    def __init__(self, model_parts: ModelParts) -> None:
+        self._shapes, self._tree, self._reserved_nodes, self._requeue = model_parts
         self.set_aside: dict[AskView | AppView | str, None] = {}
         """Those for which Context refused a proposal that was made on these facts."""
 
@@ -39,8 +39,8 @@ class Asks:
             kind = (shape, view.is_placeholder)
             # Before any takes part: an application of which nothing waits has no key of a policy.
             app.waits[kind] = app.waits.get(kind, 0) + repeats
-            if self._wakes.recounts is not None:
-                self._wakes.waits_changed(app, kind)
+            if self._requeue.recounts is not None:
+                self._requeue.waits_changed(app, kind)
             total = repeats * shape.total
             for level in app.leaf.lineage:
                 level.waiting += total
@@ -48,7 +48,7 @@ class Asks:
             may_run = view.waiting
             if not is_bound or (may_run := self._allowed(view, may_run)):
                 self._open(view, may_run)
-        self._wakes.amounts_changed(app.leaf)
+        self._requeue.amounts_changed(app.leaf)
 
     def unwatch(self, view: AskView) -> None:
         if view.open or view.waiting:
@@ -109,7 +109,7 @@ class Asks:
         spec, app = ask.ask.spec, ask.app
         barred = waits_for_gang(app.app, spec, app.placing, is_admitting=app.is_admitting)
         if barred and not spec.placeholder:
-            self._wakes.member_came(app)
+            self._requeue.member_came(app)
         return barred
 
     def wait(self, ask: AskView, repeats: int) -> None:
@@ -123,8 +123,8 @@ class Asks:
             app.waits[kind] = waits
         else:
             del app.waits[kind]
-        if self._wakes.recounts is not None:
-            self._wakes.waits_changed(app, kind)
+        if self._requeue.recounts is not None:
+            self._requeue.waits_changed(app, kind)
         total = repeats * ask.shape.total
         for level in app.leaf.lineage:
             level.waiting += total
@@ -134,21 +134,21 @@ class Asks:
         ask.open += repeats
         opens, kind = ask.app.opens, (ask.shape, ask.is_placeholder)
         opens[kind] = opens.get(kind, 0) + repeats
-        if self._wakes.recounts is not None:
-            self._wakes.waits_changed(ask.app, kind)
+        if self._requeue.recounts is not None:
+            self._requeue.waits_changed(ask.app, kind)
         if was_open:
             return
-        leaf, wakes = ask.app.leaf, self._wakes
+        leaf, requeue = ask.app.leaf, self._requeue
         # Only ever earlier: which ask is the oldest is found out when one is to have a node kept.
         ask.shape.oldest_ns = min(ask.shape.oldest_ns, ask.ask.created_ns)
         self._tree.add_ask(ask)
         if leaf.queue.properties.backoff_count:
-            wakes.pass_changed(ask.app)
+            requeue.pass_changed(ask.app)
         if leaf.is_entitled:
-            wakes.ask_may_preempt(ask)
+            requeue.ask_may_preempt(ask)
         if ask.shape.waits_for_node or (self._reserved_nodes and leaf.is_stateaware):
-            wakes.ask_may_reserve()
-        wakes.look_into(ask)
+            requeue.ask_may_reserve()
+        requeue.look_into(ask)
 
     def shut(self, ask: AskView, repeats: int) -> None:
         ask.open -= repeats
@@ -156,8 +156,8 @@ class Asks:
         opens[kind] -= repeats
         if not opens[kind]:
             del opens[kind]
-        if self._wakes.recounts is not None:
-            self._wakes.waits_changed(ask.app, kind)
+        if self._requeue.recounts is not None:
+            self._requeue.waits_changed(ask.app, kind)
         if not ask.open:
             self._tree.drop_ask(ask)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from yunikorn_actors.planning.model.asks import Asks
 from yunikorn_actors.planning.model.participants import Participants
-from yunikorn_actors.planning.model.tree import Ground, rekey
+from yunikorn_actors.planning.model.tree import ModelParts, rekey
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.gangs import awaits_admission
@@ -18,8 +18,8 @@ AwaitingGang = tuple[tuple[int, int, int], AppView]
 
 
 class Gangs:
-    def __init__(self, ground: Ground, asks: Asks, participants: Participants) -> None:
-        self._shapes, self._tree, _, self._wakes = ground
+    def __init__(self, model_parts: ModelParts, asks: Asks, participants: Participants) -> None:
+        self._shapes, self._tree, _, self._requeue = model_parts
         self._asks = asks
         self._participants = participants
         self.awaiting: list[AwaitingGang] = []
@@ -33,7 +33,7 @@ class Gangs:
         if self._read_bars(app):
             for ask in tuple(app.asks.values()):
                 self._asks.resync(ask)
-            self._wakes.amounts_changed(app.leaf)
+            self._requeue.amounts_changed(app.leaf)
         if app.awaiting_gang is not None and not did_await:
             # It no longer wants to start, so others may.
             self._participants.wake_others(app)
@@ -68,7 +68,7 @@ class Gangs:
             self._let_go(app)
             app.awaiting_gang = (key, app)
             insort(self.awaiting, app.awaiting_gang)
-            self._wakes.gang_may_fit()
+            self._requeue.gang_may_fit()
         elif not awaits:
             self._let_go(app)
 
@@ -79,7 +79,7 @@ class Gangs:
 
     def forget(self, app: AppView) -> None:
         self._let_go(app)
-        gangs = self._wakes.gangs
+        gangs = self._requeue.gangs
         gangs.looking.pop(app.app.serial, None)
         gangs.stuck.pop(app.app.serial, None)
 
@@ -105,7 +105,7 @@ class Gangs:
     def placeholders_came(self, app: AppView, uuids: Iterable[str]) -> None:
         for uuid in uuids:
             self.offer(app, app.app.allocations[uuid])
-        self._wakes.gang_may_fit()
+        self._requeue.gang_may_fit()
         self.follow(app)
 
     def waits_for_fewer(self, app: AppView) -> None:
@@ -115,20 +115,20 @@ class Gangs:
         not see it.
         """
         if app.usable and not app.app.waiting_placeholders:
-            self._wakes.member_came(app)
+            self._requeue.member_came(app)
 
     def placeholder_went(self, app: AppView, uuid: str) -> None:
         self.withdraw(app, uuid)
         self.follow(app)
         key = app.app.owed.get(uuid)
         if key is not None:
-            self._wakes.goes_first((app, key))
+            self._requeue.goes_first((app, key))
 
     def offer(self, app: AppView, placeholder: Allocation) -> None:
         """A placeholder may be swapped from now on."""
         group = app.usable.setdefault(placeholder.spec.task_group, {})
         group[placeholder.uuid] = placeholder
-        self._wakes.member_came(app)
+        self._requeue.member_came(app)
 
     def withdraw(self, app: AppView, placeholder: str) -> None:
         """It has been asked back, or is about to be: no member may take it over."""
@@ -139,4 +139,4 @@ class Gangs:
         """Try first what a former planner may not have tried: asks whose placeholder is gone."""
         for placeholder, key in app.app.owed.items():
             if placeholder not in app.app.allocations:
-                self._wakes.goes_first((app, key))
+                self._requeue.goes_first((app, key))

@@ -10,7 +10,7 @@ from itertools import repeat
 from yunikorn_actors.planning.model.in_flight import Flights
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
-from yunikorn_actors.planning.model.tree import Ground
+from yunikorn_actors.planning.model.tree import ModelParts
 from yunikorn_actors.planning.model.views import AppView, Gate
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.reserved_nodes import own_earmark
@@ -22,13 +22,13 @@ class Amounts:
         self,
         state: PartitionState,
         nodes: NodeIndex,
-        ground: Ground,
+        model_parts: ModelParts,
         participants: Participants,
         flights: Flights,
     ) -> None:
         self._state = state
         self._nodes = nodes
-        self._shapes, self._tree, self._reserved_nodes, self._wakes = ground
+        self._shapes, self._tree, self._reserved_nodes, self._requeue = model_parts
         self._participants = participants
         self._flights = flights
         self._redeemed: dict[tuple[AppView, str], tuple[Resource, ...]] = {}
@@ -41,7 +41,7 @@ class Amounts:
     def use(self, app: AppView, amount: Resource, *, is_placeholder: bool, waited: int = 0) -> None:
         """Charge the queues; `waited` is the total of what waits no longer for it."""
         if self._reserved_nodes:
-            self._wakes.headroom_changed()
+            self._requeue.headroom_changed()
         # Not `charge`: this runs for each level at each placement, and the call would cost more.
         entries = amount.items()
         leaf = app.leaf
@@ -61,7 +61,7 @@ class Amounts:
                 used[kind] = used.get(kind, 0) - quantity
         if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, discharge)
-        self._wakes.headroom_rose(some_wait_for_node=bool(self._shapes.waiting))
+        self._requeue.headroom_rose(some_wait_for_node=bool(self._shapes.waiting))
         # After the amounts: a shape that is woken is asked at once whether there is room now.
         gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
         for gate in gates:
@@ -130,7 +130,7 @@ class Amounts:
     def room_came(self, node: NodeView) -> None:
         """The node may have more room than before."""
         self._tree.wake_shapes(node)
-        self._wakes.room_came(node)
+        self._requeue.room_came(node)
 
     def refresh_node(self, view: NodeView) -> None:
         """The node itself changed: its size, its schedule state or its reservations."""
@@ -141,5 +141,5 @@ class Amounts:
         self._nodes.refresh(view, free)
         self.room_came(view)
         self.node_changes += 1
-        self._wakes.node_changed()
-        self._wakes.work_changed(view)
+        self._requeue.node_changed()
+        self._requeue.work_changed(view)

@@ -7,14 +7,14 @@ application that does not run yet.
 
 from yunikorn_actors.planning.model.blocked import BlockedApps
 from yunikorn_actors.planning.model.in_flight import Place
-from yunikorn_actors.planning.model.tree import Ground
+from yunikorn_actors.planning.model.tree import ModelParts
 from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
 from yunikorn_actors.state.applications import ApplicationState
 
 
 class Participants:
-    def __init__(self, ground: Ground) -> None:
-        self._shapes, self._tree, self._reserved_nodes, self._wakes = ground
+    def __init__(self, model_parts: ModelParts) -> None:
+        self._shapes, self._tree, self._reserved_nodes, self._requeue = model_parts
         self._blocked = self._tree.blocked.by
 
     # -- decisions in flight
@@ -47,7 +47,7 @@ class Participants:
             return
         app.starting -= 1
         # Whether a gang may start depends on who else is about to.
-        self._wakes.gang_may_fit()
+        self._requeue.gang_may_fit()
         if not app.starting:
             self.counts_itself(app)
 
@@ -64,16 +64,16 @@ class Participants:
         """A maximum of running applications is reached, or the application has to rest."""
         self._tree.leave(app)
         self._tree.blocked.add(app, holder)
-        if self._wakes.recounts is not None:
-            self._wakes.waits_changed(app)
-        self._wakes.run_limit_changed(app)
+        if self._requeue.recounts is not None:
+            self._requeue.waits_changed(app)
+        self._requeue.run_limit_changed(app)
 
     def let_go(self, app: AppView) -> None:
         if app.blocked_by is not None:
             self._tree.blocked.discard(app)
-            if self._wakes.recounts is not None:
-                self._wakes.waits_changed(app)
-            self._wakes.run_limit_changed(app)
+            if self._requeue.recounts is not None:
+                self._requeue.waits_changed(app)
+            self._requeue.run_limit_changed(app)
 
     def come_back(self, app: AppView) -> None:
         """Let it take part again; its waiting asks may be entitled to preempt."""
@@ -85,7 +85,7 @@ class Participants:
     def _resume(self, app: AppView) -> None:
         if app.entry is not None and app.leaf.is_entitled:
             for shape in app.piles:
-                self._wakes.lane_resumed(app.leaf.lanes[shape, app.owner])
+                self._requeue.lane_resumed(app.leaf.lanes[shape, app.owner])
 
     def wake(self, gate: Gate) -> None:
         """The queue or the limit may have more room, or a place."""
@@ -98,13 +98,13 @@ class Participants:
         # If only applications with a reservation may have got a place, nobody is woken. But the
         # mark makes a plan run, and that tries them first.
         if gate in self._blocked or gate.reserving:
-            self._wakes.places[gate] = None
+            self._requeue.places[gate] = None
 
     def wake_others(self, app: AppView) -> None:
         """What this application wants or holds has changed: others may start now."""
         is_bounded = bool(app.leaf.application_limits or app.limits)
         some_wait = is_bounded and bool(self._shapes.waiting)
-        self._wakes.starts_changed(for_nodes=some_wait or bool(self._reserved_nodes))
+        self._requeue.starts_changed(for_nodes=some_wait or bool(self._reserved_nodes))
         for level in app.leaf.application_limits:
             self.wake_blocked(level)
         for limit in app.limits:
@@ -117,7 +117,7 @@ class Participants:
         An application that is woken and not placed leaves its place to the next. So this is called
         again until none is left or every place is taken. Says whether any was woken.
         """
-        loose = self._wakes.places
+        loose = self._requeue.places
         for gate in tuple(loose):
             blocked = self._blocked.get(gate)
             if blocked is None:
@@ -146,7 +146,7 @@ class Participants:
         while places > 0 and entries and gate.may_start(entries[0][1]):
             app = entries[0][1]
             self.come_back(app)
-            self._wakes.look_into_app(app)
+            self._requeue.look_into_app(app)
             # All its lanes may be closed: then it is not tried, and would keep a place for nothing.
             lanes = app.leaf.lanes
             if app.entry is not None and any(lanes[s, app.owner].is_open for s in app.piles):

@@ -1,6 +1,6 @@
 """What the planner knows of a partition: the replica plus what is in flight, in order.
 
-It decides nothing and knows no part of the planner. What it finds changed it tells the wakes.
+It decides nothing and knows no part of the planner. What it finds changed it tells the requeue.
 """
 
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.policy_views import seen_node
-from yunikorn_actors.planning.model.requeue import Wakes
+from yunikorn_actors.planning.model.requeue import Requeue
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.model.tree import Ground, Tree
+from yunikorn_actors.planning.model.tree import ModelParts, Tree
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import Policies
@@ -35,9 +35,9 @@ class Applications:
     """Those that are not finished: the limits that count for them, and their place in order."""
 
     def __init__(
-        self, ground: Ground, limits: LimitViews, gangs: Gangs, participants: Participants
+        self, model_parts: ModelParts, limits: LimitViews, gangs: Gangs, participants: Participants
     ) -> None:
-        _, self._tree, _, self._wakes = ground
+        _, self._tree, _, self._requeue = model_parts
         self._limits = limits
         self._gangs = gangs
         self._participants = participants
@@ -71,9 +71,9 @@ class Applications:
             self._limits.part(limit)
             self._participants.wake(limit)
         self._participants.come_back(view)
-        if self._wakes.recounts is not None:
-            self._wakes.waits_changed(view)
-        self._wakes.gang_may_fit()
+        if self._requeue.recounts is not None:
+            self._requeue.waits_changed(view)
+        self._requeue.gang_may_fit()
 
     def rekey(self, view: AppView) -> None:
         """Its age or what it runs has changed: another application may be the next to start."""
@@ -94,30 +94,30 @@ class Applications:
         del self.views[view.app.serial], view.leaf.members[view.app.serial]
         if view.leaf.changed is not None:
             view.leaf.changed[view] = None
-        if self._wakes.recounts is not None:
-            self._wakes.waits_changed(view)
+        if self._requeue.recounts is not None:
+            self._requeue.waits_changed(view)
         self._gangs.forget(view)
         for limit in view.limits:
             self._limits.part(limit)
 
 
 class Model:
-    def __init__(self, state: PartitionState, wakes: Wakes, policies: Policies) -> None:
+    def __init__(self, state: PartitionState, requeue: Requeue, policies: Policies) -> None:
         self.state = state
-        self.wakes = wakes
+        self.requeue = requeue
         self.reserved_nodes: dict[str, None] = {}
         self.nodes = NodeIndex()
         self.flights = Flights()
-        self.shapes = Shapes(wakes)
+        self.shapes = Shapes(requeue)
         self.deciders = Deciders(policies, cast(Folds | None, state.folds))
-        self.tree = Tree(self.shapes, wakes, self.deciders)
+        self.tree = Tree(self.shapes, requeue, self.deciders)
         self._limits = LimitViews(state)
-        ground = Ground(self.shapes, self.tree, self.reserved_nodes, wakes)
-        self.participants = Participants(ground)
-        self.amounts = Amounts(state, self.nodes, ground, self.participants, self.flights)
-        self.asks = Asks(ground)
-        self.gangs = Gangs(ground, self.asks, self.participants)
-        self.applications = Applications(ground, self._limits, self.gangs, self.participants)
+        model_parts = ModelParts(self.shapes, self.tree, self.reserved_nodes, requeue)
+        self.participants = Participants(model_parts)
+        self.amounts = Amounts(state, self.nodes, model_parts, self.participants, self.flights)
+        self.asks = Asks(model_parts)
+        self.gangs = Gangs(model_parts, self.asks, self.participants)
+        self.applications = Applications(model_parts, self._limits, self.gangs, self.participants)
         self.apps = self.applications.views
         self.set_aside = self.asks.set_aside
         """Asks, gangs and paths of queues for which nothing is proposed on these facts."""
@@ -191,7 +191,7 @@ class Model:
             for app in apps:
                 app.used = self.flights.used_by(app)
                 self.tree.enter(app)
-            self.wakes.amounts_changed(queue)
+            self.requeue.amounts_changed(queue)
         return news
 
     def decide_anew(self, queue: QueueView) -> None:
@@ -232,7 +232,7 @@ class Model:
         for ask in asks:
             self.asks.resync(ask)
         if asks:
-            self.wakes.gang_may_fit()
+            self.requeue.gang_may_fit()
 
     def reshape(self, view: AskView, shape: Shape) -> None:
         """Let the ask take part as one of another shape, or of another kind."""
@@ -247,4 +247,4 @@ class Model:
         self.asks.resync(view)
         if view.app.app.task_groups:
             self.gangs.follow(view.app)
-        self.wakes.amounts_changed(view.app.leaf)
+        self.requeue.amounts_changed(view.app.leaf)

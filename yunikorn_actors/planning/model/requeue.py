@@ -76,7 +76,7 @@ class ExplainingMarks(Struct, eq=False):
     """Applications that a run limit blocked or that were woken; some are both in one plan."""
 
 
-class Wakes:
+class Requeue:
     """All reasons to look again, a method for each.
 
     They stand together though they are many: whom a reason wakes is decided here alone, and a split

@@ -1,7 +1,7 @@
 """The shapes of the asks that wait: the lanes of each, and which of them no node has room for."""
 
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.requeue import Wakes
+from yunikorn_actors.planning.model.requeue import Requeue
 from yunikorn_actors.planning.model.shape import Shape, ShapeKey, shape_key
 from yunikorn_actors.planning.model.views import AskView, Lane
 from yunikorn_actors.state.allocations import AskSpec
@@ -9,8 +9,8 @@ from yunikorn_actors.values.resource import Resource
 
 
 class Shapes:
-    def __init__(self, wakes: Wakes) -> None:
-        self._wakes = wakes
+    def __init__(self, requeue: Requeue) -> None:
+        self._requeue = requeue
         self.known: dict[ShapeKey, Shape] = {}
         self._last: tuple[Resource, Shape] | None = None
         """What asks of this resource that may run on every node have, while that shape is known."""
@@ -106,4 +106,4 @@ class Shapes:
 
     def _rouse(self, shape: Shape) -> None:
         if shape in self.reserved and not shape.waits_for_node:
-            self._wakes.shape_roused(shape)
+            self._requeue.shape_roused(shape)

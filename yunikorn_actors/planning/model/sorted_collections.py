@@ -28,7 +28,7 @@ ItemT = TypeVar("ItemT", bound=Ordered)
 _order = attrgetter("order")
 
 
-class Pile(Generic[ItemT]):
+class OrderedItems(Generic[ItemT]):
     """Items by their order. The usual moves search nothing: adding at the end, taking the first.
 
     No block is empty but the only one of an empty pile.

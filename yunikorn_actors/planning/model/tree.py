@@ -13,10 +13,10 @@ from typing import NamedTuple
 from yunikorn_actors.planning.model.blocked import Blocked
 from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.requeue import Wakes
+from yunikorn_actors.planning.model.requeue import Requeue
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, Pile
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, OrderedItems
 from yunikorn_actors.planning.model.views import (
     AppView,
     AskView,
@@ -91,10 +91,10 @@ class Tree:
     So all of them are here, and an order is consistent again when a method returns.
     """
 
-    def __init__(self, shapes: Shapes, wakes: Wakes, deciders: Deciders) -> None:
+    def __init__(self, shapes: Shapes, requeue: Requeue, deciders: Deciders) -> None:
         self._shapes = shapes
         self._deciders = deciders
-        self._wakes = wakes
+        self._requeue = requeue
         self.queues: dict[str, QueueView] = {}
         self.root: QueueView | None = None
         self.waiters: dict[Gate, dict[Lane, None]] = {}
@@ -216,7 +216,7 @@ class Tree:
             if not waiters:
                 del self.waiters[gate]
             if lane.leaf.is_entitled and not isinstance(gate, QueueView):
-                self._wakes.lane_resumed(lane)
+                self._requeue.lane_resumed(lane)
 
     def wake_waiters(self, gate: Gate) -> None:
         """There may be more room than before."""
@@ -227,7 +227,7 @@ class Tree:
                 self.open_lane(lane)
             else:
                 # Its shape waits for a node as well: what refuses the asks now is another reason.
-                self._wakes.look_into_lane(lane)
+                self._requeue.look_into_lane(lane)
 
     def wait_for_node(self, shape: Shape) -> None:
         """No node has room for this shape, wherever it is asked for."""
@@ -278,7 +278,7 @@ class Tree:
         pile = app.piles.get(shape)
         is_alone = pile is None
         if pile is None:
-            pile = app.piles[shape] = Pile()
+            pile = app.piles[shape] = OrderedItems()
             if app.entry is not None:
                 self._join(app, shape)
         pile.add(view)
@@ -337,8 +337,8 @@ class Tree:
         export_priority(app.leaf)
 
 
-class Ground(NamedTuple):
+class ModelParts(NamedTuple):
     shapes: Shapes
     tree: Tree
     reserved_nodes: dict[str, None]
-    wakes: Wakes
+    requeue: Requeue

@@ -18,7 +18,7 @@ from yunikorn_actors.planning.model.deciding import Decider, Deciders
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.policy_views import SeenApplication, SeenQueue
 from yunikorn_actors.planning.model.shape import Shape, Wanted
-from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, Pile, Priorities
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, OrderedItems, Priorities
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.policies.inputs import Hold
 from yunikorn_actors.policies.places import Key
@@ -236,7 +236,7 @@ class AppView:
         self.seen = SeenApplication(self)
         """What a policy sees of it."""
         self.asks: dict[str, AskView] = {}
-        self.piles: dict[Shape, Pile[AskView]] = {}
+        self.piles: dict[Shape, OrderedItems[AskView]] = {}
         """Its asks that may be tried, by shape; in order."""
         self.waits: dict[Kind, int] = {}
         """How many repeats of its asks wait, and of these are open, by shape."""

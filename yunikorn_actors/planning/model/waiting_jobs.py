@@ -7,7 +7,7 @@ time would be quadratic. The leaf notes of what the key, or what waits, may be a
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, Pile, Priorities
+from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, OrderedItems, Priorities
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView, key_of
 from yunikorn_actors.policies.folds import is_part_of_gang, job_of_ask, job_of_gang
 from yunikorn_actors.policies.inputs import Job
@@ -60,8 +60,8 @@ class WaitingJobs:
         self.decider = leaf.decider
         """By another one the order is another."""
         self._apps: dict[AppView, _Application] = {}
-        self.in_order: Pile[WaitingJob] = Pile()
-        self.by_size: dict[Hashable, Pile[WaitingJob]] = {}
+        self.in_order: OrderedItems[WaitingJob] = OrderedItems()
+        self.by_size: dict[Hashable, OrderedItems[WaitingJob]] = {}
         self._look_at(leaf.members.values())
 
     def refresh(self) -> None:
@@ -133,7 +133,7 @@ class WaitingJobs:
 
     def _add(self, job: WaitingJob) -> WaitingJob:
         self.in_order.add(job)
-        self.by_size.setdefault(job.size, Pile()).add(job)
+        self.by_size.setdefault(job.size, OrderedItems()).add(job)
         return job
 
     def _drop(self, jobs: Iterable[WaitingJob]) -> None:

@@ -15,7 +15,7 @@ from yunikorn_actors.planning.stages.backoff import Backoff
 from yunikorn_actors.planning.stages.gangs import Admitter
 from yunikorn_actors.planning.stages.gating import Gatekeeper
 from yunikorn_actors.planning.stages.reserve import Reserved, Reserver, gate_of_reserved
-from yunikorn_actors.planning.stages.stage import Desk, Resolving
+from yunikorn_actors.planning.stages.stage import OpenProposals, Resolving
 from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.facts import AllocationCommitted, AllocationsCommitted
 from yunikorn_actors.state.partition import PartitionState
@@ -33,7 +33,7 @@ class Placer:
     def __init__(
         self,
         model: Model,
-        desk: Desk,
+        open_proposals: OpenProposals,
         *,
         admitter: Admitter,
         backoff: Backoff,
@@ -41,8 +41,8 @@ class Placer:
         reserver: Reserver,
     ) -> None:
         self._model = model
-        self._desk = desk
-        self._findings = desk.findings
+        self._open_proposals = open_proposals
+        self._findings = open_proposals.findings
         self._admitter = admitter
         self._backoff = backoff
         self._gatekeeper = gatekeeper
@@ -57,9 +57,9 @@ class Placer:
     def place_first(self, _now_ns: int, room: int) -> list[Proposal]:
         """Try the asks whose placeholder is gone at last: they come first to what it freed."""
         proposals: list[Proposal] = []
-        for ask in self._take_first() if self._model.wakes.gangs.first else ():
+        for ask in self._take_first() if self._model.requeue.gangs.first else ():
             if len(proposals) >= room:
-                self._model.wakes.goes_first((ask.app, ask.ask.spec.key))
+                self._model.requeue.goes_first((ask.app, ask.ask.spec.key))
             # One that lost two targets is owed two tries, and may have been placed by the first.
             elif ask.open and not gate_of(self._model.state, ask) and not ask.app.blocked_at():
                 node = self._node_for(ask)
@@ -71,7 +71,7 @@ class Placer:
 
     def _take_first(self) -> list[AskView]:
         """Take the asks that go before everybody else, each as often as that is owed to it."""
-        marks = self._model.wakes.gangs
+        marks = self._model.requeue.gangs
         owed, marks.first = marks.first, []
         asks = [app.asks.get(key) for app, key in owed]
         return [ask for ask in asks if ask is not None and ask.open]
@@ -99,7 +99,7 @@ class Placer:
         admitter = self._admitter
         # Places may have come free since the last plan; one that gets a place takes part from the
         # start.
-        if self._model.wakes.places:
+        if self._model.requeue.places:
             self._model.participants.top_up()
         while len(proposals) < room and (
             self._next(proposals) or (admitter.lapsed and admitter.offer_lapsed())
@@ -118,7 +118,7 @@ class Placer:
         model = self._model
         root = model.tree.root
         if root is None or not root.children:
-            return bool(model.wakes.places) and model.participants.top_up()
+            return bool(model.requeue.places) and model.participants.top_up()
         leaf = root
         # Only queues with an open lane below them are children in the order, so a leaf is reached.
         while not leaf.open_lanes:
@@ -195,7 +195,7 @@ class Placer:
             self._findings.note_lane(lane)
         else:
             # Only the size of the cluster refuses it: what to report shows at the end of the plan.
-            self._model.wakes.look_into_lane(lane)
+            self._model.requeue.look_into_lane(lane)
         self._change_passes(lane)
 
     def _file(self, ask: AskView, proposals: list[Proposal]) -> None:
@@ -203,12 +203,12 @@ class Placer:
         model, shape = self._model, ask.shape
         model.tree.wait_for_node(shape)
         for lane in model.shapes.lanes.get(shape, ()):
-            model.wakes.look_into_lane(lane)
+            model.requeue.look_into_lane(lane)
             self._change_passes(lane)
-        model.wakes.ask_may_reserve()
+        model.requeue.ask_may_reserve()
         required = model.nodes.views.get(shape.required_node)
         if required is not None:
-            model.wakes.required_node_is_full(required)
+            model.requeue.required_node_is_full(required)
             reservation = self._reserver.reserve_required(ask, required)
             if reservation is not None:
                 proposals.append(reservation)
@@ -217,7 +217,7 @@ class Placer:
         """Everything in the lane was refused."""
         if lane.leaf.queue.properties.backoff_count:
             for _, app in lane.apps:
-                self._model.wakes.pass_changed(app)
+                self._model.requeue.pass_changed(app)
 
     def _decide(self, ask: AskView, node: NodeView) -> Allocate:
         model, app = self._model, ask.app
@@ -225,7 +225,7 @@ class Placer:
         is_placeholder = ask.is_placeholder
         # All that the decision takes leaves the view now: until Context has answered no other
         # decision, of this plan or a later one, may count on it.
-        proposal_id = self._desk.next_id(self)
+        proposal_id = self._open_proposals.next_id(self)
         devices: Devices = ()
         if ask.shape.devices:
             devices = model.take_devices(ask, node)
@@ -295,11 +295,11 @@ class Placer:
         self._let_go(flight)
         # The attempt was refused, so nothing is resolved: the ask still goes first to its room.
         if flight.goes_first:
-            model.wakes.goes_first((ask.app, ask.ask.spec.key))
+            model.requeue.goes_first((ask.app, ask.ask.spec.key))
         if not ask.gone:
             model.asks.resync(ask)
-        model.wakes.amounts_changed(ask.app.leaf)
-        model.wakes.rejected()
+        model.requeue.amounts_changed(ask.app.leaf)
+        model.requeue.rejected()
 
     def _resolve(self, flight: InFlight) -> None:
         """The decision is in flight no longer."""

@@ -28,7 +28,7 @@ class Backoff:
     def __init__(self, model: Model) -> None:
         self._participants = model.participants
         self._tree = model.tree
-        self._wakes = model.wakes
+        self._requeue = model.requeue
         self.resting: dict[AppView, int] = {}
         """Until when."""
         self.due_ns = NEVER_NS
@@ -40,7 +40,7 @@ class Backoff:
             # It may have come to be blocked by a run limit meanwhile, and stays so.
             if app.blocked_by is self:
                 self._participants.come_back(app)
-            self._wakes.pass_changed(app)
+            self._requeue.pass_changed(app)
         self.due_ns = min(self.resting.values(), default=NEVER_NS)
         return []
 
@@ -53,13 +53,13 @@ class Backoff:
             before = sum(1 for order in self._misses(app) if order < ask.order)
             if before < app.leaf.queue.properties.backoff_count:
                 return False
-        self._wakes.pass_changed(app)
+        self._requeue.pass_changed(app)
         self._hold(app)
         return True
 
     def end_passes(self, _now_ns: int, room: int) -> list[Proposal]:
         """Nothing more is tried now; victims are sought for the asks that were, before any rest."""
-        for app in self._wakes.passes if room > 0 else ():
+        for app in self._requeue.passes if room > 0 else ():
             if app.blocked_by is self and app not in self.resting:
                 self._participants.come_back(app)
                 self._file(app)
@@ -75,7 +75,7 @@ class Backoff:
     def begin_rests(self, now_ns: int, room: int) -> list[Proposal]:
         """Find the applications whose pass met too many misses and has more asks after them."""
         if room > 0:
-            apps, self._wakes.passes = self._wakes.passes, {}
+            apps, self._requeue.passes = self._requeue.passes, {}
             self._look_at(apps, now_ns)
         return []
 

@@ -103,8 +103,8 @@ class Denials:
             del self.by_ask[ask]
         # Members of gangs and asks that wait for a reservation look at nodes by themselves, not as
         # lanes: the lifted shapes alone would not wake them.
-        self._model.wakes.ask_may_reserve()
-        self._model.wakes.nodes_allowed()
+        self._model.requeue.ask_may_reserve()
+        self._model.requeue.nodes_allowed()
 
     def plan(self, now_ns: int, _room: int) -> list[Proposal]:
         """Lift what has rested for long enough."""
@@ -115,7 +115,7 @@ class Denials:
         if now_ns < self.due_ns:
             return
         self.due_ns = NEVER_NS
-        self._model.wakes.nodes_allowed()
+        self._model.requeue.nodes_allowed()
         for ask, denial in self.by_ask.items():
             if denial.due_ns <= now_ns:
                 denial.due_ns = NEVER_NS

@@ -17,7 +17,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.tree import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.stages.stage import Desk, Resolving
+from yunikorn_actors.planning.stages.stage import OpenProposals, Resolving
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.device_fit import has_devices
 from yunikorn_actors.state.gangs import (
@@ -37,11 +37,11 @@ from yunikorn_actors.values.resource import Resource, charge, fits_in
 
 
 class Admitter:
-    def __init__(self, model: Model, desk: Desk) -> None:
+    def __init__(self, model: Model, open_proposals: OpenProposals) -> None:
         self._model = model
-        self._desk = desk
-        self._findings = desk.findings
-        self._marks = model.wakes.gangs
+        self._open_proposals = open_proposals
+        self._findings = open_proposals.findings
+        self._marks = model.requeue.gangs
         self._in_flight = model.flights.admissions
         self.lapsed: list[AppView] = []
         """Lapsed gangs that get a turn after all others, in this plan or the next."""
@@ -105,7 +105,7 @@ class Admitter:
         if app in self._model.set_aside:
             return None
         self._room().commit(app, unplaced(app.app))
-        proposal_id = self._desk.next_id(self)
+        proposal_id = self._open_proposals.next_id(self)
         self._in_flight[proposal_id] = app
         app.is_admitting = True
         self._model.gangs.follow(app)
@@ -141,16 +141,16 @@ class Admitter:
     def reject(self, proposal_id: int) -> None:
         app = self._in_flight.pop(proposal_id)
         app.is_admitting = False
-        self._model.wakes.gang_may_fit()
+        self._model.requeue.gang_may_fit()
         self._model.gangs.follow(app)
 
 
 class Swapper:
-    def __init__(self, model: Model, desk: Desk) -> None:
+    def __init__(self, model: Model, open_proposals: OpenProposals) -> None:
         self._model = model
-        self._desk = desk
-        self._findings = desk.findings
-        self._marks = model.wakes.gangs
+        self._open_proposals = open_proposals
+        self._findings = open_proposals.findings
+        self._marks = model.requeue.gangs
         self._in_flight = model.flights.swaps
 
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
@@ -265,7 +265,7 @@ class Swapper:
         *,
         is_swap: bool,
     ) -> int:
-        proposal_id = self._desk.next_id(self)
+        proposal_id = self._open_proposals.next_id(self)
         devices: Devices = ()
         if node is not None and ask.shape.devices:
             devices = self._model.take_devices(ask, node)
@@ -308,10 +308,10 @@ class Swapper:
         if still_there and placeholder.may_be_released:
             model.gangs.offer(ask.app, placeholder)
             # The preemptor may have counted on its room.
-            model.wakes.work_changed(model.nodes.views[placeholder.node_id])
+            model.requeue.work_changed(model.nodes.views[placeholder.node_id])
         if flight.is_swap and not ask.gone:
             model.asks.resync(ask)
-            model.wakes.amounts_changed(ask.app.leaf)
+            model.requeue.amounts_changed(ask.app.leaf)
 
 
 class Commitments:

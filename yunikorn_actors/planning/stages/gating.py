@@ -19,7 +19,7 @@ from yunikorn_actors.planning.model.tree import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 from yunikorn_actors.planning.model.waiting_jobs import Subject, WaitingJob, WaitingJobs
 from yunikorn_actors.planning.stages.gangs import Admitter
-from yunikorn_actors.planning.stages.stage import Desk
+from yunikorn_actors.planning.stages.stage import OpenProposals
 from yunikorn_actors.policies.folds import job_of_ask, job_of_gang, runtime_of
 from yunikorn_actors.policies.inputs import Hold, Job, Running
 from yunikorn_actors.policies.profile import Profile, profile_of
@@ -41,9 +41,9 @@ class Gatekeeper:
 
     placing: Placing
 
-    def __init__(self, model: Model, desk: Desk, admitter: Admitter) -> None:
+    def __init__(self, model: Model, open_proposals: OpenProposals, admitter: Admitter) -> None:
         self._model = model
-        self._findings = desk.findings
+        self._findings = open_proposals.findings
         self._admitter = admitter
         self.passes: dict[QueueView, Pass] = {}
         self.waiting: dict[QueueView, WaitingJobs] = {}
@@ -70,7 +70,7 @@ class Gatekeeper:
         self.is_stale, self.due_ns = False, NEVER_NS
         for old in self.passes.values():
             self._shut(old)
-        if self._model.wakes.places:
+        if self._model.requeue.places:
             # One that may start now and is not woken could not be let in.
             self._model.participants.top_up()
         self.waiting = {leaf: self._waiting_in(leaf) for leaf in gated}

@@ -22,7 +22,7 @@ class Measurer:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._marks = model.wakes.measures
+        self._marks = model.requeue.measures
         self._left: Iterator[None] | None = None
         """The steps that are left."""
         self._newest: QueueView | None = None
@@ -54,5 +54,5 @@ class Measurer:
         # Sizes before places: a gate that allows more now wakes what it blocked.
         for queue in queues:
             model.participants.wake_blocked(queue)
-        model.wakes.measured(leaf for leaf in queues if leaf.lanes and leaf.is_entitled)
+        model.requeue.measured(leaf for leaf in queues if leaf.lanes and leaf.is_entitled)
         return True

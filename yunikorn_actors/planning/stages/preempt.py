@@ -30,7 +30,7 @@ from yunikorn_actors.planning.preemption.scene import (
     repeats_left,
 )
 from yunikorn_actors.planning.preemption.victim_search import Searches, is_barred
-from yunikorn_actors.planning.stages.stage import Desk, Resolving
+from yunikorn_actors.planning.stages.stage import OpenProposals, Resolving
 from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
 from yunikorn_actors.values.durations import NEVER_NS
@@ -50,10 +50,10 @@ class Preemptor:
     When to search is for the agenda, and how for `victim_search`, `quota` and `required_node`.
     """
 
-    def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
+    def __init__(self, model: Model, open_proposals: OpenProposals, delay_ns: int) -> None:
         self._model = model
-        self._desk = desk
-        self._marks = model.wakes.preempting
+        self._open_proposals = open_proposals
+        self._marks = model.requeue.preempting
         self.in_flight: dict[int, Flight] = {}
         self._claiming: dict[AskView, int] = {}
         """Repeats of each ask whose victims are about to go."""
@@ -223,7 +223,7 @@ class Preemptor:
             key="" if spec is None else spec.key,
         )
         refs = tuple(map(VictimRef.to, victims))
-        proposal_id = self._desk.next_id(self)
+        proposal_id = self._open_proposals.next_id(self)
         resource = {} if ask is None else ask.resource
         place = None if ask is None else self._model.participants.take(ask.app)
         self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource, place)

@@ -6,7 +6,7 @@ from typing import Final
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.stages.allocate import Placer, gate_of
-from yunikorn_actors.planning.stages.stage import Desk
+from yunikorn_actors.planning.stages.stage import OpenProposals
 from yunikorn_actors.state.proposals import Proposal
 
 LOOKED_AT_MAX: Final = 500
@@ -14,11 +14,11 @@ LOOKED_AT_MAX: Final = 500
 
 
 class Explainer:
-    def __init__(self, model: Model, desk: Desk, placer: Placer) -> None:
+    def __init__(self, model: Model, open_proposals: OpenProposals, placer: Placer) -> None:
         self._model = model
         self._placer = placer
-        self._findings = desk.findings
-        self._marks = model.wakes.explaining
+        self._findings = open_proposals.findings
+        self._marks = model.requeue.explaining
         self.left: deque[AskView] = deque()
         """Asks that were marked and have not been looked at."""
 

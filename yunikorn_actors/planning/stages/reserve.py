@@ -24,7 +24,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.model.waiting_asks import place_of, rank_of, waiting_below
-from yunikorn_actors.planning.stages.stage import Desk, Resolving
+from yunikorn_actors.planning.stages.stage import OpenProposals, Resolving
 from yunikorn_actors.policies.folds import is_gated
 from yunikorn_actors.state.allocations import Ask, Reservation
 from yunikorn_actors.state.device_fit import could_hold
@@ -107,7 +107,7 @@ class Reserved:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._marks = model.wakes.reserving
+        self._marks = model.requeue.reserving
 
     def ready(self) -> Iterator[tuple[AskView, NodeView, Reservation]]:
         """Yield asks with the node that is reserved for them, if it has room."""
@@ -190,10 +190,10 @@ def gate_of_reserved(ask: AskView, item: Reservation) -> Gate | None:
 
 
 class Reserver:
-    def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
+    def __init__(self, model: Model, open_proposals: OpenProposals, delay_ns: int) -> None:
         self._model = model
-        self._desk = desk
-        self._marks = model.wakes.reserving
+        self._open_proposals = open_proposals
+        self._marks = model.requeue.reserving
         self._delay_ns = delay_ns
         # Shared by all asks of a plan: most that wait are of one shape.
         self.best_nodes = BestNodes(model.nodes)
@@ -221,7 +221,7 @@ class Reserver:
         if flight.place is not None:
             model.participants.resolve(flight.place)
         model.asks.keep_required(ask)
-        model.wakes.resolved()
+        model.requeue.resolved()
         # The node may have left, and another one come under its name.
         if model.nodes.knows(node):
             node.keeping -= 1
@@ -313,7 +313,7 @@ class Reserver:
 
     def _reserve(self, ask: AskView, node: NodeView) -> Reserve:
         model = self._model
-        proposal_id = self._desk.next_id(self)
+        proposal_id = self._open_proposals.next_id(self)
         self.in_flight[proposal_id] = Keeping(ask, node, model.participants.take(ask.app))
         ask.keeping += 1
         node.keeping += 1
@@ -357,7 +357,7 @@ class Reserver:
         return refusing is None
 
     def _unreserve(self, record: Ask, ask: AskView, node_id: str) -> Unreserve:
-        proposal_id = self._desk.next_id(self)
+        proposal_id = self._open_proposals.next_id(self)
         node = self._model.nodes.views[node_id]
         self.in_flight[proposal_id] = Keeping(ask, node)
         ask.keeping += 1

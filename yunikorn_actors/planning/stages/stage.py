@@ -36,7 +36,7 @@ class Owner(Protocol):
         """Return what the proposal is for."""
 
 
-class Desk:
+class OpenProposals:
     """What the parts hand in: findings, and who made which proposal until Context has answered."""
 
     def __init__(self, scheduler_number: int, findings: Findings) -> None:

@@ -65,7 +65,7 @@ class ClusterCore:
         """By resource manager and partition."""
         self.followers: Final = ClusterFollowers(self.check_running, self._on_all)
         self._state = "new"
-        self._crew = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="yunikorn-actors-portal")
+        self._pool = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="yunikorn-actors-portal")
 
     # -- life
 
@@ -93,12 +93,12 @@ class ClusterCore:
             (it for manager_channels in managers.values() for it in manager_channels.values()),
             timeout,
         )
-        self._crew.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _end_manager_channels(
         self, manager_channels: Iterable[ManagerChannel], timeout: float | None = None
     ) -> None:
-        losing = [self._crew.submit(_lose, it) for it in manager_channels]
+        losing = [self._pool.submit(_lose, it) for it in manager_channels]
         for it in losing:
             with suppress(TimeoutError):
                 it.result(timeout)
@@ -251,14 +251,14 @@ class ClusterCore:
         self._manager_channels(rm_id)
         for manager_channel in self._leave(rm_id):
             manager_channel.end(_left(rm_id))
-            self._crew.submit(_lose, manager_channel)
+            self._pool.submit(_lose, manager_channel)
 
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager, registered or lost."""
         for manager_channel in self._leave(rm_id):
             manager_channel.end(_left(rm_id))
         for host in self._hosts.values():
-            self._crew.submit(host.call, "unregister", rm_id)
+            self._pool.submit(host.call, "unregister", rm_id)
 
     def _leave(self, rm_id: str) -> tuple[ManagerChannel, ...]:
         with self._lock:
@@ -352,7 +352,7 @@ class ClusterCore:
     def _on_all(self, work: Callable[[str], T], partitions: Iterable[str] | None = None) -> list[T]:
         """Do this for each partition, all at a time; raise what one of them raises."""
         names = self._partitions if partitions is None else partitions
-        under_way = [self._crew.submit(work, it) for it in names]
+        under_way = [self._pool.submit(work, it) for it in names]
         return [it.result() for it in under_way]
 
 

@@ -23,7 +23,7 @@ LOG_MAX: Final = 20
 """So many different refusals of one ask are kept; the one that is oldest goes."""
 
 
-class Said(Struct):
+class LogLine(Struct):
     """One line of the log of an ask."""
 
     message: str
@@ -32,7 +32,7 @@ class Said(Struct):
 
 
 class AskNote(Struct):
-    log: dict[str, Said] = field(default_factory=dict)
+    log: dict[str, LogLine] = field(default_factory=dict)
     has_preempted: bool = False
     wants_node: bool = False
     """It was reported as one that no node holds: the hint for a cluster that can grow."""
@@ -40,7 +40,7 @@ class AskNote(Struct):
     def say(self, message: str, at_ns: int) -> None:
         known = self.log.pop(message, None)
         count = 1 if known is None else known.count + 1
-        self.log[message] = Said(message, count, at_ns)
+        self.log[message] = LogLine(message, count, at_ns)
         if len(self.log) > LOG_MAX:
             del self.log[next(iter(self.log))]
 

@@ -60,7 +60,7 @@ from yunikorn_actors.service.tokens import CurrentTokens
 from yunikorn_actors.values.masking import masked_str
 
 CHILD: Final = "yunikorn_actors.service.rest.child"
-CREW: Final = 4
+POOL_SIZE: Final = 4
 """So many questions are answered at a time."""
 STUCK_S: Final = 30
 """A process that does not read for so long is ended, and so replaced."""
@@ -114,7 +114,7 @@ class ProcessPart(Part):
         self._start_ns = 0
         self._numbers = count(1)
         self._simulating: dict[int, Future[Simulated]] = {}
-        self._crew = ThreadPoolExecutor(CREW, thread_name_prefix="yunikorn-actors-rest")
+        self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="yunikorn-actors-rest")
         self._reader: threading.Thread | None = None
 
     @property
@@ -304,7 +304,7 @@ class ProcessPart(Part):
                     if (waiting := self._simulating.pop(entry.number, None)) is not None:
                         waiting.set_result(entry)
                 else:
-                    self._crew.submit(self._answer, entry, outbox)
+                    self._pool.submit(self._answer, entry, outbox)
 
     def _answer(self, asked: Question, outbox: "Outbox") -> None:
         """Answer the process that has asked: each numbers its questions from 1."""
@@ -388,7 +388,7 @@ class ProcessPart(Part):
                 _kill(process)
         if reader is not None:
             reader.join(max(0.0, deadline - time.monotonic()))
-        self._crew.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self.close()
 
     def close(self) -> None:

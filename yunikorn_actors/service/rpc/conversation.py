@@ -32,7 +32,7 @@ from yunikorn_actors.service.rpc.messages import (
     Verdict,
 )
 from yunikorn_actors.service.rpc.outgoing import ANSWERS, QUESTIONS
-from yunikorn_actors.service.rpc.protobuf import Strangers, codec
+from yunikorn_actors.service.rpc.protobuf import UnknownFields, codec
 from yunikorn_actors.si.wire import SiMessage
 from yunikorn_actors.values.masking import masked_repr
 
@@ -109,7 +109,7 @@ class Conversation:
         self._outgoing = Outgoing()
         self._opened: Future[None] = Future()
         self._is_ended = False
-        self._strangers = Strangers()
+        self._strangers = UnknownFields()
         self._thread = threading.Thread(
             target=self._receive_all, name=f"yunikorn-actors-{rm_id}", daemon=True
         )

@@ -31,7 +31,13 @@ from yunikorn_actors.service.rpc.handlers import (
 from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outgoing import Item
-from yunikorn_actors.service.rpc.protobuf import Strangers, codec, embedded, field_numbers, varint
+from yunikorn_actors.service.rpc.protobuf import (
+    UnknownFields,
+    codec,
+    embedded,
+    field_numbers,
+    varint,
+)
 from yunikorn_actors.service.rpc.si_service import UPDATES, take
 from yunikorn_actors.si import InvalidRequest
 from yunikorn_actors.si.form import check_counts
@@ -72,7 +78,7 @@ class _Lines(msgspec.Struct):
 
 
 class Extension:
-    def __init__(self, managers: Managers, strangers: Strangers, standing: Standing) -> None:
+    def __init__(self, managers: Managers, strangers: UnknownFields, standing: Standing) -> None:
         self._managers = managers
         self._standing = standing
         self._strangers = strangers

@@ -20,7 +20,7 @@ from yunikorn_actors.service.rpc import si_service as scheduler
 from yunikorn_actors.service.rpc.access import TokenWanted
 from yunikorn_actors.service.rpc.extension import Extension
 from yunikorn_actors.service.rpc.managers import Managers
-from yunikorn_actors.service.rpc.protobuf import Strangers, pool
+from yunikorn_actors.service.rpc.protobuf import UnknownFields, pool
 
 LARGEST_REQUEST: Final = 16 * 1024 * 1024
 """Some 100,000 asks, the most that one request may have."""
@@ -142,7 +142,7 @@ class RpcPart(Part):
         return [wanted]
 
     def _add_services(self) -> None:
-        strangers = Strangers()
+        strangers = UnknownFields()
         services = (
             scheduler.methods(self._managers, strangers),
             Extension(self._managers, strangers, self._site.standing).methods(),

@@ -11,7 +11,7 @@ from yunikorn_actors.service.rpc.admission import Intake, OpenCall, named
 from yunikorn_actors.service.rpc.managers import Manager, Managers, Stream
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outgoing import Item
-from yunikorn_actors.service.rpc.protobuf import LARGE, Strangers, codec
+from yunikorn_actors.service.rpc.protobuf import LARGE, UnknownFields, codec
 from yunikorn_actors.service.rpc.statuses import ERRORS, end
 from yunikorn_actors.si import InvalidRequest
 from yunikorn_actors.si.wire import SiMessage
@@ -90,7 +90,7 @@ def _handler(make: Callable[[Any], Handler], handle: object) -> Handler:
 # -- conversations
 
 
-async def read(managers: Managers, call: OpenCall, kind: type[M], tell: Strangers) -> M | None:
+async def read(managers: Managers, call: OpenCall, kind: type[M], tell: UnknownFields) -> M | None:
     """Read the next message; None when the client has closed its side."""
     data = await call.read()
     if data is grpc.aio.EOF:
@@ -98,7 +98,7 @@ async def read(managers: Managers, call: OpenCall, kind: type[M], tell: Stranger
     return await decoded(managers, data, kind, tell)
 
 
-async def decoded(managers: Managers, data: bytes, kind: type[M], tell: Strangers) -> M:
+async def decoded(managers: Managers, data: bytes, kind: type[M], tell: UnknownFields) -> M:
     """Read a message; a large one elsewhere, as nobody else on the loop is to wait for it."""
     decode = partial(codec(kind).decode, data, tell.tell)
     return await managers.call_long(decode) if len(data) > LARGE else decode()

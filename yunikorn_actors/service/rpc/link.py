@@ -12,7 +12,7 @@ from yunikorn_actors.errors import ConnectionLost, Refused, Replaced
 from yunikorn_actors.service.address import Trust
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.conversation import Conversation, Over, Raised
-from yunikorn_actors.service.rpc.protobuf import Strangers, codec
+from yunikorn_actors.service.rpc.protobuf import UnknownFields, codec
 from yunikorn_actors.service.rpc.statuses import StreamOver, error_of
 from yunikorn_actors.si.wire import SiMessage
 
@@ -75,7 +75,7 @@ class Link:
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._channel = _channel(address, trust)
         self._is_encrypted = trust.ca is not None
-        self._strangers = Strangers()
+        self._strangers = UnknownFields()
 
     def open(self) -> None:
         """Find out whether a service answers there, and lets us in; raise at once if not."""

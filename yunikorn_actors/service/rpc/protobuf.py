@@ -29,7 +29,7 @@ LOGGED_MAX: Final = 100
 """Fields that are logged; a field comes with every message, or never."""
 
 
-class Strangers:
+class UnknownFields:
     """Fields that came and are not known here: each is logged once."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from yunikorn_actors.service.rpc.handlers import (
 from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outgoing import Item
-from yunikorn_actors.service.rpc.protobuf import Strangers
+from yunikorn_actors.service.rpc.protobuf import UnknownFields
 from yunikorn_actors.service.served import ServedCore
 
 NAME: Final = "si.v1.Scheduler"
@@ -56,7 +56,7 @@ async def take(managers: Managers, manager: Manager, update: Update, request: An
     await managers.say(manager, call, may_block=update.may_block)
 
 
-def methods(managers: Managers, strangers: Strangers) -> grpc.GenericRpcHandler:
+def methods(managers: Managers, strangers: UnknownFields) -> grpc.GenericRpcHandler:
     intake = managers.intake
 
     async def register(data: bytes) -> bytes:

@@ -38,7 +38,7 @@ def deadly() -> tuple[Checker, ...]:
 
 
 class Threads:
-    """A crew of threads: any executor can be given."""
+    """A pool of workers of threads: any executor can be given."""
 
     lost = (BrokenExecutor,)
     losses_max = 3
@@ -54,7 +54,7 @@ class Threads:
 
 
 class Frail:
-    """A crew that works at once; some shares end it, each so often."""
+    """A pool of workers that works at once; some shares end it, each so often."""
 
     lost = (BrokenExecutor,)
     losses_max = 3
@@ -81,18 +81,18 @@ class Frail:
 
 
 class _FrailExecutor(Executor):
-    def __init__(self, crew: Frail) -> None:
-        self._crew = crew
+    def __init__(self, pool: Frail) -> None:
+        self._pool = pool
         self._is_broken = False
 
     def submit(self, work: Callable[[Any], Any], share: Any, /) -> Future[Any]:
         if self._is_broken:
             raise BrokenExecutor("gone")
-        self._crew.given.append(share)
+        self._pool.given.append(share)
         future: Future[Any] = Future()
-        if self._crew.deadly[share]:
-            self._crew.deadly[share] -= 1
-            self._is_broken = self._crew.loses_all
+        if self._pool.deadly[share]:
+            self._pool.deadly[share] -= 1
+            self._is_broken = self._pool.loses_all
             future.set_exception(BrokenExecutor("killed"))
         else:
             future.set_result(work(share))
