@@ -94,7 +94,7 @@ def test_a_run_is_what_one_after_the_other_would_be(monkeypatch: pytest.MonkeyPa
     for seed in range(WORLDS):
         facts, refused, state = _committed(seed)
         with monkeypatch.context() as cut:
-            cut.setattr(commit, "LONGEST_RUN", 1)
+            cut.setattr(commit, "LONGEST_BATCH", 1)
             singly, also_refused, same_state = _committed(seed)
         assert singly == _parts(singly), "cut to one, there is no run"
         assert singly == _parts(facts)
@@ -151,7 +151,7 @@ def test_runs_change_no_decision(topology: TopologyName, monkeypatch: pytest.Mon
     for number in range(1, 8):
         notes = _noted(number, topology)
         with monkeypatch.context() as cut:
-            cut.setattr(commit, "LONGEST_RUN", 1)
+            cut.setattr(commit, "LONGEST_BATCH", 1)
             singly = _noted(number, topology)
         assert singly.decided == notes.decided, number
         assert singly.heard == notes.heard, number
@@ -195,7 +195,7 @@ def test_a_request_is_taken_as_one_ask_after_the_other(monkeypatch: pytest.Monke
     for seed in range(30):
         notes = _asked(seed)
         with monkeypatch.context() as cut:
-            cut.setattr(commit, "LONGEST_RUN", 1)
+            cut.setattr(commit, "LONGEST_BATCH", 1)
             singly = _asked(seed)
         assert singly.decided == notes.decided, seed
         assert singly.heard == notes.heard, seed
@@ -222,7 +222,7 @@ def test_placeholders_are_placed_in_a_run_that_ends_with_the_gang(
     topology: TopologyName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys, notes = _gang(topology)
-    monkeypatch.setattr(commit, "LONGEST_RUN", 1)
+    monkeypatch.setattr(commit, "LONGEST_BATCH", 1)
     none, singly = _gang(topology)
     assert [["p1", "p2", "p3", "p4"], ["p5", "p6"]] == keys
     assert [] == none

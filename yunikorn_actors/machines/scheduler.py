@@ -41,15 +41,12 @@ class Scheduler:
         )
         self.planner = self.loop.planner
         self.rejections: dict[str, int] = {}
-        self._now_ns = 0
-        """The time of the message being handled."""
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
-        self._now_ns = now_ns
         kind = type(message)
         own = HANDLERS.get(kind)
         if own is not None:
-            return own(self, message)
+            return own(self, message, now_ns)
         return planning_loop.HANDLERS[kind](self.loop, message, now_ns)
 
     def canonical_state(self) -> dict[str, Any]:
@@ -66,7 +63,7 @@ class Scheduler:
         """Nothing to hand over: the next Scheduler learns everything from the snapshot."""
         return {}
 
-    def _on_partition_snapshot(self, message: s.PartitionSnapshot) -> list[Effect]:
+    def _on_partition_snapshot(self, message: s.PartitionSnapshot, now_ns: int) -> list[Effect]:
         if self.replica.revision:
             raise InvariantViolation(
                 f"replica of {self._partition} is at revision {self.replica.revision} and was sent "
@@ -74,9 +71,9 @@ class Scheduler:
             )
         restore(self.replica, message.image)
         self.planner.adopt()
-        return [*self._next_report(), *self.loop.go_on(self._now_ns)]
+        return [*self._next_report(), *self.loop.go_on(now_ns)]
 
-    def _on_facts_appended(self, message: s.FactsAppended) -> list[Effect]:
+    def _on_facts_appended(self, message: s.FactsAppended, now_ns: int) -> list[Effect]:
         replica, planner = self.replica, self.planner
         if message.first_revision != replica.revision + 1:
             raise InvariantViolation(
@@ -87,17 +84,17 @@ class Scheduler:
             apply(replica, fact)
             # After the replica: the planner compares what it kept with what is true now.
             planner.observe(fact)
-        return [*self._next_report(), *self.loop.go_on(self._now_ns)]
+        return [*self._next_report(), *self.loop.go_on(now_ns)]
 
-    def _on_proposal_rejected(self, message: s.ProposalRejected) -> list[Effect]:
+    def _on_proposal_rejected(self, message: s.ProposalRejected, now_ns: int) -> list[Effect]:
         if not self.planner.is_in_flight(message.proposal_id):
             raise InvariantViolation(f"proposal {message.proposal_id} was resolved twice")
         self.planner.refuse(message.proposal_id)
         self.rejections[message.reason] = self.rejections.get(message.reason, 0) + 1
-        return self.loop.go_on(self._now_ns)
+        return self.loop.go_on(now_ns)
 
-    def _on_explain_requested(self, message: ExplainRequested) -> list[Effect]:
-        answer = Send(to=CONTEXT, message=self.loop.explain(message, self._now_ns))
+    def _on_explain_requested(self, message: ExplainRequested, now_ns: int) -> list[Effect]:
+        answer = Send(to=CONTEXT, message=self.loop.explain(message, now_ns))
         return [answer, *self.loop.after_question()]
 
     def _commit(self, proposals: list[Proposal], _now_ns: int) -> list[Effect]:
@@ -131,7 +128,7 @@ class Scheduler:
         return [Send(to=CONTEXT, message=report)]
 
 
-HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
+HANDLERS: dict[type, Callable[[Scheduler, Any, int], list[Effect]]] = {
     s.PartitionSnapshot: Scheduler._on_partition_snapshot,
     s.FactsAppended: Scheduler._on_facts_appended,
     s.ProposalRejected: Scheduler._on_proposal_rejected,

@@ -7,6 +7,7 @@ manager is dropped here, as the gateway could not know.
 """
 
 from collections.abc import Callable, Generator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -108,18 +109,15 @@ class RmProxy:
         """A request about allocations with no more items fits in one slice."""
         self.questions = Questions(settings.predicate_timeout_ns)
         self._diagnoses = Diagnoses(settings.predicate_timeout_ns)
-        self._now_ns = 0
-        """The time of the message being handled."""
         self.dropped = 0
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
-        self._now_ns = now_ns
         kind = type(message)
         handler, slices = HANDLERS[kind], self._slices
         if slices.jobs and kind in _ORDER_KEYS:
             # It may have to wait.
-            return slices.do(_ORDER_KEYS[kind](message), lambda _: handler(self, message), now_ns)
-        handled = handler(self, message)
+            return slices.do(_ORDER_KEYS[kind](message), partial(handler, self, message), now_ns)
+        handled = handler(self, message, now_ns)
         return (
             handled
             if isinstance(handled, list)
@@ -148,7 +146,7 @@ class RmProxy:
 
     # -- registration
 
-    def _on_registration_requested(self, message: rm.RegistrationRequested) -> list[Effect]:
+    def _on_registration_requested(self, message: rm.RegistrationRequested, _: int) -> list[Effect]:
         request = message.request
         # By callback: a second registration may be on its way before the first is answered (H-19).
         self.coming[message.callback] = request.rm_id
@@ -166,7 +164,7 @@ class RmProxy:
         )
         return self._send(request.rm_id, registration)
 
-    def _on_rm_registered(self, message: rm.RMRegistered) -> list[Effect]:
+    def _on_rm_registered(self, message: rm.RMRegistered, _: int) -> list[Effect]:
         # The former life is cut before the new one is known, so nothing of it is delivered to that.
         former = self._cut(message.rm_id)
         if self.coming.pop(message.callback, None) is None:
@@ -177,7 +175,9 @@ class RmProxy:
         )
         return [*former, Send(to=message.reply_to, message=Accepted())]
 
-    def _on_rm_registration_rejected(self, message: rm.RMRegistrationRejected) -> list[Effect]:
+    def _on_rm_registration_rejected(
+        self, message: rm.RMRegistrationRejected, _: int
+    ) -> list[Effect]:
         """Nothing has changed: a former life, if there is one, goes on."""
         rm_id = self.coming.pop(message.callback, None)
         if rm_id is not None and rm_id not in {*self.deliveries, *self.coming.values()}:
@@ -187,7 +187,7 @@ class RmProxy:
             Send(to=message.reply_to, message=Declined(reason=message.reason)),
         ]
 
-    def _on_rm_gone(self, message: rm.RMLost | rm.RMUnregistered) -> list[Effect]:
+    def _on_rm_gone(self, message: rm.RMLost | rm.RMUnregistered, _: int) -> list[Effect]:
         """Neither is it registered any more, nor will it be by what it asked for before."""
         rm_id = message.rm_id
         for callback in [it for it, manager in self.coming.items() if manager == rm_id]:
@@ -211,10 +211,10 @@ class RmProxy:
 
     # -- requests
 
-    def _on_run_slice(self, _: RunSlice) -> list[Effect]:
-        return self._slices.go_on(self._now_ns)
+    def _on_run_slice(self, _: RunSlice, now_ns: int) -> list[Effect]:
+        return self._slices.go_on(now_ns)
 
-    def _on_allocations_requested(self, message: rm.AllocationsRequested) -> Handled:
+    def _on_allocations_requested(self, message: rm.AllocationsRequested, _: int) -> Handled:
         request = message.request
         rm_id = request.rm_id
         if rm_id not in self.deliveries:
@@ -237,7 +237,7 @@ class RmProxy:
             yield 1
         return self._forward(request.rm_id, joined(request.rm_id, pieces))
 
-    def _on_applications_requested(self, message: rm.ApplicationsRequested) -> Handled:
+    def _on_applications_requested(self, message: rm.ApplicationsRequested, _: int) -> Handled:
         return Computation(self._translate_applications(message))
 
     def _translate_applications(self, message: rm.ApplicationsRequested) -> _Translation:
@@ -259,7 +259,7 @@ class RmProxy:
         )
         return self._forward(request.rm_id, event)
 
-    def _on_nodes_requested(self, message: rm.NodesRequested) -> Handled:
+    def _on_nodes_requested(self, message: rm.NodesRequested, _: int) -> Handled:
         return Computation(self._translate_nodes(message.request))
 
     def _translate_nodes(self, request: si.NodeRequest) -> _Translation:
@@ -270,7 +270,9 @@ class RmProxy:
         event = rm.RMUpdateNode(rm_id=request.rm_id, nodes=tuple(nodes))
         return self._forward(request.rm_id, event)
 
-    def _on_configuration_requested(self, message: rm.ConfigurationRequested) -> list[Effect]:
+    def _on_configuration_requested(
+        self, message: rm.ConfigurationRequested, _: int
+    ) -> list[Effect]:
         request = message.request
         event = rm.RMConfigUpdate(
             rm_id=request.rm_id,
@@ -282,11 +284,11 @@ class RmProxy:
         )
         return [*self.questions.seen(request.rm_id), *self._send(request.rm_id, event)]
 
-    def _on_requests_marked(self, message: rm.RequestsMarked) -> list[Effect]:
+    def _on_requests_marked(self, message: rm.RequestsMarked, _: int) -> list[Effect]:
         """Whether or not they were dropped: the gateway counts them all."""
         return self._send(message.rm_id, message)
 
-    def _on_requests_handled(self, message: rm.RequestsHandled) -> list[Effect]:
+    def _on_requests_handled(self, message: rm.RequestsHandled, _: int) -> list[Effect]:
         """They count until their answers are delivered; a former callback gets no more."""
         deliveries = self.deliveries.get(message.rm_id)
         if deliveries is None or deliveries.callback != message.callback:
@@ -303,60 +305,60 @@ class RmProxy:
     def _send(self, rm_id: str, message: Message) -> list[Effect]:
         return self.turns.send(rm_id, message, alone=len(self.deliveries) <= 1)
 
-    def _on_turn_handled(self, message: rm.TurnHandled) -> list[Effect]:
+    def _on_turn_handled(self, message: rm.TurnHandled, _: int) -> list[Effect]:
         return self.turns.handled(message.rm_id)
 
     # -- questions about placements
 
     def _on_question(
-        self, message: p.CheckPredicates | p.CheckPreemptionPredicates
+        self, message: p.CheckPredicates | p.CheckPreemptionPredicates, now_ns: int
     ) -> list[Effect]:
-        return self.questions.ask(message, self._callback(message.rm_id), self._now_ns)
+        return self.questions.ask(message, self._callback(message.rm_id), now_ns)
 
     def _callback(self, rm_id: str) -> str | None:
         deliveries = self.deliveries.get(rm_id)
         return None if deliveries is None else deliveries.callback
 
     def _on_answer(
-        self, message: p.PredicatesAnswered | p.PreemptionPredicatesAnswered
+        self, message: p.PredicatesAnswered | p.PreemptionPredicatesAnswered, now_ns: int
     ) -> list[Effect]:
-        return self.questions.answered(message, self._now_ns)
+        return self.questions.answered(message, now_ns)
 
-    def _on_predicate_due(self, message: p.PredicateDue) -> list[Effect]:
-        return self.questions.due(message, self._now_ns)
+    def _on_predicate_due(self, message: p.PredicateDue, now_ns: int) -> list[Effect]:
+        return self.questions.due(message, now_ns)
 
     # -- what it says of its own state
 
-    def _on_rm_dump_requested(self, message: RmDumpRequested) -> list[Effect]:
+    def _on_rm_dump_requested(self, message: RmDumpRequested, now_ns: int) -> list[Effect]:
         callback = self._callback(message.rm_id)
-        return self._diagnoses.ask(message.reply_to, callback, self._now_ns)
+        return self._diagnoses.ask(message.reply_to, callback, now_ns)
 
-    def _on_rm_dump_answered(self, message: RmDumpAnswered) -> list[Effect]:
+    def _on_rm_dump_answered(self, message: RmDumpAnswered, _: int) -> list[Effect]:
         return self._diagnoses.answered(message)
 
-    def _on_rm_dump_due(self, message: RmDumpDue) -> list[Effect]:
+    def _on_rm_dump_due(self, message: RmDumpDue, _: int) -> list[Effect]:
         return self._diagnoses.due(message)
 
     # -- answers
 
-    def _on_rm_config_updated(self, message: rm.RMConfigUpdated) -> list[Effect]:
+    def _on_rm_config_updated(self, message: rm.RMConfigUpdated, _: int) -> list[Effect]:
         deliveries = self.deliveries.get(message.rm_id)
         effects: list[Effect] = []
         if deliveries is not None and message.extra is not None:
             effects.extend(deliveries.bound(message.extra.undelivered_max))
         return [*effects, Send(to=message.reply_to, message=Accepted())]
 
-    def _on_rm_config_rejected(self, message: rm.RMConfigRejected) -> list[Effect]:
+    def _on_rm_config_rejected(self, message: rm.RMConfigRejected, _: int) -> list[Effect]:
         return [Send(to=message.reply_to, message=Declined(reason=message.reason))]
 
-    def _on_rm_new_allocations(self, message: rm.RMNewAllocations) -> list[Effect]:
+    def _on_rm_new_allocations(self, message: rm.RMNewAllocations, _: int) -> list[Effect]:
         new = allocations(message.allocations)
         if message.runs:
             new.extend(allocations_in(message.runs))
         response = si.AllocationResponse(new=tuple(new))
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
-    def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
+    def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation, _: int) -> list[Effect]:
         deliveries = self.deliveries.get(message.rm_id)
         if deliveries is not None:
             # Noted before the callback can answer: what it gives back is told from what it ends by
@@ -371,13 +373,15 @@ class RmProxy:
         response = si.AllocationResponse(released=(*later, *released), released_asks=withdrawn)
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
-    def _on_rm_given_back_unasked(self, message: rm.RMGivenBackUnasked) -> list[Effect]:
+    def _on_rm_given_back_unasked(self, message: rm.RMGivenBackUnasked, _: int) -> list[Effect]:
         deliveries = self.deliveries.get(message.rm_id)
         if deliveries is not None:
             deliveries.requested_back.forget(message.uuids)
         return []
 
-    def _on_rm_rejected_allocation_ask(self, message: rm.RMRejectedAllocationAsk) -> list[Effect]:
+    def _on_rm_rejected_allocation_ask(
+        self, message: rm.RMRejectedAllocationAsk, _: int
+    ) -> list[Effect]:
         """Each is answered in the form in which it was asked."""
         response = si.AllocationResponse(
             rejected=tuple(
@@ -397,7 +401,7 @@ class RmProxy:
         )
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
-    def _on_rm_application_update(self, message: rm.RMApplicationUpdate) -> list[Effect]:
+    def _on_rm_application_update(self, message: rm.RMApplicationUpdate, _: int) -> list[Effect]:
         response = si.ApplicationResponse(
             rejected=tuple(map(rejected_application, message.rejected)),
             accepted=tuple(map(accepted_application, message.accepted)),
@@ -405,7 +409,7 @@ class RmProxy:
         )
         return self._call(message.rm_id, CallUpdateApplication(response=response))
 
-    def _on_rm_node_update(self, message: rm.RMNodeUpdate) -> list[Effect]:
+    def _on_rm_node_update(self, message: rm.RMNodeUpdate, _: int) -> list[Effect]:
         response = si.NodeResponse(
             rejected=tuple(
                 si.RejectedNode(node_id=item.id, reason=item.reason) for item in message.rejected
@@ -415,17 +419,17 @@ class RmProxy:
         return self._call(message.rm_id, CallUpdateNode(response=response))
 
     def _on_rm_container_scheduling_state(
-        self, message: rm.RMContainerSchedulingState
+        self, message: rm.RMContainerSchedulingState, _: int
     ) -> list[Effect]:
         requests = tuple(container_state(item) for item in message.states)
         return self._call(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
 
-    def _on_send_events(self, message: rm.SendEvents) -> list[Effect]:
+    def _on_send_events(self, message: rm.SendEvents, _: int) -> list[Effect]:
         deliveries = self.deliveries.get(message.rm_id)
         call = CallSendEvent(events=message.events)
         return [] if deliveries is None else deliveries.deliver(call)
 
-    def _on_rm_part_ahead(self, message: rm.RMPartAhead) -> list[Effect]:
+    def _on_rm_part_ahead(self, message: rm.RMPartAhead, _: int) -> list[Effect]:
         if message.rm_id in self.deliveries:
             self.parts.setdefault(message.rm_id, Parts()).is_ahead = True
         return []
@@ -444,7 +448,7 @@ class RmProxy:
         deliveries = self.deliveries.get(rm_id)
         return [] if deliveries is None else deliveries.deliver(call)
 
-    def _on_responses_delivered(self, message: rm.ResponsesDelivered) -> list[Effect]:
+    def _on_responses_delivered(self, message: rm.ResponsesDelivered, _: int) -> list[Effect]:
         """A former callback may still have a mark on its way."""
         deliveries = self.deliveries.get(message.rm_id)
         if deliveries is None or deliveries.callback != message.callback:
@@ -452,7 +456,7 @@ class RmProxy:
         return deliveries.taken(message.count)
 
 
-HANDLERS: dict[type, Callable[[RmProxy, Any], Handled]] = {
+HANDLERS: dict[type, Callable[[RmProxy, Any, int], Handled]] = {
     rm.RegistrationRequested: RmProxy._on_registration_requested,
     rm.RMLost: RmProxy._on_rm_gone,
     rm.RMUnregistered: RmProxy._on_rm_gone,
