@@ -41,7 +41,7 @@ SMALL: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {
     },
     "planning.waiting_sums": {"KINDS_MAX": _FEW, "MARKS_MAX": _FEW, "SUMS_MAX": _FEW},
     "machines.context.asks": {"ADDED_IN_ONE": (1, 2)},
-    "machines.context.batch_commit": {"LONGEST_RUN": _FEW},
+    "machines.context.batch_commit": {"LONGEST_BATCH": _FEW},
     "machines.context.partitions": {"REJECTED_TOLD_MAX": _FEW},
     "machines.events.publisher": {"COMPACTION": (1, 3, 9)},
     "machines.events.record": {"MESSAGE_MAX": (20, 60)},
