@@ -54,6 +54,8 @@ PACKAGE = HOME.parent / "yunikorn_actors"
 NOTE = "<!-- Written by `python docs/generate.py` from the code. Do not edit. -->\n"
 
 ABOUT_MESSAGES = """\
+A list to look things up in, made from the code: nobody has to read it through.
+
 Everything that travels between mailboxes. A message is frozen; a driver puts it into an envelope
 that says who sent it, which message caused it and on whose behalf. Names and order of delivery are
 in [the delivery contract](delivery-contract.md).
@@ -120,6 +122,8 @@ shown one at a time, and at most 8 wait for that. Whoever would wait behind them
 reader took nothing for 30 s or because it could not be made to its end, has no last chunk.
 """
 ABOUT_FACTS = """\
+A list to look things up in, made from the code: nobody has to read it through.
+
 What is true from now on, in one partition. Context records facts and numbers them without a gap;
 its own state and every replica change by applying them, and by nothing else. `FactsAppended`
 carries them, each with its name under the key `fact`.

@@ -420,9 +420,8 @@ READ_ACROSS = {
     f"{PACKAGE}.front.aio": {"_core"},
     f"{PACKAGE}.front.asks": {"_want_back"},
     f"{PACKAGE}.lab.oracles.gate_oracle": {"_settle"},
-    f"{PACKAGE}.service.aio": {"_core", "_operations"},
+    f"{PACKAGE}.service.aio": {"_operations"},
     f"{PACKAGE}.service.connect": {"_operations"},
-    f"{PACKAGE}.service.reconnecting": {"_connect_anew"},
     f"{PACKAGE}.what_if.yunikorn_dump": {"_post"},
 }
 """Private names that a module reads of another one; there may only be fewer."""

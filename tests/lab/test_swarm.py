@@ -332,6 +332,11 @@ def test_processes_change_nothing_but_the_time(
     assert told() == told("--jobs", "2")
 
 
+def test_the_names_of_parts_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(("lab", "swarm", "--parts", "list")) == 0
+    assert list(PARTS) == capsys.readouterr().out.split()
+
+
 class _Sometimes(Oracle):
     def __init__(self, plays: Callable[[], bool]) -> None:
         self._is_wrong = plays()

@@ -127,7 +127,7 @@ def ended(former: threading.Event) -> Callable[[Conversation], None]:
 def test_a_break_between_the_answer_and_the_return_is_noticed(core: RemoteCore, link: Link) -> None:
     """The service dies when it has accepted, and before the thread that registers goes on."""
     away: list[CoreError] = []
-    core._when_away = away.append
+    core.when_away = away.append
     core.away = BROKEN
     link.breaks = True
     link.before_it_returns = ended(link.ends)

@@ -8,7 +8,7 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
@@ -25,27 +25,35 @@ INTERRUPTED: Final = 130
 """As a shell reports a program that SIGINT ended."""
 
 
-COMMANDS = {
-    "serve": "be a scheduler that others reach over the network",
-    "queues": "show the queues of a service",
-    "apps": "show the applications of a service",
-    "nodes": "show the nodes of a service",
-    "events": "show what has happened in a service, and what happens",
-    "drain": "place nothing new on a node of a service",
-    "undrain": "let a drained node take work again",
-    "unregister": "remove everything of a lost resource manager from a service",
-    "validate": "ask a service whether it would take a configuration",
-    "scenario": "run scenario files, in the simulator or on threads",
-    "trace": "look into a recorded run, or run it again",
-    "policy": "check a policy of your own",
-    "lab": "find, shrink and replay races",
-    "workload": "play the log of a cluster through the scheduler, in virtual time",
-    "simulate": "say what would happen if something were changed, before it is",
-    "demo": "watch the core schedule a small cluster",
-    "config": "check a configuration file, show that of a service or load another",
-    "health": "judge a state dump",
-    "why": "say why asks wait, in a service or in a state dump",
+GROUPS: Final = {
+    "a service, and what runs in it": {
+        "serve": "be a scheduler that others reach over the network",
+        "queues": "show the queues of a service",
+        "apps": "show the applications of a service",
+        "nodes": "show the nodes of a service",
+        "events": "show what has happened in a service, and what happens",
+        "why": "say why asks wait, in a service or in a state dump",
+        "health": "judge a state dump",
+        "drain": "place nothing new on a node of a service",
+        "undrain": "let a drained node take work again",
+        "unregister": "remove everything of a lost resource manager from a service",
+    },
+    "configurations, and what would be": {
+        "config": "check a configuration file, show that of a service or load another",
+        "validate": "ask a service whether it would take a configuration",
+        "simulate": "say what would happen if something were changed, before it is",
+        "workload": "play the log of a cluster through the scheduler, in virtual time",
+        "policy": "check a policy of your own",
+    },
+    "scenarios, races and recordings": {
+        "demo": "watch the core schedule a small cluster",
+        "scenario": "run scenario files, in the simulator or on threads",
+        "lab": "find, shrink and replay races",
+        "trace": "look into a recorded run, or run it again",
+    },
 }
+"""By what one is about to do: so a reader of the list passes over two thirds of it."""
+COMMANDS: Final = {name: help_ for group in GROUPS.values() for name, help_ in group.items()}
 """A command is imported only when it is used, so that none waits for the imports of others."""
 
 
@@ -86,17 +94,28 @@ def _open_closed_streams() -> None:
 
 def _run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="yunikorn-actors", description="The Apache YuniKorn scheduler core as actors."
+        prog="yunikorn-actors",
+        usage="%(prog)s [-h] [--version] COMMAND ...",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="The Apache YuniKorn scheduler core as actors.",
+        epilog="\n".join(_listed()),
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command",
+        required=True,
+        metavar="COMMAND",
+        prog="yunikorn-actors",
+        help=argparse.SUPPRESS,
+    )
     asked = next((word for word in arguments if word in COMMANDS), None)
     # The others are listed where none, or no command, was asked for: to make one takes a while.
     is_first = asked is not None and arguments[0] == asked
     for name, help_ in COMMANDS.items():
         if is_first and name != asked:
             continue
-        command = commands.add_parser(name, help=help_, description=help_)
+        # Without `help`: argparse would list them once more, in one row.
+        command = commands.add_parser(name, description=help_)
         if name == asked:
             module = import_module(f"yunikorn_actors.cli.{name}")
             module.add_arguments(command)
@@ -108,6 +127,15 @@ def _run(arguments: Sequence[str]) -> int:
         # Flushed here, where `main` can still handle a failure; at exit Python would only print it.
         sys.stdout.flush()
     return status
+
+
+def _listed() -> Iterator[str]:
+    wide = max(map(len, COMMANDS))
+    for head, commands in GROUPS.items():
+        yield f"{head}:"
+        yield from (f"  {name:<{wide}}  {help_}" for name, help_ in commands.items())
+        yield ""
+    yield "`yunikorn-actors COMMAND --help` says more about one."
 
 
 def _status(options: argparse.Namespace, arguments: Sequence[str]) -> int:

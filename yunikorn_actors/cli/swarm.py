@@ -40,6 +40,10 @@ class Misused(CoreError, ValueError):
     """Options that do not go together."""
 
 
+LIST_PARTS: Final = "list"
+"""Given in place of parts: their names are printed."""
+
+
 def add_arguments(
     parser: argparse.ArgumentParser,
     *,
@@ -67,10 +71,14 @@ def add_arguments(
     )  # fmt: skip
     parser.add_argument(
         "--parts", type=_parts, default=(), metavar="LIST",
-        help=f"each run has these parts and no others: {', '.join(PARTS)}",
+        help="each run has these parts and no others; `--parts list` prints their names",
     )  # fmt: skip
     parser.add_argument(
-        "--without", type=_parts, default=(), metavar="LIST", help="no run has these parts"
+        "--without",
+        type=_parts,
+        default=(),
+        metavar="LIST",
+        help="no run has these parts",
     )
     parser.add_argument(
         "--save", "-o", type=Path, metavar="DIR",
@@ -99,6 +107,13 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.parts == (LIST_PARTS,):
+        print("\n".join(PARTS))
+        return 0
+    return _search(options)
+
+
+def _search(options: argparse.Namespace) -> int:
     plan = Plan(
         seed=options.seed, wanted=Wanted(only=options.parts, without=options.without),
         policies=options.policies or "",

@@ -91,7 +91,7 @@ class Recorder(ABC):
         self._gather(delivery.mailbox, data)
 
     def _payload_of(self, message: Message) -> Message | msgspec.Raw:
-        """Encode facts, once: they are handled twice at least, by different threads."""
+        """Encode facts, once: at least two machines handle them."""
         if type(message) is not FactsAppended:
             return message
         # The second one takes it away; two that come at once do the same work.

@@ -4,7 +4,6 @@ Nothing that is decided goes by the time that a call takes, and a recording does
 again: what comes of it is a message from outside.
 """
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -32,13 +31,11 @@ Say = Callable[[str, str, str], None]
 class SlowPolicies:
     def __init__(self, say: Say, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self._say, self._clock = say, clock
-        self._lock = threading.Lock()
-        """Machines of several threads make calls."""
         self._in_a_row: dict[tuple[str, str, str], list[int]] = {}
         """Of each method how many calls in a row were above each of the limits."""
         self._said: set[tuple[str, str]] = set()
         self._passing = self._drawn = 0
-        """So many calls are not measured. Threads may lose one of these counts: no harm."""
+        """So many calls are not measured. Only one is made at a time: the dispatcher sees to it."""
 
     def call(
         self, queue: str, policy: str, method: str, call: Callable[..., _T], /, *given: object
@@ -65,20 +62,19 @@ class SlowPolicies:
 
     def _note(self, key: tuple[str, str, str], took_ns: int) -> None:
         queue, policy, method = key
-        with self._lock:
-            if (queue, policy) in self._said or (took_ns < _LEAST_NS and key not in self._in_a_row):
-                return
-            counts = self._in_a_row.pop(key, [0] * len(LIMITS))
-            for at, (least_ns, _) in enumerate(LIMITS):
-                counts[at] = counts[at] + 1 if took_ns >= least_ns else 0
-            slow = [
-                f"{method} took {least_ns // 1_000_000} ms or more in each of {number} calls"
-                for count, (least_ns, number) in zip(counts, LIMITS, strict=True)
-                if count == number
-            ]
-            if slow:
-                self._said.add((queue, policy))
-            elif any(counts):
-                self._in_a_row[key] = counts
+        if (queue, policy) in self._said or (took_ns < _LEAST_NS and key not in self._in_a_row):
+            return
+        counts = self._in_a_row.pop(key, [0] * len(LIMITS))
+        for at, (least_ns, _) in enumerate(LIMITS):
+            counts[at] = counts[at] + 1 if took_ns >= least_ns else 0
+        slow = [
+            f"{method} took {least_ns // 1_000_000} ms or more in each of {number} calls"
+            for count, (least_ns, number) in zip(counts, LIMITS, strict=True)
+            if count == number
+        ]
+        if slow:
+            self._said.add((queue, policy))
+        elif any(counts):
+            self._in_a_row[key] = counts
         for what in slow:
             self._say(queue, policy, what)

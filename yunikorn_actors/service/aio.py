@@ -1,6 +1,7 @@
 """A core in another process and the front door to it, for programs on an event loop."""
 
 from pathlib import Path
+from typing import Final
 
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.aio import AsyncScheduler
@@ -30,12 +31,10 @@ class AsyncRemoteCore(AsyncCore[RemoteCore]):
         """As `RemoteCore`; the hook is called on the event loop."""
         check_forms(on_callback_error=on_callback_error)
         on_loop = self._on_loop(on_callback_error)
-        super().__init__(
-            RemoteCore(
-                address, token=token, ca=ca, cert=cert, key=key, wait=wait,
-                on_callback_error=on_loop,
-            )
-        )  # fmt: skip
+        self.remote: Final = RemoteCore(
+            address, token=token, ca=ca, cert=cert, key=key, wait=wait, on_callback_error=on_loop
+        )
+        super().__init__(self.remote)
 
 
 def connect_async(
@@ -61,11 +60,11 @@ def connect_async(
     ```
     """
     core = AsyncRemoteCore(address, token=token, ca=ca, cert=cert, key=key, wait=wait)
-    core._core._default_config = arguments.OPEN_QUEUE if queues is None else None
+    core.remote.default_config = arguments.OPEN_QUEUE if queues is None else None
     patience = read_give_up_after(give_up_after)
     scheduler = AsyncScheduler(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition
     )
     if patience:
-        Reconnecting(core._core, scheduler._operations, patience)
+        Reconnecting(core.remote, scheduler._operations, patience)
     return scheduler

@@ -51,7 +51,7 @@ def connect(
     settings of the service give, which is a second.
     """
     core = RemoteCore(address, token=token, ca=ca, cert=cert, key=key, wait=wait)
-    core._default_config = arguments.OPEN_QUEUE if queues is None else None
+    core.default_config = arguments.OPEN_QUEUE if queues is None else None
     patience = read_give_up_after(give_up_after)
     scheduler = Scheduler(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition

@@ -35,7 +35,7 @@ class Reconnecting:
         self._is_trying = False
         self._is_closed = threading.Event()
         core.when_over.append(self._is_closed.set)
-        core._when_away = self._went_away
+        core.when_away = self._went_away
 
     def _went_away(self, error: CoreError) -> None:
         """Called on the thread of the conversation that has ended."""
@@ -74,7 +74,7 @@ class Reconnecting:
                     return
 
     def _register(self) -> None:
-        self._core._connect_anew().open()
+        self._core.connect_anew().open()
         self._front.settle()
         self._core.register_resource_manager(self._front.registration, self._front.callback)
         self._front.came_back(self._endings)

@@ -95,10 +95,10 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
         self.when_over: list[Callable[[], None]] = []
         self.away: CoreError | None = None
         """Why there is no connection now, though there will be one again."""
-        self._when_away: Callable[[CoreError], None] | None = None
+        self.when_away: Callable[[CoreError], None] | None = None
         """Called when the connection has broken; without it that is the end."""
         self.sent = SentEndings()
-        self._default_config: str | None = None
+        self.default_config: str | None = None
         """A configuration for a service without one: that of its administrator goes before it."""
 
     @property
@@ -126,13 +126,13 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
                     if time.monotonic() + delay >= deadline:
                         raise
                     time.sleep(delay)
-                self._connect_anew()
+                self.connect_anew()
         except BaseException:
             self.stop()
             raise
         return self
 
-    def _connect_anew(self) -> "Link":
+    def connect_anew(self) -> "Link":
         """Take another connection in place of the present one; nothing is registered on it."""
         with self._lock:
             if self._is_stopped:
@@ -202,7 +202,7 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
         try:
             conversation = link.register(
                 request, callback, self._callback_raised, self._lost,
-                config_is_default=request.config == self._default_config,
+                config_is_default=request.config == self.default_config,
             )  # fmt: skip
         except BaseException:
             self._replaced.discard(former)
@@ -394,7 +394,7 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
         try:
             return self._link.ask(method, message, kind, timeout)
         except ConnectionLost as error:
-            if self._when_away is None:
+            if self.when_away is None:
                 raise
             raise self._broken() from error
 
@@ -407,7 +407,7 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
 
     def _error_of(self, lost: CoreError) -> CoreError:
         """Return what a call raises when the conversation was lost by this."""
-        is_made_again = self._when_away is not None and not isinstance(lost, FOR_GOOD)
+        is_made_again = self.when_away is not None and not isinstance(lost, FOR_GOOD)
         return self._broken() if is_made_again and isinstance(lost, ConnectionLost) else anew(lost)
 
     def _look_whether_lost(self, conversation: "Conversation | None") -> None:
@@ -423,13 +423,13 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
                 return
             del self._conversations[conversation.rm_id]
             error = self._error_of(error)
-            comes_back = self._when_away is not None and not isinstance(error, FOR_GOOD)
+            comes_back = self.when_away is not None and not isinstance(error, FOR_GOOD)
             if comes_back:
                 self.away = error
             else:
                 self._failure = self._failure or error
-        if comes_back and self._when_away is not None:
-            self._when_away(error)
+        if comes_back and self.when_away is not None:
+            self.when_away(error)
         else:
             self.fail(error)
 

@@ -78,7 +78,8 @@ class Report(Struct, frozen=True):
             )
         found = len(self.findings)
         faults = "no fault" if not found else "1 fault" if found == 1 else f"{found} faults"
-        yield f"{self.policy}: {faults} in {self.worlds} worlds"
+        played = f"in {self.worlds} worlds" if self.worlds else "before any world was played"
+        yield f"{self.policy}: {faults} {played}"
 
 
 def check_policy(
