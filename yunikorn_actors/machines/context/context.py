@@ -166,7 +166,7 @@ class Context(Joining):
             self._partitions.end_request(job.work)
             yield FRESH
             yield from self._take_allocations(job.work, message)
-        yield from self._partitions.conclude(job)
+        yield from self._partitions.send_out_job(job)
 
     def folds(self) -> dict[str, Any]:
         """Return what policies keep, and what has failed, by partitions where there is any."""
@@ -385,7 +385,7 @@ class Context(Joining):
         reason = act_on_drained(work.unit(partition), message)
         answer = Declined(reason=reason) if reason else Accepted()
         # The answer last: a caller that has it finds the node so.
-        return [*self._partitions.finish(work), Send(to=message.reply_to, message=answer)]
+        return [*self._partitions.send_out(work), Send(to=message.reply_to, message=answer)]
 
     # -- requests of resource managers
 
@@ -442,7 +442,7 @@ class Context(Joining):
                 continue
             unit = job.now_doing(work.unit(partition), LongWorkKind.APPLICATION, old.application_id)
             yield from remove_application(unit, old.application_id)
-        yield from self._partitions.conclude(job)
+        yield from self._partitions.send_out_job(job)
 
     def _on_rm_update_node(self, message: rm.RMUpdateNode, now_ns: int) -> Handled:
         steps = partial(self._update_nodes, message)
@@ -462,7 +462,7 @@ class Context(Joining):
                 work.announce(NodeVerdict(item.node_id, reason))
             else:
                 refuse_stray(work, item)
-        yield from self._partitions.conclude(job)
+        yield from self._partitions.send_out_job(job)
 
     # -- scheduling
 
@@ -482,7 +482,7 @@ class Context(Joining):
             to = schedulers[scheduler_of(proposal.proposal_id)]
             refusals.append(Send(to=to, message=refusal))
         # Behind the facts: the scheduler knows what was faster before it plans for the ask again.
-        return [*self._partitions.finish(work), *refusals]
+        return [*self._partitions.send_out(work), *refusals]
 
     def _on_token_passed(self, message: s.TokenPassed, _: int) -> list[Effect]:
         partition = self._partitions.current(message.partition, message.epoch)
@@ -505,7 +505,7 @@ class Context(Joining):
         for crowd in message.crowds:
             report_run_limits(unit, (crowd,))
             yield 1
-        yield from self._partitions.conclude(job)
+        yield from self._partitions.send_out_job(job)
 
     def _on_report_policy_failed(self, message: s.ReportPolicyFailed, now_ns: int) -> list[Effect]:
         if message.partition:
@@ -562,7 +562,7 @@ class Context(Joining):
                 clean(unit, message.path, message.generation)
             case s.ConfirmationDue():
                 report_unconfirmed(unit, self._partitions.confirm_warning_ns(partition))
-        yield from self._partitions.conclude(job)
+        yield from self._partitions.send_out_job(job)
 
     def _on_run_slice(self, _: s.RunSlice, now_ns: int) -> list[Effect]:
         return self._partitions.slices.go_on(now_ns)

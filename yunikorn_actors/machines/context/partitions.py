@@ -111,8 +111,8 @@ class Partitions:
     def work(self, rm_id: str, now_ns: int) -> Work:
         return Work(rm_id, now_ns, self.settings, self.subscribers)
 
-    def finish(self, work: Work) -> list[Effect]:
-        """Tell what was done and found; a partition just planned may have findings alone."""
+    def send_out(self, work: Work) -> list[Effect]:
+        """Send what was done and found; a partition just planned may have findings alone."""
         self._settle(work)
         effects = work.effects()
         for unit in work.units.values():
@@ -123,22 +123,22 @@ class Partitions:
                 effects.extend(partition.loop.next_cycle())
         return effects
 
-    def conclude(self, job: ContextJob, gone: Sequence[PartitionContext] = ()) -> Steps:
-        """End a job: tell what was done; where that is much, in parts.
+    def send_out_job(self, job: ContextJob, gone: Sequence[PartitionContext] = ()) -> Steps:
+        """End a job: send what was done; where that is much, in parts.
 
         A partition that is gone plans no more.
         """
         if job.was_paused:
-            return self._conclude_in_parts(job, gone)
+            return self._send_out_in_parts(job, gone)
         self._settle(job.work)
-        self._publish_rest(job, gone)
+        self._send_rest(job, gone)
         return iter(())
 
-    def _conclude_in_parts(self, job: ContextJob, gone: Sequence[PartitionContext]) -> Steps:
-        yield from self._publish_in_parts(job)
-        self._publish_rest(job, gone)
+    def _send_out_in_parts(self, job: ContextJob, gone: Sequence[PartitionContext]) -> Steps:
+        yield from self._send_in_parts(job)
+        self._send_rest(job, gone)
 
-    def _publish_rest(self, job: ContextJob, gone: Sequence[PartitionContext]) -> None:
+    def _send_rest(self, job: ContextJob, gone: Sequence[PartitionContext]) -> None:
         work, out = job.work, job.out
         for unit in work.units.values():
             if unit.state.long_work is not None:
@@ -154,7 +154,7 @@ class Partitions:
                 out.extend(loop.next_cycle())
         work.begin_anew()
 
-    def _publish_in_parts(self, job: ContextJob) -> Steps:
+    def _send_in_parts(self, job: ContextJob) -> Steps:
         """The facts first: of those a slice has no more than it has items."""
         work = job.work
         self._settle(work)
@@ -164,7 +164,7 @@ class Partitions:
             yield size
 
     def end_request(self, work: Work) -> None:
-        """End one of several requests that are handled together: all but the telling."""
+        """End one of several requests that are handled together: all but the sending."""
         self._settle(work)
         work.answers.end_request()
 
@@ -232,7 +232,7 @@ class Partitions:
         for proposal, reason in commit_all(unit, proposals):
             partition.planner.refuse(proposal.proposal_id)
             partition.refused.append((proposal, reason))
-        return self.finish(work)
+        return self.send_out(work)
 
     def _record_suspension(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""
@@ -302,7 +302,7 @@ class Partitions:
         fact = f.MachineReplaced(machine="scheduler", failure=message.failure, at_ns=now_ns)
         work = self.work(partition.rm_id, now_ns)
         work.unit(partition).record(fact)
-        return [*succeeded, *self.finish(work)]
+        return [*succeeded, *self.send_out(work)]
 
     def _succeeded(self, partition: PartitionContext, former: str) -> list[Effect]:
         heir = partition.succeed(former)
@@ -340,7 +340,7 @@ class Partitions:
             )
             work = self.work(partition.rm_id, now_ns)
             work.unit(partition).record(fact)
-            effects.extend([Send(to=EVENT_PUBLISHER, message=missed), *self.finish(work)])
+            effects.extend([Send(to=EVENT_PUBLISHER, message=missed), *self.send_out(work)])
         return effects
 
     def retire(self, job: ContextJob, rm_id: str) -> Steps:
@@ -397,7 +397,7 @@ class Partitions:
             # Suspended until it registers again: planners have their snapshot and decide nothing on
             # it.
             self._lose(work, manager)
-            effects.extend(self.finish(work))
+            effects.extend(self.send_out(work))
             if self._is_unfinished(manager):
                 effects.extend(self.start(manager.rm_id, now_ns, partial(self._resume, manager)))
         return effects
@@ -427,14 +427,14 @@ class Partitions:
                 continue
             unit = job.work.unit(self.by_name[name])
             yield from _rest_of(job.now_doing(unit, mark.kind, mark.id, mark.detail), mark)
-        yield from self.conclude(job)
+        yield from self.send_out_job(job)
         yield from self.reload(job, manager)
 
     def lose(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
         """Its state and timers go on; nothing is decided until it registers again."""
         work = self.work(manager.rm_id, now_ns)
         self._lose(work, manager)
-        return self.finish(work)
+        return self.send_out(work)
 
     def _lose(self, work: Work, manager: ResourceManager) -> None:
         # No new work is decided before it is back, because nobody would bind it.
@@ -451,7 +451,7 @@ class Partitions:
         """Decide nothing while its callback is behind, or go on."""
         work = self.work(manager.rm_id, now_ns)
         self._record_suspension(work, manager)
-        return self.finish(work)
+        return self.send_out(work)
 
     def come_back(self, message: RMRegistration, now_ns: int) -> list[Effect]:
         """It was missing since the restart: no clean slate, what it reports is compared."""
@@ -467,7 +467,7 @@ class Partitions:
             due = ReturnDue(rm_id=manager.rm_id, generation=manager.generation)
             due_ns = now_ns + self._absence_ns(manager)
             work.wanted.append(SetTimer(name=f"return/{manager.rm_id}", due_ns=due_ns, message=due))
-        return [*effects, *self.finish(work)]
+        return [*effects, *self.send_out(work)]
 
     def _plan_anew(self, partition: PartitionContext, capabilities: Capabilities) -> list[Effect]:
         if not partition.has_other(capabilities):
@@ -482,7 +482,7 @@ class Partitions:
         """Drop what it has not reported in its time."""
         for name in manager.partitions:
             yield from drop_awaited(job.work.unit(self.by_name[name]))
-        yield from self.conclude(job)
+        yield from self.send_out_job(job)
 
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
@@ -567,7 +567,7 @@ class Partitions:
         for partition in self.by_name.values():
             work = self.work(partition.rm_id, now_ns)
             work.unit(partition).record(f.ConfigurationRefused(reason=reason, at_ns=now_ns))
-            effects.extend(self.finish(work))
+            effects.extend(self.send_out(work))
         return effects
 
     def report_policy(
@@ -586,7 +586,7 @@ class Partitions:
         work = self.work(partition.rm_id, now_ns)
         work.unit(partition).record(fact)
         line = Log(text=f"{partition.name}: {fact.text}", is_warning=True, is_alarm=True)
-        return [*self.finish(work), line]
+        return [*self.send_out(work), line]
 
     def report_act(
         self, what: str, by: str, now_ns: int, names: Iterable[str] | None = None
@@ -597,7 +597,7 @@ class Partitions:
             partition = self.by_name[name]
             work = self.work(partition.rm_id, now_ns)
             record_act(work.unit(partition), what, by)
-            effects.extend(self.finish(work))
+            effects.extend(self.send_out(work))
         return effects
 
     def reload(self, job: ContextJob, manager: ResourceManager) -> Steps:
@@ -622,7 +622,7 @@ class Partitions:
             if is_new and manager.is_suspended:
                 unit.record(manager.suspension(work.now_ns))
         job.out.extend(self.show(manager))
-        yield from self.conclude(job, gone)
+        yield from self.send_out_job(job, gone)
         for partition in gone:
             self._detach(manager, work, partition)
         # Last: a core that starts again in between still sees that it is to be reloaded.

@@ -434,7 +434,22 @@ _REQUEST = LongWork(LongWorkKind.REQUEST)
 
 
 class ContextJob:
-    """Work in slices, and the mark of what it was doing when it was interrupted."""
+    """Work in slices, and the mark of what it was doing when it was interrupted.
+
+    The way of a request for allocations through it:
+
+        Context._take_requests      steps of the job: a request at a time, its items in pieces
+          asks.take_from            decides on each item
+            UnitOfWork.record       a fact: applied to the truth, and to the planner where fused
+            UnitOfWork.announce     what the resource manager gets
+        Slices._is_done             counts pieces; after a slice of them, others have their turn:
+          ContextJob.pause            LongWorkStarted says what is half done
+            Work.facts_so_far         facts go out first: announcements may only follow them
+          ContextJob.begin_slice      goes on with the time of the next slice
+        Partitions.send_out_job     all that is left, when the steps have ended:
+          Work.effects              facts to followers and answers to RmProxy, in this order
+          PlanningLoop.next_cycle   asks for a plan; after a pause Work.take_answers cuts answers
+    """
 
     def __init__(
         self,
