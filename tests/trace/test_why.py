@@ -36,7 +36,7 @@ from yunikorn_actors.planning.why.explain import explain
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.trace.causes import PREEMPTED, Answer, Period, Waits, named, why, why_of
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.text.wait_lines import wait_lines
+from yunikorn_actors.trace.text.tables import wait_lines
 
 USUAL = 8
 EXPECTED = {Cause.NO_NODE, Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.PLACED}

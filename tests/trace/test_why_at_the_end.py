@@ -30,7 +30,7 @@ from yunikorn_actors.scenario.document import Scenario, parse_scenario, read_sce
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 from yunikorn_actors.trace.causes import why_of
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.text.wait_lines import wait_rows
+from yunikorn_actors.trace.text.tables import wait_rows
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 FILES = sorted(SCENARIOS.rglob("*.yaml"))

@@ -9,7 +9,7 @@ from yunikorn_actors.scenario.document import read_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 from yunikorn_actors.trace.causes import Answer, named, why
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.text.wait_lines import wait_lines
+from yunikorn_actors.trace.text.tables import wait_lines
 
 SCENARIO = """
 name: one gang goes, another is too important, a queue needs what it has

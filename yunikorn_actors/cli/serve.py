@@ -21,7 +21,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.policies.registry import GROUP
 from yunikorn_actors.recording.logs import DEFAULT_LEVEL, logger
 from yunikorn_actors.recording.recorder import TraceSettings
-from yunikorn_actors.runtime.config_source import read_config
+from yunikorn_actors.runtime.core_arguments import read_config
 from yunikorn_actors.runtime.failure_hooks import gist_of
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.runtime.switch_interval import short_turns

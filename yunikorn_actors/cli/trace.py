@@ -56,8 +56,10 @@ from yunikorn_actors.trace.text.tables import (
     refusal_lines,
     stats_lines,
     story_lines,
+    wait_lines,
+    wait_problems,
+    wait_rows,
 )
-from yunikorn_actors.trace.text.wait_lines import wait_lines, wait_problems, wait_rows
 
 _OF_TEXT: Final = ("full", "times", "clock")
 """How lines are written."""

@@ -20,7 +20,7 @@ from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.fan_out import TooMany, WorkerLost
 from yunikorn_actors.lab.workers.dask_pool import NoExecutor
 from yunikorn_actors.recording.plain_text import printable
-from yunikorn_actors.runtime.config_source import read_file
+from yunikorn_actors.runtime.core_arguments import read_file
 from yunikorn_actors.trace.read import TraceError
 from yunikorn_actors.workload import Mapping, Options, WorkloadError, play
 from yunikorn_actors.workload.batsim_file import write_batsim

@@ -18,7 +18,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.policies.inputs import declared_ns
 from yunikorn_actors.policies.registry import ELSEWHERE, NO_POLICIES, Policies, Policy
-from yunikorn_actors.runtime.config_source import read_config
+from yunikorn_actors.runtime.core_arguments import read_config
 from yunikorn_actors.si.form import flaw_of
 from yunikorn_actors.si.wire import SiMessage
 from yunikorn_actors.values.devices import DEVICES_MAX, WHOLE, number_of

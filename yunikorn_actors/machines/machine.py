@@ -5,14 +5,16 @@ which are data. Its driver (threads, the simulator, a replay) carries the effect
 only compares them. Within one handler effects happen in their order.
 """
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Envelope, Message, is_reply
 from yunikorn_actors.messages.queries import Declined
 from yunikorn_actors.messages.scheduling import MachineFailed
+from yunikorn_actors.values.durations import MINUTE
 from yunikorn_actors.values.masking import masked_repr
 
 FAILED_MEANWHILE = "who was asked has failed and is being replaced: ask again"
@@ -145,3 +147,24 @@ class InvariantViolation(Exception):
         super().__init__(what)
         self.what = what
         self.story = story
+
+
+WITHIN_NS: Final = MINUTE
+REPLACED_MAX: Final = 3
+"""So many failures within a minute are made good; the next one says that it does not help."""
+
+
+class Failures:
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._recent: list[int] = []
+
+    def may_go_on(self, role: str, now_ns: int) -> bool:
+        """Count one more failure; return whether to replace the machine."""
+        self._counts[role] += 1
+        self._recent = [at_ns for at_ns in self._recent if now_ns - at_ns < WITHIN_NS]
+        self._recent.append(now_ns)
+        return len(self._recent) <= REPLACED_MAX
+
+    def canonical(self) -> dict[str, int]:
+        return dict(sorted(self._counts.items()))

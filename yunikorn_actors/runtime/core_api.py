@@ -1,7 +1,9 @@
 """What a program may rely on wherever its core is, and what is built upon a core needs of it."""
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from types import TracebackType
+from typing import Any, Protocol, Self, runtime_checkable
 
 from yunikorn_actors import si
 from yunikorn_actors.core.entry import Update
@@ -95,3 +97,31 @@ class Core(AnyCore, Protocol):
     def submit_checked(self, request: Update) -> None:
         """As the three updates, of a request whose form was checked."""
         ...
+
+
+class ScopedCore:
+    """Started at the beginning of the block, stopped at its end, and sound by then."""
+
+    @abstractmethod
+    def start(self) -> Self: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    @abstractmethod
+    def check_sound(self) -> None:
+        """Raise what the core has failed with, if it has."""
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        # What the block raised says more than what the core failed with because of it.
+        if error is None:
+            self.check_sound()

@@ -40,8 +40,8 @@ from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoRep
 from yunikorn_actors.former_names import FormerCalls
 from yunikorn_actors.journal import Journal, Kept, without_collections
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.context.failures import REPLACED_MAX
 from yunikorn_actors.machines.machine import (
+    REPLACED_MAX,
     CancelTimer,
     Effect,
     InvariantViolation,
@@ -72,14 +72,18 @@ from yunikorn_actors.recording.meter import Meter
 from yunikorn_actors.recording.recorder import FlightRecorder, Recorder, TraceSettings
 from yunikorn_actors.recording.secret_values import masked_dump
 from yunikorn_actors.runtime import os_groups as accounts
-from yunikorn_actors.runtime.config_source import read_config
-from yunikorn_actors.runtime.core_arguments import CoreDriver, check_forms, read_timeout
+from yunikorn_actors.runtime.core_api import ScopedCore
+from yunikorn_actors.runtime.core_arguments import (
+    CoreDriver,
+    check_forms,
+    read_config,
+    read_timeout,
+)
 from yunikorn_actors.runtime.core_trace import CoreTrace
 from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.health_monitor import HealthWatch
 from yunikorn_actors.runtime.replies import Replies
-from yunikorn_actors.runtime.scoped_core import ScopedCore
 from yunikorn_actors.runtime.slow_policies import SlowPolicies
 from yunikorn_actors.values.masking import masked_repr
 from yunikorn_actors.values.resource import INT64_MAX

@@ -39,11 +39,10 @@ from yunikorn_actors.planning.reasons import WaitingSum, Why
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.recording.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.recording.secret_values import masked_dump
-from yunikorn_actors.runtime.config_source import read_config
-from yunikorn_actors.runtime.core_arguments import check_forms
+from yunikorn_actors.runtime.core_api import ScopedCore
+from yunikorn_actors.runtime.core_arguments import check_forms, read_config
 from yunikorn_actors.runtime.event_streams import ROOM, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
-from yunikorn_actors.runtime.scoped_core import ScopedCore
 from yunikorn_actors.si.form import check_counts
 from yunikorn_actors.values.masking import masked_repr
 from yunikorn_actors.values.resource import INT64_MAX

@@ -26,10 +26,10 @@ from yunikorn_actors.errors import (
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.planning.expected import Expected
 from yunikorn_actors.planning.reasons import WaitingSum, Why
+from yunikorn_actors.runtime.core_api import ScopedCore
 from yunikorn_actors.runtime.core_arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError
-from yunikorn_actors.runtime.scoped_core import ScopedCore
 from yunikorn_actors.service.address import Trust, parted
 from yunikorn_actors.service.breaks import FOR_GOOD, SentEndings, backoff
 from yunikorn_actors.service.rpc import messages as m

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from yunikorn_actors.errors import ConfigError, CoreError
 from yunikorn_actors.recording.logs import logger
-from yunikorn_actors.runtime.config_source import read_file
+from yunikorn_actors.runtime.core_arguments import read_file
 from yunikorn_actors.service.access_policy import Access
 from yunikorn_actors.service.followed_file import FollowedFile, check_no_pipe
 from yunikorn_actors.service.listener import Part, Questions, Site, Standing

@@ -20,8 +20,8 @@ from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.drivers.simulator.choosers import Channel, Channels, Chooser, Fifo
 from yunikorn_actors.drivers.simulator.quiescence import RestWatch
 from yunikorn_actors.errors import NoReply, WouldBlock
-from yunikorn_actors.machines.context.failures import REPLACED_MAX
 from yunikorn_actors.machines.machine import (
+    REPLACED_MAX,
     CallRm,
     CancelTimer,
     Effect,

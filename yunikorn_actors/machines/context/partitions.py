@@ -19,7 +19,6 @@ from yunikorn_actors.machines.context.asks import (
 from yunikorn_actors.machines.context.commit import commit_all
 from yunikorn_actors.machines.context.config_changes import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
-from yunikorn_actors.machines.context.failures import Failures
 from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail, work_gone
 from yunikorn_actors.machines.context.manager_registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.nodes import remove_node
@@ -39,6 +38,7 @@ from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
+    Failures,
     Log,
     Send,
     SetTimer,
