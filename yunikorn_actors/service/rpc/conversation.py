@@ -109,7 +109,7 @@ class Conversation:
         self._outgoing = Outgoing()
         self._opened: Future[None] = Future()
         self._is_ended = False
-        self._strangers = UnknownFields()
+        self._unknown_fields = UnknownFields()
         self._thread = threading.Thread(
             target=self._receive_all, name=f"yunikorn-actors-{rm_id}", daemon=True
         )
@@ -167,7 +167,7 @@ class Conversation:
         )
         try:
             for data in self._call:
-                self._receive(codec(Told).decode(data, self._strangers.tell))
+                self._receive(codec(Told).decode(data, self._unknown_fields.tell))
         except grpc.RpcError as raised:
             is_opened = self._opened.done()
             error = (self._errors.end_of if is_opened else self._errors.error_of)(raised)

@@ -78,10 +78,12 @@ class _Lines(msgspec.Struct):
 
 
 class Extension:
-    def __init__(self, managers: Managers, strangers: UnknownFields, standing: Standing) -> None:
+    def __init__(
+        self, managers: Managers, unknown_fields: UnknownFields, standing: Standing
+    ) -> None:
         self._managers = managers
         self._standing = standing
-        self._strangers = strangers
+        self._unknown_fields = unknown_fields
         self._dumping = asyncio.Semaphore(DUMPS_MAX)
 
     def methods(self) -> grpc.GenericRpcHandler:
@@ -103,7 +105,7 @@ class Extension:
 
     async def _decode(self, kind: type[M], data: bytes) -> M:
         self._managers.check()
-        return await decoded(self._managers, data, kind, self._strangers)
+        return await decoded(self._managers, data, kind, self._unknown_fields)
 
     # -- the conversation
 
@@ -127,7 +129,7 @@ class Extension:
         await converse(self._managers, manager, said.opening.hears, receive, send)
 
     async def _read(self, call: OpenCall) -> m.Said | None:
-        return await read(self._managers, call, m.Said, self._strangers)
+        return await read(self._managers, call, m.Said, self._unknown_fields)
 
     async def _open(self, opening: m.Opening) -> Manager:
         if opening.registration is None:

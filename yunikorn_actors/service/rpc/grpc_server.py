@@ -142,10 +142,10 @@ class RpcPart(Part):
         return [wanted]
 
     def _add_services(self) -> None:
-        strangers = UnknownFields()
+        unknown_fields = UnknownFields()
         services = (
-            scheduler.methods(self._managers, strangers),
-            Extension(self._managers, strangers, self._site.standing).methods(),
+            scheduler.methods(self._managers, unknown_fields),
+            Extension(self._managers, unknown_fields, self._site.standing).methods(),
         )
         self._server.add_generic_rpc_handlers(services)
         self._health = health.aio.HealthServicer()

@@ -75,7 +75,7 @@ class Link:
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._channel = _channel(address, trust)
         self._is_encrypted = trust.ca is not None
-        self._strangers = UnknownFields()
+        self._unknown_fields = UnknownFields()
 
     def open(self) -> None:
         """Find out whether a service answers there, and lets us in; raise at once if not."""
@@ -123,7 +123,7 @@ class Link:
                 answer = call(data, timeout=timeout or REPLY_S, metadata=self._metadata)
         except grpc.RpcError as raised:
             raise self.error_of(raised) from None
-        read: M = codec(kind).decode(answer, self._strangers.tell)
+        read: M = codec(kind).decode(answer, self._unknown_fields.tell)
         return read
 
     def open_stream(self, method: str, message: SiMessage, kind: type[SiMessage]) -> AnswerStream:
@@ -139,7 +139,7 @@ class Link:
     def _read(self, call: Any, kind: type[M]) -> Iterator[M]:  # noqa: ANN401 - of grpc
         try:
             for data in call:
-                yield codec(kind).decode(data, self._strangers.tell)
+                yield codec(kind).decode(data, self._unknown_fields.tell)
         except grpc.RpcError as raised:
             raise self.error_of(raised) from None
 

@@ -56,16 +56,16 @@ async def take(managers: Managers, manager: Manager, update: Update, request: An
     await managers.say(manager, call, may_block=update.may_block)
 
 
-def methods(managers: Managers, strangers: UnknownFields) -> grpc.GenericRpcHandler:
+def methods(managers: Managers, unknown_fields: UnknownFields) -> grpc.GenericRpcHandler:
     intake = managers.intake
 
     async def register(data: bytes) -> bytes:
         kind = si.RegisterResourceManagerRequest
-        await managers.register(await decoded(managers, data, kind, strangers))
+        await managers.register(await decoded(managers, data, kind, unknown_fields))
         return b""
 
     async def stream(update: Update, call: OpenCall) -> None:
-        request = await read(managers, call, update.request, strangers)
+        request = await read(managers, call, update.request, unknown_fields)
         if request is None:
             return
         manager = managers.find(request.rm_id)
@@ -74,7 +74,7 @@ def methods(managers: Managers, strangers: UnknownFields) -> grpc.GenericRpcHand
             received: Any = request
             while received is not None:
                 await take(managers, manager, update, received)
-                received = await read(managers, call, update.request, strangers)
+                received = await read(managers, call, update.request, unknown_fields)
 
         async def send(item: Item) -> None:
             await call.write(item.data)
