@@ -26,16 +26,22 @@ from yunikorn_actors.lab.baseline import (
 )
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.sights import WHOLE
+from yunikorn_actors.lab.sights import TURNS, WHOLE
 from yunikorn_actors.version import VERSION
 
 SHARES = 12
 WRONG_SUMS = "M16"
 """A mutant: what is released with a whole application stays in the usage of its user."""
 NUMBERS = [*read_baseline().worlds]
-WHOLE_ONES = [it for it in NUMBERS if it <= WHOLE]
+AN_HOUR = 256
+"""In this world a gang waits for an hour of it, which takes as long as ten others."""
+WHOLE_ONES = [
+    [it for it in NUMBERS if it <= WHOLE and it % (2 * TURNS) == turn and it != AN_HOUR]
+    for turn in range(2 * TURNS)
+]
+"""By what stands beside the core in them."""
 OF_THE_CORE = [it for it in NUMBERS if it > WHOLE]
-USUAL = (*WHOLE_ONES[:24], *OF_THE_CORE[:36])
+USUAL = (*(it for some in WHOLE_ONES for it in some[:3]), *OF_THE_CORE[:36])
 """Played with each change. Those that show most come first: these touch more of what few worlds touch
 than every third of all, at half of the cost."""
 WORLDS_MIN = 300

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import cache
+from typing import Any
 
 import pytest
 import ranges
@@ -11,9 +12,10 @@ from yunikorn_actors.config.properties import QueueProperties
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.swarm import scripts
 from yunikorn_actors.lab.swarm.drawn import Drawn, drawn
 from yunikorn_actors.lab.swarm.reloads import paths_below, with_capitals
-from yunikorn_actors.lab.swarm.scripts import AWARE, FENCED, LIMITED, drawn_queues
+from yunikorn_actors.lab.swarm.scripts import AWARE, FENCED, LIMITED, Queues, drawn_queues
 from yunikorn_actors.lab.swarm.world_parts import ALL, UNKNOWN_TO_MODEL, Wanted
 from yunikorn_actors.lab.swarm.world_queues import with_drawn_rules
 from yunikorn_actors.machines.context import lifecycle
@@ -142,3 +144,21 @@ def test_capitals_mean_the_same() -> None:
             ours, theirs = (QueueProperties.of(it.get("properties", {})) for it in (one, other))
             assert ours == theirs
     assert changed > 5
+
+
+def test_what_is_refused_at_sight_would_be_refused_when_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def configs() -> list[dict[str, Any]]:
+        return [Queues(it, number).config() for it in ("limits", LIMITED) for number in range(10)]
+
+    at_sight, found, refused = scripts.is_refused_at_sight, configs(), 0
+
+    def counted(queue: dict[str, Any], above: dict[tuple[str, str], int]) -> bool:
+        nonlocal refused
+        refused += at_sight(queue, above)
+        return False
+
+    monkeypatch.setattr(scripts, "is_refused_at_sight", counted)
+    assert found == configs()
+    assert refused > 10, "vacuous"

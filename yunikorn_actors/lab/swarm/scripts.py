@@ -89,6 +89,8 @@ class Queues:
             elif self.draw.once_in(3):
                 partition["preemption"] = {"quotapreemptionenabled": True}
             config = {"partitions": [partition]}
+            if is_refused_at_sight(root, {}):
+                continue
             with suppress(ConfigError):
                 parse_config(json.dumps(config))
                 return config
@@ -239,6 +241,25 @@ class Queues:
                     limit["maxapplications"] = draw.one_of((1, 1, 2, 3))
                 limits.append(limit)
         return limits
+
+
+def is_refused_at_sight(queue: dict[str, Any], above: dict[tuple[str, str], int]) -> bool:
+    """Look for what most drawn configurations are refused for: their limits of applications.
+
+    To read one takes a hundred times as long, and a dozen are drawn for one that is valid.
+    """
+    below, has_group = {**above}, False
+    for limit in queue.get("limits", ()):
+        most = limit.get("maxapplications", 0)
+        for whom in [(kind, name) for kind in ("users", "groups") for name in limit.get(kind, ())]:
+            if whom == ("groups", "*") and not has_group:
+                return True
+            has_group |= whom[0] == "groups"
+            room = above.get(whom, above.get((whom[0], "*"), 0))
+            if room and not 0 < most <= room:
+                return True
+            below[whom] = most
+    return any(is_refused_at_sight(it, below) for it in queue.get("queues", ()))
 
 
 @cache
