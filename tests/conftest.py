@@ -16,7 +16,7 @@ from yunikorn_actors.runtime.scheduler_core import Inside
 
 # What serves by HTTP reads all certificates of the computer when it is imported, in each process
 # anew, which is a fifth of its start. No test has a peer outside of this computer.
-os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+os.environ["SSL_CERT_FILE"] = os.devnull
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "helpers")]

@@ -157,7 +157,7 @@ def test_all_of_a_run_is_recorded_and_replayed_as_a_workload(
     """Each start leaves the recording of the one before."""
     folder = tmp_path / "new" / "recorded"
     before = folder / "20260102T030405Z.trace"
-    running = run("--record", str(folder), rest=True)
+    running = run("--record", str(folder))
     before.write_bytes(b"of another start")
     with connect(running.address) as s:
         s.add_node("node-1", vcore=1)
@@ -349,7 +349,7 @@ def lines_of(running: Running) -> list[str]:
 def test_sigusr1_writes_the_flight_recorder_and_ends_nothing(
     run: Callable[..., Running], tmp_path: Path
 ) -> None:
-    running = run("--flight-recorder", str(tmp_path / "failed.trace"), rest=True)
+    running = run("--flight-recorder", str(tmp_path / "failed.trace"))
     with connect(running.address) as s:
         s.add_node("node-1", vcore=1)
         running.process.send_signal(signal.SIGUSR1)
