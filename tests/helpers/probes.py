@@ -182,10 +182,12 @@ def add_nodes(core: SchedulerCore | Simulator, *names: str, rm_id: str = RM) -> 
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    """Look ever more seldom: to look may be a question to another process, which works meanwhile."""
+    deadline, pause_s = time.monotonic() + PATIENCE_S, 0.001
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.001)
+        time.sleep(pause_s)
+        pause_s = min(1.5 * pause_s, 0.02)
 
 
 class Lab(ABC):

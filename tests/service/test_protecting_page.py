@@ -57,6 +57,7 @@ class Reader:
             done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
             if not done.returncode or time.monotonic() > deadline:
                 break
+            time.sleep(0.2)
         assert 0 == done.returncode, (line, done.stderr)
         return done.stdout
 
