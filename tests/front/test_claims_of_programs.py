@@ -9,6 +9,7 @@ from fronting import PATIENCE_S
 from probes import wait_until
 
 from yunikorn_actors import Scheduler, SchedulerCore
+from yunikorn_actors.drivers.live.clock import RealClock
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 QUEUES = """
@@ -31,8 +32,10 @@ def s(request: pytest.FixtureRequest) -> Scheduler:
     return Scheduler(QUEUES, core=SchedulerCore(topology=topology))
 
 
-def test_nobody_goes_for_a_gang_that_does_not_find_room_for_all(s: Scheduler) -> None:
-    with s:
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_nobody_goes_for_a_gang_that_does_not_find_room_for_all(topology: TopologyName) -> None:
+    """The second search is a quarter of a minute after the first."""
+    with Scheduler(QUEUES, core=SchedulerCore(topology=topology, clock=RealClock(20))) as s:
         s.add_node("n1", gpus=4)
         plain = s.application("plain", queue="root.research", user="ann")
         leases = [it.result(PATIENCE_S) for it in plain.ask("p", gpu=1, count=2)]
