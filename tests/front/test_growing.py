@@ -171,7 +171,7 @@ def test_sums_are_kept_up_once_they_were_asked_for(
     count_some = WaitingSums._count_some
 
     def noted(sums: WaitingSums) -> bool:
-        marked.append(len(sums._model.wakes.recounts or ()))
+        marked.append(len(sums._model.requeue.recounts or ()))
         return count_some(sums)
 
     monkeypatch.setattr(WaitingSums, "_count_some", noted)

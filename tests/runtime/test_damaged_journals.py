@@ -164,7 +164,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Recorded]:
 @pytest.fixture
 def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk is not waited for: nothing here ends by a power cut."""
-    for module in ("folder", "snapshots", "writing"):
+    for module in ("folder", "compaction", "writing"):
         for call in ("fsync", "fdatasync"):
             name = f"yunikorn_actors.journal.{module}.os.{call}"
             monkeypatch.setattr(name, lambda _: None)
