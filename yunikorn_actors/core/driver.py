@@ -38,6 +38,12 @@ class Afterwards:
 
 @dataclass(frozen=True)
 class Driver:
+    """What `Gateway` hands to its parts: a function for each of its methods that a driver has.
+
+    `post` is `Gateway._post`, and so on. Two classes have them: `SchedulerCore` on the dispatcher,
+    and `Simulator` in virtual time.
+    """
+
     post: Callable[[str, Message, str], None]
     """Put a message into a mailbox, under the name of the call that causes it."""
     afterwards: Afterwards
