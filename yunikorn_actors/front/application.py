@@ -5,7 +5,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
-from types import TracebackType
 from typing import (
     Any,
     Final,
@@ -13,7 +12,6 @@ from typing import (
     Literal,
     NamedTuple,
     Never,
-    Self,
     TypeVar,
     get_args,
     overload,
@@ -52,6 +50,7 @@ from yunikorn_actors.front.node_rules import Apart, Rule, Where, read_rule
 from yunikorn_actors.front.operations import Operations, PendingAsk
 from yunikorn_actors.front.records import ApplicationRecord, Asked, Fits, Promise
 from yunikorn_actors.planning.expected import Expected
+from yunikorn_actors.runtime.event_streams import ClosedAtEnd
 from yunikorn_actors.state.placement import FALLBACK_PATH
 
 ASYNC_FITS: Final = "fits: an async function is for AsyncScheduler; use a plain one"
@@ -384,7 +383,7 @@ def with_futures_of(
     return BaseApplication(app._operations, app._record, app.user, make)
 
 
-class Application(BaseApplication[Future[Lease], Lease]):
+class Application(BaseApplication[Future[Lease], Lease], ClosedAtEnd):
     """An application of a `Scheduler`: make one with its `application`.
 
     An application that has no work is Completing, and Completed 30 seconds later: then `ask` raises
@@ -410,17 +409,6 @@ class Application(BaseApplication[Future[Lease], Lease]):
         None if it does not wait. It is worked out beside the core, anew every two seconds at most.
         """
         return self._operations.explanations.expected(self.id, key)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _running(

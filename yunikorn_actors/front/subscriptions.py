@@ -9,12 +9,12 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Final, Generic, Literal, Self, TypeVar, get_args
+from typing import Final, Generic, Literal, TypeVar, get_args
 
 from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
 from yunikorn_actors.front.arguments import shown
 from yunikorn_actors.front.lease import BaseLease, Lease
+from yunikorn_actors.runtime.event_streams import ClosedAtEnd
 
 E = TypeVar("E")
 L = TypeVar("L", bound=BaseLease)
@@ -252,7 +252,7 @@ class Readers(Generic[L]):
         return [reader for it in self.refs if (reader := it()) is not None]
 
 
-class Events(Subscription[E], Iterator[E]):
+class Events(Subscription[E], Iterator[E], ClosedAtEnd):
     """Iterate over it, in a `with` block: each step waits for the next event.
 
     It ends when it is closed, or its scheduler is; it raises `CoreFailed` if the core has failed,
@@ -281,14 +281,3 @@ class Events(Subscription[E], Iterator[E]):
                 self._check_may_wait("an iterator of events")
                 self._changed.wait()
             return event
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -54,7 +54,25 @@ class Feed(si.ResourceManagerCallback):
         return None
 
 
-class EventStream(Iterator[si.EventRecord]):
+class ClosedAtEnd(ABC):
+    """What is closed when its `with` block ends, whatever was raised in it."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class EventStream(Iterator[si.EventRecord], ClosedAtEnd):
     """Iterate over it in a `with` block; each step waits for the next record."""
 
     def __init__(self, feed: Feed, leave: Callable[[], None]) -> None:
@@ -85,17 +103,6 @@ class EventStream(Iterator[si.EventRecord]):
                 if is_over:
                     raise StopIteration
                 self._changed.wait()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _notify(self) -> None:
         with self._changed:
