@@ -106,17 +106,17 @@ def path_lines(way: Way, *, clock: bool = False) -> Iterator[str]:
         shown_ns = (passed_ns // 1000 - began_us) * 1000
         bar = "#" * max(1, _cells(passed_ns, way.took_ns) - begin)
         mark = "  <- most of it" if part.took_ns == longest > 0 else ""
-        when = f"{milliseconds(shown_ns):>12} ms  |{' ' * begin + bar:<{_WIDTH + 1}}| "
+        when = f"{milliseconds(shown_ns):>12} ms  |{' ' * begin + bar:<{_BAR_WIDTH + 1}}| "
         of_day = f"{moment(way.began_ns + passed_ns, CLOCK_DIGITS)}  " if clock else ""
         yield printable(f"{of_day}{when}{part.what} ({place(part.step)}){mark}")
 
 
-_WIDTH = 30
+_BAR_WIDTH = 30
 
 
 def _cells(ns: int, whole_ns: int) -> int:
     """Return how far to the right a moment is drawn."""
-    return ns * _WIDTH // whole_ns if whole_ns else 0
+    return ns * _BAR_WIDTH // whole_ns if whole_ns else 0
 
 
 # -- refusals
@@ -195,7 +195,7 @@ def _slow(slow: Slow) -> tuple[str, ...]:
 
 
 _TIME_WIDTH: Final = 8
-_TIMES: Final = ("from".rjust(_TIME_WIDTH), "to".rjust(_WIDTH))
+_TIMES: Final = ("from".rjust(_TIME_WIDTH), "to".rjust(_TIME_WIDTH))
 _CLOCK: Final = ("from (UTC)", "to (UTC)")
 _REST: Final = ("why", "since", "held by")
 _TIMELESS: Final = "the clock stood still all the time, so these are numbers of records"
