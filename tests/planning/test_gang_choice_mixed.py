@@ -7,7 +7,7 @@ behind a fence. Some work opted out, which counts after all of that.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ NEAR = ("root.fence.one", "root.fence.two")
 FAR, ASKING = "root.far", "root.fence.asking"
 QUEUES = ("root.fence.one", "root.fence.two", FAR, ASKING)
 NOW_NS = 100_000_000_000
+STYLES, SINGLE = ("Hard", "Hard", "Hard", "Soft", ""), ("Soft", "")
 PRIORITY = 2
 """Of the ask: what has a greater one stays."""
 Quality = tuple[int, int, int, int]
@@ -58,7 +59,9 @@ class Drawn(NamedTuple):
     """How much the queue above the asking one and those near it has room for, if it has a quota."""
 
 
-def draw(seed: int, most: int = 12, *, has_quota: bool = False) -> Drawn:
+def draw(
+    seed: int, most: int = 12, *, has_quota: bool = False, styles: Sequence[str] = STYLES
+) -> Drawn:
     rng = random.Random(seed)  # noqa: S311 - which states, no secrets
     opts_out = random.Random(f"opts out {seed}")  # noqa: S311
     made = Written(FAR)
@@ -68,7 +71,7 @@ def draw(seed: int, most: int = 12, *, has_quota: bool = False) -> Drawn:
     nodes = [f"n{number}" for number in range(rng.randint(1, 4))]
     plan: list[tuple[str, str, int]] = []
     for number in range(rng.randint(2, most)):
-        style = rng.choice(("Hard", "Hard", "Hard", "Soft", ""))
+        style = rng.choice(styles)
         sizes = [rng.randint(1, 3) for _ in range(rng.randint(1, 4))]
         name = f"app-{number}"
         gang = {"placeholder_ask": {"vcore": sum(sizes)}, "gang_style": style} if style else {}
@@ -235,13 +238,16 @@ def chosen(it: Drawn) -> Quality:
     )
 
 
-def would_go(it: Drawn) -> Quality:
+def going(it: Drawn) -> tuple[Allocation, ...]:
     """What the search does for asks one after the other with what was chosen for all of them."""
     made = it.written
     made.replace("a", "asks", repeats=it.count, vcore=it.size, priority=PRIORITY)
     model = made.planner.model
-    victims = made.planner.preemptor.would_go(model.app_of("asks").asks["a"], NOW_NS)
-    places = 0
+    return made.planner.preemptor.would_go(model.app_of("asks").asks["a"], NOW_NS)
+
+
+def would_go(it: Drawn) -> Quality:
+    made, victims, places = it.written, going(it), 0
     for node, room in it.rooms.items():
         freed = sum(v.resource["vcore"] for v in victims if v.node_id == node)
         places += (room.get("vcore", 0) + freed) // it.size
@@ -253,6 +259,87 @@ def would_go(it: Drawn) -> Quality:
         )
         places = min(places, (it.quota + freed) // it.size)
     return (min(places, it.most), *_lost(it, {victim.uuid for victim in victims}))
+
+
+Beside = tuple[bool, int, int, int]
+"""Whether any single work opted out, how many go, how important the greatest is, and its work."""
+
+
+def least_beside(it: Drawn, victims: Sequence[Allocation], served: int) -> Beside:
+    """Find the least single work with which the same gangs serve so many asks."""
+    optimize = pytest.importorskip("scipy.optimize")
+    numpy = pytest.importorskip("numpy")
+    gone = [g.victim for g in it.gangs if g.victim.allocations[0] in victims]
+    absorbed = {victim.allocations[0].spec.application_id for victim in gone}
+    found = [gang_of(it.written.state, v, NOW_NS) for its in it.singles.values() for v in its]
+    singles = [
+        one for one in found if one.victim.allocations[0].spec.application_id not in absorbed
+    ]
+    nodes, ones, places = list(it.rooms), [1.0] * len(singles), [0.0] * len(it.rooms)
+    rows: list[list[float]] = []
+    uppers: list[float] = []
+
+    def bound(amount: Callable[[Victim], int], here: list[float], most: int, sign: int) -> None:
+        """What goes frees at least, or takes from its queue at most."""
+        rows.append([float(sign * amount(one.victim)) for one in singles] + here)
+        uppers.append(most - sign * sum(map(amount, gone)))
+
+    for at, node in enumerate(nodes):
+        here = [float(it.size * (at == other)) for other in range(len(nodes))]
+        bound(lambda v, n=node: v.on(n).get("vcore", 0), here, it.rooms[node].get("vcore", 0), -1)
+    rows.append([0.0] * len(singles) + [-1.0] * len(nodes))
+    uppers.append(-served)
+    if it.quota is not None:
+        most = it.quota - served * it.size
+        bound(lambda v: v.resource["vcore"] * (v.leaf.path in NEAR), places, most, -1)
+    for path, most in it.spare.items():
+        bound(lambda v, p=path: v.resource["vcore"] * (v.leaf.path == p), places, most, 1)
+
+    def solve(cost: list[float], usable: list[bool]) -> int | None:
+        result: Any = optimize.milp(
+            cost + places,
+            constraints=optimize.LinearConstraint(numpy.array(rows), -numpy.inf, uppers),
+            integrality=numpy.ones(len(cost + places)),
+            options={"mip_rel_gap": 0},
+            bounds=optimize.Bounds(
+                numpy.zeros(len(cost + places)), [*usable, *[100.0] * len(nodes)]
+            ),
+        )
+        return round(result.fun) if result.status == 0 else None
+
+    for opted_out in (False, True):
+        willing = [
+            opted_out or one.victim.allocations[0].spec.allow_preempt_self for one in singles
+        ]
+        number = solve(ones, willing)
+        if number is None:
+            continue
+        rows.append(ones + places)
+        uppers.append(number)
+        for priority in range(PRIORITY + 1):
+            usable = [
+                may and one.priority <= priority for may, one in zip(willing, singles, strict=True)
+            ]
+            work = solve([float(one.work // 1_000) for one in singles], usable)
+            if work is not None:
+                return opted_out, number, priority if number else 0, work
+    raise AssertionError("so many were served")
+
+
+def beside(it: Drawn, victims: Sequence[Allocation]) -> Beside:
+    absorbed = {
+        g.victim.allocations[0].spec.application_id
+        for g in it.gangs
+        if g.victim.allocations[0] in victims
+    }
+    going = [one for one in victims if one.spec.application_id not in absorbed]
+    state = it.written.state
+    return (
+        not all(one.spec.allow_preempt_self for one in going),
+        len(going),
+        max((one.spec.priority for one in going), default=0),
+        sum(gang_of(state, Victim(state, (one,)), NOW_NS).work // 1_000 for one in going),
+    )
 
 
 def gang_of_sizes(it: Drawn, seed: int) -> Sizes:
@@ -319,6 +406,23 @@ def test_the_choice_is_the_optimum_within_a_quota(seeds: range) -> None:
         short += it.quota is not None and it.quota < best[0] * it.size
     assert hurt > len(seeds) / 5, "vacuous: hardly anything has to go"
     assert short > len(seeds) / 5, "vacuous: hardly a quota is in the way"
+
+
+@pytest.mark.parametrize("has_quota", [False, True])
+@pytest.mark.parametrize("styles", [STYLES, SINGLE])
+@ranges.seeds(1000, usual=10)
+def test_of_the_single_work_the_least_goes(
+    seeds: range, styles: Sequence[str], has_quota: bool
+) -> None:
+    """Each ask by itself would take what is best for it, and all together more than they need."""
+    several = 0
+    for seed in seeds:
+        it = draw(seed, has_quota=has_quota, styles=styles)
+        victims, served = going(it), optimum(it)[0]
+        found = beside(it, victims)
+        assert found == least_beside(it, victims, served), f"seed {seed}"
+        several += served > 1 and found[1] > 0
+    assert several > len(seeds) / 8, "vacuous: hardly any single work goes for several asks"
 
 
 @pytest.mark.parametrize("seed", [100, 116, 233, 360, 442, 851])

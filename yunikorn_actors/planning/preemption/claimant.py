@@ -213,6 +213,13 @@ class Claimant:
             for kind in excess(limit, used, self.wanted):
                 yield level, kind
 
+    def lacking(self, lack: Lack, asks: int) -> int:
+        """Say by how much so many asks exceed what lets no more in."""
+        level, kind = lack
+        limit = self._state.capacity if level.parent is None else level.spec.max or {}
+        coming = self.wanted.get(kind, 0) * (asks - 1)
+        return self.usage.of(level).get(kind, 0) + coming - limit.get(kind, 0)
+
     def most_entitled(self, count: int) -> int:
         """Say how many asks like this one the guarantee of their leaf is for, whatever goes."""
         return max(0, self._most_within(self._bounds.get(self.leaf.path), self.leaf, count))

@@ -7,12 +7,14 @@ last, the newest first. All sets are tried as far as the bound allows, the small
 it the applications are added one by one, each time the one that opens most room, and those that
 turn out to be unnecessary are left out.
 
-What a set is worth depends on the single work that goes beside it. That is taken in order, as
-later for each ask: first what makes room on nodes, then what quotas need that let fewer asks in
-than there is room for. Where a guarantee binds it and other work serves more, that is `planned`.
+What a set is worth depends on the single work that goes beside it. That is taken in order: first
+what makes room on nodes, then what quotas need that let fewer asks in than there is room for.
+Where a guarantee binds it, all choices are tried. What costs least beside the best set is
+`planned`; where there is too much single work for that, each ask takes what is first in order.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import combinations
 from math import comb
 from operator import itemgetter
@@ -26,12 +28,12 @@ from yunikorn_actors.planning.preemption.claimant import (
     ranks_of,
 )
 from yunikorn_actors.planning.preemption.device_room import fitting, freed
+from yunikorn_actors.planning.preemption.least_choice import LeastChoice
 from yunikorn_actors.planning.preemption.single_choice import (
     SINGLES_MAX,
     STEPS_MAX,
     SingleChoice,
     in_turn,
-    served_in_order,
 )
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.policies.places import Key
@@ -141,6 +143,7 @@ class Choice:
         singles_on: Callable[[str], list[Victim]],
         count: int,
         nodes: Iterable[str] = (),
+        work_of: Callable[[Victim], int] = lambda _: 0,
     ) -> None:
         """Work on the other nodes is looked at where quotas are short."""
         self._claimant = claimant
@@ -156,7 +159,9 @@ class Choice:
         self._elsewhere: list[dict[str, list[Victim]]] = []
         found = [victim for its in self._singles.values() for victim in its]
         self._turns = in_turn(self._singles)
-        self._is_bounded = len(found) <= SINGLES_MAX and any(
+        self._work_of = cache(work_of)
+        self._is_small = len(found) <= SINGLES_MAX
+        self._is_bounded = self._is_small and any(
             claimant.is_bounded(victim.leaf) for victim in found
         )
         self._looks_each = max(1, len(found))
@@ -174,10 +179,32 @@ class Choice:
         gangs = sorted(gangs, key=lambda gang: loss_of((gang,)))
         chosen, worth = self._best_of(gangs)
         victims = [gang.victim for gang in chosen]
-        if self._is_bounded and worth.served > self._served_in_order(victims):
-            self._worth(chosen)
-            self.planned = self._beside
+        if self._is_small:
+            self.planned = self._least_beside(chosen, worth.served)
         return victims
+
+    def _least_beside(self, gangs: Sequence[Gang], served: int) -> tuple[Victim, ...]:
+        """Return the single work that costs least, of all with which so many asks are served."""
+        self._worth(gangs)
+        if not self._beside:
+            return ()
+        gone = [gang.victim for gang in gangs]
+        for victim in gone:
+            self._claimant.take(victim)
+        rooms, (places, _) = self._without(gone)
+        singles = self._turns[-1]
+        if self._claimant.most_asks(served) < served:
+            singles = self._anywhere(len(self._turns) - 1, singles)
+        absorbed = _names_of(gone)
+        usable = {node_id: _beside(absorbed, its) for node_id, its in singles.items()}
+        choice = LeastChoice(
+            self._claimant, self._places_in, self._rooms | rooms, usable, places, STEPS_MAX,
+            self._work_of,
+        )  # fmt: skip
+        least = choice.least_for(served, self._beside)
+        for victim in gone:
+            self._claimant.give_back(victim)
+        return least
 
     def _best_of(self, gangs: list[Gang]) -> tuple[Sequence[Gang], Worth]:
         best: Sequence[Gang] = ()
@@ -367,24 +394,6 @@ class Choice:
             for victim in tried:
                 claimant.give_back(victim)
         return made, taken, is_bound
-
-    def _served_in_order(self, gone: list[Victim]) -> int:
-        """Say how many asks find room if each takes the single work that is first in order."""
-        absorbed = _names_of(gone)
-        rooms = {node_id: dict(room) for node_id, room in self._rooms.items()}
-        for it in (it for victim in gone for it in victim.allocations if it.node_id in rooms):
-            charge(rooms[it.node_id], freed(it))
-        for victim in gone:
-            self._claimant.take(victim)
-        is_short = self._claimant.most_asks(self._count) < self._count
-        usable = self._anywhere(len(self._turns) - 1, self._singles) if is_short else self._singles
-        singles = {
-            node_id: _beside(absorbed, usable.get(node_id, ())) for node_id in (*rooms, *usable)
-        }
-        served = served_in_order(self._claimant, self._places_in, rooms, singles, self._count)
-        for victim in gone:
-            self._claimant.give_back(victim)
-        return served
 
     def _places_in(self, room: Resource) -> int:
         places = max(0, min(room.get(kind, 0) // n for kind, n in self._wanted.items()))

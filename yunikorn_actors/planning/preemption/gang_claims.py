@@ -261,8 +261,9 @@ class GangClaims:
         best, least, again_ns = None, None, NEVER_NS
         for asks in self._orders_of(app):
             scene = self._scene_with(bound, now_ns)
-            found = self._find_all(asks, Searches(scene, whole))
-            again_ns = min(again_ns, scene.throttle.again_ns)
+            searches = Searches(scene, whole)
+            found = self._find_all(asks, searches)
+            again_ns = min(again_ns, searches.again_ns)
             if found is None:
                 continue
             cost = self._cost_of(found, now_ns)

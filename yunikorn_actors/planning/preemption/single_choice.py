@@ -1,24 +1,25 @@
-"""Which single work goes where a guarantee or a budget lets only a part of it go.
+"""Which single work goes for the asks of one claimant, beside the gangs that go.
 
-Taken in order, work that goes first may use up what its queue gives, and make less room than other
-work would. So all choices are tried, node after node, as far as the bound allows.
+Each ask by itself would take what is best for it, and the next one may take what serves both. In
+order, work that goes first may use up what its queue gives, and make less room than other work
+would. So all choices are tried for all asks, node after node, as far as the bound allows.
 """
 
 from collections.abc import Callable
-from operator import itemgetter
 from typing import Final, NamedTuple
 
-from yunikorn_actors.planning.preemption.claimant import Claimant, Victim, in_order, score_of
+from yunikorn_actors.planning.preemption.claimant import Claimant, Victim
 from yunikorn_actors.planning.preemption.device_room import freed
-from yunikorn_actors.values.resource import Resource, charge, discharge
+from yunikorn_actors.values.resource import Resource, charge
 
 SINGLES_MAX: Final = 128
 """Of more than so many only the first in order are taken."""
 STEPS_MAX: Final = 20_000
-"""So often single work is taken or left, for all sets of gangs of one choice together."""
+"""So often single work is taken or left, for all sets of gangs of one choice together; and so often
+once more to find what costs least beside the best of these sets."""
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     victim: Victim
     node_id: str
     freed: Resource
@@ -57,9 +58,9 @@ class SingleChoice:
         self._taken: list[Victim] = []
         self.best: tuple[Victim, ...] = ()
 
-    def _prepare(self, singles: dict[str, list[Victim]]) -> list[_Candidate]:
+    def _prepare(self, singles: dict[str, list[Victim]]) -> list[Candidate]:
         """Put them together from the last to the first: each knows what comes after it."""
-        found: list[_Candidate] = []
+        found: list[Candidate] = []
         total, beyond = sum(map(len, singles.values())), 0
         for node_id, victims in reversed(singles.items()):
             left: Resource = {}
@@ -73,13 +74,17 @@ class SingleChoice:
                 like = (
                     after is not None
                     and after.node_id == node_id
-                    and are_alike(after.victim, victim)
+                    and self._goes_before(victim, after.victim)
                 )
                 next_other = after.next_other if after is not None and like else at + 1
-                found.append(_Candidate(victim, node_id, its, left, beyond, next_other))
+                found.append(Candidate(victim, node_id, its, left, beyond, next_other))
             beyond += 0 if room is None else self._gain(room, left)
         found.reverse()
         return found
+
+    def _goes_before(self, first: Victim, other: Victim) -> bool:
+        """Whether the other one need not go while the first stays."""
+        return are_alike(first, other)
 
     def _gain(self, room: Resource, more: Resource) -> int:
         after = dict(room)
@@ -88,22 +93,27 @@ class SingleChoice:
 
     def more_than(self, served: int, target: int) -> int:
         """Say how many asks are served at most, up to a target; so many are known to be."""
-        self._most, self._target = served, target
+        self._most = served
+        self._search(target)
+        return self._most
+
+    def _search(self, target: int) -> None:
+        self._target = target
         self._is_short = self._claimant.most_asks(target) < target
         self._go(0, {}, self._places)
-        return self._most
 
     def _go(self, at: int, room: Resource, places: int) -> None:
         served = self._claimant.most_asks(places) if self._is_short else places
         if served > self._most:
-            self._most, self.best = served, tuple(self._taken)
-        if at == len(self._candidates) or self._most >= self._target or not self.steps:
+            self._keep(served)
+        is_enough = max(served, self._most) >= self._target
+        if at == len(self._candidates) or is_enough or not self.steps:
             return
         self.steps -= 1
         it = self._candidates[at]
         if not at or self._candidates[at - 1].node_id != it.node_id:
             room = self._rooms.get(it.node_id, {})
-        if places + self._gain(room, it.left) + it.beyond <= self._most:
+        if self._is_in_vain(at, room, places):
             return
         if self._claimant.may_take(it.victim):
             self._claimant.take(it.victim)
@@ -115,71 +125,13 @@ class SingleChoice:
             self._claimant.give_back(it.victim)
         self._go(it.next_other, room, places)
 
+    def _keep(self, served: int) -> None:
+        self._most, self.best = served, tuple(self._taken)
 
-def served_in_order(
-    claimant: Claimant,
-    places_in: Callable[[Resource], int],
-    rooms: dict[str, Resource],
-    singles: dict[str, list[Victim]],
-    count: int,
-) -> int:
-    """Say how many asks find room one by one, each where least goes for it; uses up the rooms.
-
-    What a quota needs goes after that, on whichever node it runs.
-    """
-    taken: list[Victim] = []
-    served = 0
-    while served < count:
-        found = [
-            (score_of(node_id, victims), victims)
-            for node_id, room in rooms.items()
-            if (victims := _fewest(claimant, places_in, room, singles[node_id], node_id))
-            is not None
-        ]
-        if not found:
-            break
-        (*_, node_id), victims = min(found, key=itemgetter(0))
-        for victim in victims:
-            claimant.take(victim)
-            singles[node_id].remove(victim)
-            charge(rooms[node_id], victim.on(node_id))
-        discharge(rooms[node_id], claimant.wanted)
-        taken += victims
-        if any(claimant.lacks_quota(served + 1)):
-            others = [it for its in singles.values() for it in its]
-            served_then, more = claimant.relieve(sorted(others, key=in_order), served, served + 1)
-            taken += more
-            if served_then == served:
-                break
-            for victim in more:
-                node_id = victim.allocations[0].node_id
-                singles[node_id].remove(victim)
-                if node_id in rooms:
-                    charge(rooms[node_id], victim.on(node_id))
-        served += 1
-    for victim in taken:
-        claimant.give_back(victim)
-    return served
-
-
-def _fewest(
-    claimant: Claimant,
-    places_in: Callable[[Resource], int],
-    room: Resource,
-    singles: list[Victim],
-    node_id: str,
-) -> list[Victim] | None:
-    room, picked = dict(room), list[Victim]()
-    for victim in singles:
-        if places_in(room):
-            break
-        if claimant.may_take(victim):
-            claimant.take(victim)
-            picked.append(victim)
-            charge(room, victim.on(node_id))
-    for victim in picked:
-        claimant.give_back(victim)
-    return picked if places_in(room) else None
+    def _is_in_vain(self, at: int, room: Resource, places: int) -> bool:
+        """Whether nothing that is better than the best so far can come of what follows."""
+        it = self._candidates[at]
+        return places + self._gain(room, it.left) + it.beyond <= self._most
 
 
 def in_turn(singles: dict[str, list[Victim]]) -> list[dict[str, list[Victim]]]:

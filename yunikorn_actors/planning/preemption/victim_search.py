@@ -28,7 +28,7 @@ from yunikorn_actors.planning.preemption.claimant import (
     whole_applications,
 )
 from yunikorn_actors.planning.preemption.device_room import fits, targets
-from yunikorn_actors.planning.preemption.gang_choice import Choice, chosen_of
+from yunikorn_actors.planning.preemption.gang_choice import Choice, chosen_of, gang_of
 from yunikorn_actors.planning.preemption.scene import Scene
 from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX
 from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
@@ -106,7 +106,7 @@ class Search:
         self.spares_whole = False
         """No further whole applications are chosen: room that may be on its way is not known."""
         self.again_ns = NEVER_NS
-        """When a budget or a cooldown ends that refused a victim."""
+        """When the first budget or cooldown ends that refused a victim to any of its asks."""
         self._seen = 0
         self._claimant: Claimant
         self._spec = spec
@@ -140,9 +140,10 @@ class Search:
                 found = self._find_by_displacing(app)
         if hopeless and self._scene.has_promises:
             self.is_blocked = True
+        # Work is looked at once for all asks: what was refused to one of them is for the next, too.
+        self.again_ns = min(self.again_ns, self._scene.throttle.again_ns)
         if found is None:
             self.is_over = True
-            self.again_ns = self._scene.throttle.again_ns
             self._claimant.withdraw()
         return found
 
@@ -166,14 +167,17 @@ class Search:
             if self._whole is None or victim.allocations[0].spec.application_id in self._whole
         ]
         self._rank_all(whole)
-        if not whole and not self._is_bound_and_small():
+        if not whole and not self._is_small():
             return False
         rooms: dict[str, Resource] = {}
         for node in self._state.nodes.values():
             room = None if is_barred(self._shape, node.id) else self._scene.room_on(node)
             if room is not None and self._may_use(node):
                 rooms[node.id] = room
-        choice = Choice(self._claimant, rooms, self._singles_on, waiting(), self._state.nodes)
+        choice = Choice(
+            self._claimant, rooms, self._singles_on, waiting(), self._state.nodes,
+            lambda it: gang_of(self._state, it, self._scene.now_ns).work,
+        )  # fmt: skip
         chosen = chosen_of(self._state, choice, whole, self._scene.now_ns)
         planned = frozenset(it.allocations[0].uuid for it in choice.planned)
         if not planned and [it.allocations for it in chosen] == [
@@ -202,15 +206,13 @@ class Search:
         self._claimant.withdraw()
         return None
 
-    def _is_bound_and_small(self) -> bool:
-        """Whether victims taken in order may serve fewer asks than other single work would.
+    def _is_small(self) -> bool:
+        """Whether all choices of single work may be tried.
 
-        Not of a large cluster: all of it would have to be looked at for a few asks.
+        Not in a large cluster: all of it would have to be looked at for a few asks.
         """
-        state = self._state
-        if not any(self._claimant.is_bounded(state.queues[path]) for path in self._claimant.reach):
-            return False
-        return sum(len(node.allocations) for node in state.nodes.values()) <= SINGLES_MAX
+        nodes = self._state.nodes.values()
+        return sum(len(node.allocations) for node in nodes) <= SINGLES_MAX
 
     def _may_use(self, node: Node) -> bool:
         return self._scene.is_opening(node) or is_usable(self._state, node, self._spec)
@@ -543,6 +545,11 @@ class Searches:
                 self.scene, leaf.queue, spec, shape, rank, whole=self._whole
             )
         return self._searches[key]
+
+    @property
+    def again_ns(self) -> int:
+        """When the first budget or cooldown ends that refused a victim to any ask."""
+        return min((search.again_ns for search in self._searches.values()), default=NEVER_NS)
 
     def _rank(self, leaf: QueueView, victims: Sequence[Allocation]) -> Key:
         app = self.scene.state.applications[victims[0].spec.application_id]
