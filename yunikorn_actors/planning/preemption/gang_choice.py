@@ -144,8 +144,15 @@ class Choice:
         count: int,
         nodes: Iterable[str] = (),
         work_of: Callable[[Victim], int] = lambda _: 0,
+        *,
+        is_last_resort: bool = False,
     ) -> None:
-        """Work on the other nodes is looked at where quotas are short."""
+        """Work on the other nodes is looked at where quotas are short.
+
+        For one ask single work is planned as the last resort only: it takes what is best by its
+        own order.
+        """
+        self._is_last_resort = is_last_resort
         self._claimant = claimant
         self._wanted = {kind: n for kind, n in claimant.wanted.items() if n > 0}
         self._rooms = rooms
@@ -179,7 +186,7 @@ class Choice:
         gangs = sorted(gangs, key=lambda gang: loss_of((gang,)))
         chosen, worth = self._best_of(gangs)
         victims = [gang.victim for gang in chosen]
-        if self._is_small:
+        if self._is_small and (self._count > 1 or self._is_last_resort):
             self.planned = self._least_beside(chosen, worth.served)
         return victims
 

@@ -6,7 +6,7 @@ where one of them finds no room. When to look, and that all are decided together
 preemptor (`planning/stages/preempt.py`).
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, permutations
 from typing import NamedTuple
@@ -36,7 +36,13 @@ from yunikorn_actors.planning.preemption.gang_choice import (
 )
 from yunikorn_actors.planning.preemption.gang_packing import Packer, Packing, Size
 from yunikorn_actors.planning.preemption.required_node import Bound, room_for_bound
-from yunikorn_actors.planning.preemption.scene import Scene, free_on, is_refused, repeats_left
+from yunikorn_actors.planning.preemption.scene import (
+    Flight,
+    Scene,
+    free_on,
+    is_refused,
+    repeats_left,
+)
 from yunikorn_actors.planning.preemption.victim_search import Searches, Solution, is_barred
 from yunikorn_actors.planning.preemption.victim_units import Units
 from yunikorn_actors.state.gangs import is_all_there
@@ -63,9 +69,12 @@ class Claim(NamedTuple):
 
 
 class GangClaims:
-    def __init__(self, model: Model, trial: Callable[[int], Scene]) -> None:
+    def __init__(
+        self, model: Model, trial: Callable[[int], Scene], in_flight: Mapping[int, Flight]
+    ) -> None:
         """A trial is a scene in which what is found is not decided."""
         self._model = model
+        self._in_flight = in_flight
         self._trial = trial
         self._attempts = 0
 
@@ -141,7 +150,10 @@ class GangClaims:
         together: Resource = {}
         for ask in asks.values():
             charge(together, {kind: size * ask.waiting for kind, size in ask.resource.items()})
-        return None if claiming and is_refused(model, app, together) else found
+        flights = self._in_flight.values()
+        if claiming and is_refused(model, app, together, asks, flights):
+            return None
+        return found
 
     # -- all others
 

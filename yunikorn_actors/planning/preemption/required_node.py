@@ -12,13 +12,21 @@ from typing import NamedTuple
 from yunikorn_actors.planning.preemption.device_room import freed, keep, targets
 from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted
 from yunikorn_actors.planning.preemption.victim_units import Part, Units, is_set_to_go_as_one
-from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
+from yunikorn_actors.state.allocations import (
+    Allocation,
+    AskSpec,
+    Beneficiary,
+    PreemptionRule,
+    ReservationKey,
+)
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.device_fit import has_devices, promised_devices
 from yunikorn_actors.state.eligibility import check_open
+from yunikorn_actors.state.gates import has_room
+from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.preemption import has_victims_going
+from yunikorn_actors.state.preemption import claimants, has_victims_going
 from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
 
@@ -88,6 +96,57 @@ def is_dying_for(node: Node, beneficiary: Beneficiary) -> bool:
 
 def may_be_victim(allocation: Allocation, spec: AskSpec) -> bool:
     return may_be_preempted(allocation, spec.resource) and allocation.spec.priority <= spec.priority
+
+
+Claims = dict[ReservationKey, Resource]
+"""Room for which victims went, or are to go, by the ask that requires its node."""
+
+
+def is_refused_beside(
+    state: PartitionState, app: Application, wanted: Resource, own: Container[str], more: Claims
+) -> bool:
+    """Whether a maximum or a limit has no room for it when others have what victims went for.
+
+    Of those that require their nodes: room that was promised for a guarantee is counted elsewhere.
+    `own` are the asks that want this, and `more` is decided and not done yet.
+    """
+    limits = [*limits_of(app.queue, app.spec.user, app.group)]
+    if not limits and all(level.spec.max is None for level in app.queue.lineage):
+        return False
+    of_levels: dict[str, Resource] = {level.path: dict(wanted) for level in app.queue.lineage}
+    of_limits = [dict(wanted) for _ in limits]
+    for (application_id, key), amount in (_claims_in(state) | more).items():
+        other = state.applications[application_id]
+        if other is app and key in own:
+            continue
+        for level in other.queue.lineage:
+            if level.path in of_levels:
+                charge(of_levels[level.path], amount)
+        for limit, coming in zip(limits, of_limits, strict=True):
+            if limit in limits_of(other.queue, other.spec.user, other.group):
+                charge(coming, amount)
+    kinds = [kind for kind, size in wanted.items() if size > 0]
+    return any(
+        not has_room(level.quota(), level.allocated, _of(of_levels[level.path], kinds))
+        for level in app.queue.lineage
+    ) or any(
+        not has_room(limit.max_resources, state.usage_of(limit).amounts, _of(coming, kinds))
+        for limit, coming in zip(limits, of_limits, strict=True)
+    )
+
+
+def _claims_in(state: PartitionState) -> Claims:
+    return {
+        holder: node.reservations[holder].due
+        or state.applications[holder[0]].asks[holder[1]].spec.resource
+        for node in state.nodes.values()
+        if node.reservations
+        for holder in claimants(node)
+    }
+
+
+def _of(amounts: Resource, kinds: Iterable[str]) -> list[tuple[str, int]]:
+    return [(kind, amounts[kind]) for kind in kinds]
 
 
 def would_end_itself(app: Application, spec: AskSpec) -> bool:

@@ -3,7 +3,7 @@
 It is made when a plan first looks for victims and forgotten with the plan.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ from yunikorn_actors.planning.preemption.claimant import (
     room_on,
 )
 from yunikorn_actors.planning.preemption.device_room import freed, keep, with_parts
+from yunikorn_actors.planning.preemption.required_node import Claims, is_refused_beside
 from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
 from yunikorn_actors.state.allocations import (
@@ -237,14 +238,32 @@ def free_on(model: Model, node: NodeView) -> Resource:
     return free
 
 
-def is_refused(model: Model, app: AppView, wanted: Resource) -> bool:
-    """A queue, a limit or a want of places refuses it: room on its node would not help it."""
+def is_refused(
+    model: Model,
+    app: AppView,
+    wanted: Resource,
+    own: Container[str],
+    in_flight: Iterable[Flight],
+) -> bool:
+    """A queue, a limit or a want of places refuses it: room on its node would not help it.
+
+    That is of asks that require their nodes; `own` are those that want this together.
+    """
     entries = tuple((kind, size) for kind, size in wanted.items() if size > 0)
+    claims: Claims = {
+        (it.beneficiary.application_id, it.beneficiary.key): it.resource
+        for it in in_flight
+        if it.victims
+        and it.beneficiary.rule is PreemptionRule.REQUIRED_NODE
+        and it.ask is not None
+        and not it.ask.gone
+    }
     return (
         app.leaf.refusing_quota(entries) is not None
         or refusing_limit(app.limits, entries) is not None
         or app.blocked_at() is not None
         or is_limited_by_promises(model.state, app.app, wanted)
+        or is_refused_beside(model.state, app.app, wanted, own, claims)
     )
 
 

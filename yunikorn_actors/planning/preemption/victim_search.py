@@ -134,7 +134,7 @@ class Search:
                 found = self._find(app)
             if found is None and self.spares_whole:
                 self.is_blocked = True
-            elif found is None and self._choose(lambda: 1):
+            elif found is None and self._choose(lambda: 1, is_last_resort=True):
                 found = self._find(app)
             if found is None and self._passed_over:
                 found = self._find_by_displacing(app)
@@ -155,7 +155,7 @@ class Search:
         self._displaces, self._heap = False, others
         return found
 
-    def _choose(self, waiting: Callable[[], int]) -> bool:
+    def _choose(self, waiting: Callable[[], int], *, is_last_resort: bool = False) -> bool:
         """Choose the whole applications that go for so many asks; say whether any does.
 
         The asks are counted only where there are such applications.
@@ -177,6 +177,7 @@ class Search:
         choice = Choice(
             self._claimant, rooms, self._singles_on, waiting(), self._state.nodes,
             lambda it: gang_of(self._state, it, self._scene.now_ns).work,
+            is_last_resort=is_last_resort,
         )  # fmt: skip
         chosen = chosen_of(self._state, choice, whole, self._scene.now_ns)
         planned = frozenset(it.allocations[0].uuid for it in choice.planned)

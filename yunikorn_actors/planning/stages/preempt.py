@@ -77,7 +77,7 @@ class Preemptor:
         """Nodes for which nothing was decided, because others of a gang found no room."""
         self._kept_back_at = -1
         """The revision at which that was found."""
-        self._claims = GangClaims(model, partial(self._scene, is_trial=True))
+        self._claims = GangClaims(model, partial(self._scene, is_trial=True), self.in_flight)
 
     @property
     def due_ns(self) -> int:
@@ -128,6 +128,7 @@ class Preemptor:
     def reject(self, proposal_id: int) -> None:
         """Look again as soon as the newer facts are here."""
         flight = self._take_out(proposal_id)
+        self._model.wakes.try_full_again()
         if flight.node is not None and flight.beneficiary.rule is PreemptionRule.REQUIRED_NODE:
             # Another node of its gang may have refused it, and that is the one that changes.
             self._kept_back[flight.node.id] = None
@@ -301,7 +302,7 @@ class Preemptor:
         model = self._model
         if not ask.open or not ask.ask.spec.allow_preempt_other or model.may_use(ask, node):
             return
-        if is_refused(model, ask.app, ask.resource):
+        if is_refused(model, ask.app, ask.resource, (ask.ask.spec.key,), self.in_flight.values()):
             self._marks.full[node.id] = None
             return
         if is_barred(ask.shape, node.id):
