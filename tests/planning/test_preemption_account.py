@@ -50,6 +50,60 @@ def test_what_stands_against_it(app: str, pushy: bool, switch: str, words: str) 
     assert words in account(lab, app, "k").text
 
 
+@pytest.mark.parametrize(
+    "below",
+    [
+        "limits: [{limit: l, users: [test], maxresources: {vcore: 1m}}]",
+        "maxapplications: 1",
+        "properties: {application.sort.policy: stateaware, preemption.delay: 5s}",
+    ],
+)
+@pytest.mark.parametrize("bound", [False, True])
+def test_nobody_would_go_where_something_else_than_room_holds_it_back(
+    below: str, bound: bool
+) -> None:
+    lab = confirming_lab(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
+        f"[{{name: rich}}, {{name: poor, resources: {{guaranteed: {{vcore: 2m}}}}, {below}}}]}}]}}]"
+    )
+    lab.nodes(n1=3)
+    for name, queue in (("rich", "rich"), ("first", "poor"), ("second", "poor")):
+        lab.submit(name, queue=f"root.{queue}", user="test")
+    lab.settle()
+    lab.ask("r0", "r1", app="rich")
+    lab.ask("one", app="first")
+    lab.settle()
+    tags = {TAG_REQUIRED_NODE: "n1"} if bound else {}
+    lab.ask("other", app="second", preemption_policy=policy(), tags=tags)
+    lab.advance(40)
+    assert lab.waiting() == ["other"]
+    found = told(lab, "second", "other").preempting
+    assert found is not None
+    assert (found.goes, found.next_ns) == ((), 0)
+    assert "something else than room" in found.text
+
+
+@pytest.mark.parametrize(
+    ("guaranteed", "asked", "words"), [(3, 2, "asked for"), (2, 3, "does not cover")]
+)
+def test_why_nothing_goes_for_a_gang(guaranteed: int, asked: int, words: str) -> None:
+    lab = confirming_lab(CONFIG.replace("SWITCH", "true").replace("2m", f"{guaranteed}m"))
+    lab.nodes(n1=3)
+    lab.submit("rich", queue="root.rich")
+    gang = {"gang_scheduling_style": "Hard", "placeholder_ask": si.Resource.of({"vcore": 3})}
+    lab.submit("gang", queue="root.poor", **gang)
+    lab.settle()
+    lab.ask("r0", "r1", "r2", app="rich")
+    lab.settle()
+    parts = {"placeholder": True, "task_group_name": "g", "preemption_policy": policy()}
+    lab.ask(*(f"g{number}" for number in range(asked)), app="gang", **parts)
+    lab.advance(40)
+    found = told(lab, "gang", "g0").preempting
+    assert found is not None
+    assert (found.goes, found.against) == ((), {})
+    assert words in found.text
+
+
 def test_when_it_is_tried_and_what_came_of_it() -> None:
     lab = full()
     began_ns = lab.simulator.now_ns

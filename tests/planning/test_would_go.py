@@ -118,3 +118,31 @@ def test_what_would_go_goes_and_says_so(seeds: range) -> None:
         whole += _costs(iter([before]))[1]
     assert went > len(seeds) / 2, "vacuous: hardly anything goes"
     assert whole > len(seeds) / 12, "vacuous: hardly any application goes whole"
+
+
+def test_of_several_that_wait_for_the_same_time_each_is_told_who_goes_for_all_of_them() -> None:
+    """For one of them a small gang would do, for all of them the large one is the only one to go."""
+    lab = confirming_lab(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: rich}, "
+        "{name: poor, properties: {preemption.delay: 30s}, resources: {guaranteed: {vcore: 4m}}}"
+        "]}]}]"
+    )
+    lab.nodes(n1=6)
+    for name, size in (("large", 4), ("small", 2)):
+        gang = {"gang_scheduling_style": "Hard", "placeholder_ask": si.Resource.of({"vcore": size})}
+        lab.submit(name, queue="root.rich", **gang)
+        lab.settle()
+        parts = {"placeholder": True, "task_group_name": "g"}
+        lab.ask(*(f"{name}-{number}" for number in range(size)), app=name, **parts)
+        lab.settle()
+    lab.submit("web", queue="root.poor")
+    keys = [f"w{number}" for number in range(4)]
+    lab.ask(*keys, app="web", preemption_policy=policy())
+    lab.advance(29)
+    for key in keys:
+        why = lab.simulator.explain("web", key)
+        assert isinstance(why, Why)
+        assert why.preempting is not None
+        assert {it.application_id for it in why.preempting.goes} == {"large"}
+    lab.advance(2)
+    assert lab.running() == [*(f"small-{number}" for number in range(2)), *keys]

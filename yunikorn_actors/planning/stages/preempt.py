@@ -18,7 +18,7 @@ from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
 from yunikorn_actors.planning.preemption.agenda import PAUSE_NS, Agenda, may_preempt
-from yunikorn_actors.planning.preemption.claimant import victims_of
+from yunikorn_actors.planning.preemption.claimant import is_limited_by_promises, victims_of
 from yunikorn_actors.planning.preemption.gang_claims import Claim, GangClaims
 from yunikorn_actors.planning.preemption.quota import Enforcement
 from yunikorn_actors.planning.preemption.required_node import Bound, victims_on
@@ -245,6 +245,21 @@ class Preemptor:
 
     # -- what would be decided
 
+    def is_held_back(self, ask: AskView) -> bool:
+        """Whether something else than room holds an ask back, so that nothing goes for it."""
+        app, resource = ask.app, ask.resource
+        if ask.shape.required_node:
+            flights = self.in_flight.values()
+            return is_refused(self._model, app, resource, (ask.ask.spec.key,), flights)
+        if app.blocked_at() is not None or refusing_limit(app.limits, ask.shape.wanted):
+            return True
+        return is_limited_by_promises(self._model.state, app.app, resource)
+
+    def may_claim(self, app: AppView) -> bool:
+        """Whether the guarantee of its leaf covers all placeholders of a gang that wait."""
+        # The time is nothing to it.
+        return self._claims.has_claim(app, self._scene(0, is_trial=True))
+
     def would_go(self, ask: AskView, now_ns: int) -> tuple[Allocation, ...]:
         """Return who would go for an ask if its time had come; nothing is put in flight."""
         scene = self._scene(now_ns, is_trial=True)
@@ -255,8 +270,11 @@ class Preemptor:
             return self._would_go_for_all(ask.app, scene, now_ns)
         going: list[Allocation] = []
         search, repeats = searches.of(ask.shape, ask), repeats_left(self._model.state, ask)
+        # Those that came with it or before it are to be served together with it.
+        due_ns = ask.ask.created_ns + self.agenda.delay_of(ask.app.leaf)
+        count = max(repeats, self._waiting_like(ask, max(now_ns, due_ns)))
         for _ in range(min(repeats, WOULD_GO_MAX)):
-            solution = search.next(ask.app, spec, lambda: repeats)
+            solution = search.next(ask.app, spec, lambda: min(count, ATTEMPTS_MAX))
             if solution is None:
                 break
             going += solution.victims
@@ -468,9 +486,7 @@ class Preemptor:
             found = (
                 None
                 if search.is_over
-                else search.next(
-                    ask.app, ask.ask.spec, lambda: self._waiting_like(ask, lane, now_ns)
-                )
+                else search.next(ask.app, ask.ask.spec, lambda: self._served_with(ask, now_ns))
             )
             # Without an earmark nothing is promised: the ask is placed in its order when the room
             # is free.
@@ -541,6 +557,7 @@ class Preemptor:
                 # A question about another of them keeps a node closed until it is answered, and
                 # what was refused may be allowed at any time.
                 self.agenda.block(ask.app.leaf, now_ns)
+                self._again_ns = min(self._again_ns, claim.again_ns)
             else:
                 self._give_up([ask], now_ns, claim.again_ns)
             return
@@ -595,17 +612,22 @@ class Preemptor:
         # What was found was found apart, so that nothing had to be undone.
         searches.begin_anew(self._scene(now_ns))
 
-    def _waiting_like(self, ask: AskView, lane: Lane, now_ns: int) -> int:
-        """Count the repeats that are to be served in this plan, in one search with this one."""
+    def _served_with(self, ask: AskView, now_ns: int) -> int:
+        """Say for how many asks victims are chosen together, this one included."""
+        waiting = self._waiting_like(ask, now_ns)
+        return max(1, min(waiting, ATTEMPTS_MAX - self._attempts))
+
+    def _waiting_like(self, ask: AskView, now_ns: int) -> int:
+        """Count the repeats whose time has come then, and that are served in one search with it."""
         leaf, priority = ask.app.leaf, ask.ask.spec.priority
         delay_ns = self.agenda.delay_of(leaf)
         count = 0
-        for other_lane, other in waiting_in(leaf, may_preempt):
+        for lane, other in waiting_in(leaf, may_preempt):
             spec = other.ask.spec
-            alike = other_lane.shape is lane.shape and spec.priority == priority
+            alike = lane.shape is ask.shape and spec.priority == priority
             if alike and spec.allow_preempt_other and other.ask.created_ns + delay_ns <= now_ns:
                 count += repeats_left(self._model.state, other)
-        return max(1, min(count, ATTEMPTS_MAX - self._attempts))
+        return count
 
 
 def _again_ns(ask: AskView, now_ns: int) -> int:

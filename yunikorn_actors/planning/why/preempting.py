@@ -15,6 +15,7 @@ from yunikorn_actors.planning.reasons import Preempting, Why
 from yunikorn_actors.planning.why.victim_objections import against, cost, goes
 from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.values.durations import NEVER_NS, duration_of
 
 
@@ -170,10 +171,22 @@ def _objection(planner: Planner, ask: AskView) -> str | None:
     spec, config = ask.ask.spec, planner.state.config
     if not spec.allow_preempt_other:
         return "its policy forbids to preempt others for it"
+    if planner.preemptor.is_held_back(ask):
+        return "something else than room holds it back, so nothing goes for it"
     if spec.required_node:
         return None
     if config is None or not config.preemption_enabled:
         return "preemption is switched off in its partition"
     if not bounds_of(ask.app.leaf.queue, spec.resource):
         return "its queue has no guarantee of what it asks for"
+    return _objection_to_gang(planner, ask)
+
+
+def _objection_to_gang(planner: Planner, ask: AskView) -> str | None:
+    if not (ask.is_placeholder and ask.app.app.spec.is_gang):
+        return None
+    if not is_all_there(ask.app.app):
+        return "nothing goes for a gang before all its placeholders are asked for"
+    if not planner.preemptor.may_claim(ask.app):
+        return "the guarantee of its queue does not cover all placeholders of its gang that wait"
     return None
