@@ -128,7 +128,7 @@ class Preemptor:
     def reject(self, proposal_id: int) -> None:
         """Look again as soon as the newer facts are here."""
         flight = self._take_out(proposal_id)
-        self._model.wakes.try_full_again()
+        self._model.requeue.try_full_again()
         if flight.node is not None and flight.beneficiary.rule is PreemptionRule.REQUIRED_NODE:
             # Another node of its gang may have refused it, and that is the one that changes.
             self._kept_back[flight.node.id] = None
