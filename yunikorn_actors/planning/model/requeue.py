@@ -147,6 +147,10 @@ class Requeue:
         self.preempting.nodes[node.id] = None
         self.preempting.is_stale = True
 
+    def claim_changed(self) -> None:
+        """A gang claims for fewer placeholders than before, so there may be room for all."""
+        self.preempting.is_stale = True
+
     # -- queues and limits
 
     def headroom_changed(self) -> None:

@@ -101,8 +101,14 @@ class GangClaims:
         return known[app.app.serial]
 
     def has_claim(self, app: AppView, scene: Scene) -> bool:
-        """Whether all placeholders are there, and the guarantee of their leaf covers them."""
+        """Whether all placeholders are there, and guarantee and limits have room for all of them.
+
+        Context would refuse what is over a limit, and what was found for it meanwhile would be
+        lost to others.
+        """
         to_claim = self._wanted_by(self.placeholders_of(app))
+        if scene.would_exceed_limit(app, to_claim):
+            return False
         return has_claim_for_all(app.app, scene.usage.of(app.leaf.queue), to_claim)
 
     def _wanted_by(self, asks: Iterable[AskView]) -> Resource:

@@ -188,5 +188,5 @@ def _objection_to_gang(planner: Planner, ask: AskView) -> str | None:
     if not is_all_there(ask.app.app):
         return "nothing goes for a gang before all its placeholders are asked for"
     if not planner.preemptor.may_claim(ask.app):
-        return "the guarantee of its queue does not cover all placeholders of its gang that wait"
+        return "its guarantee, or a limit of its user, does not cover all placeholders that wait"
     return None
