@@ -53,8 +53,8 @@ class Asks:
     def unwatch(self, view: AskView) -> None:
         if view.open or view.waiting:
             self.withdraw(view)
-        if view.is_placeholder and view.app.app.spec.is_gang:
-            self._requeue.claim_changed()
+            if view.is_placeholder and view.app.app.spec.is_gang:
+                self._requeue.claim_changed()
         # A decision in flight still has this view: its owner must not let the ask wait again.
         view.gone = True
         self.set_aside.pop(view, None)
