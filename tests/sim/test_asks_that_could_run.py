@@ -22,7 +22,7 @@ from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.refusals import Refusals
 from yunikorn_actors.planning.stages import measuring
 from yunikorn_actors.planning.stages.denials import Denied
-from yunikorn_actors.state.proposals import Allocate, AskRef
+from yunikorn_actors.state.proposals import Allocate, AskRef, Proposal
 
 CONFIG = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["
@@ -218,6 +218,40 @@ def test_what_was_set_aside_beside_another_proposal_is_tried_without_it() -> Non
     assert daemon in model.set_aside, "what was made behind it has no part in it"
     refusals.try_again_without(first.proposal_id)
     assert daemon not in model.set_aside
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_repeat_whose_equal_was_refused_is_tried_on_the_facts_of_now(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are asked about while their node is drained; Context refuses the first of them.
+
+    The other one says the same, and is as old: the ask has not been decided on the drained node.
+    """
+    left_out = 0
+    send = Planner.send
+
+    def counted(planner: Planner, proposals: list[Proposal]) -> list[Proposal]:
+        nonlocal left_out
+        sent = send(planner, proposals)
+        left_out += len(proposals) - len(sent)
+        return sent
+
+    monkeypatch.setattr(Planner, "send", counted)
+    for seed in range(80):
+        lab = Lab(seed=seed, topology=topology, rm=Picky())
+        lab.nodes(n1=8)
+        half = si.Resource.of({"vcore": 4})
+        lab.node("n2", si.ActionFromRM.CREATE, 8, occupied_resource=half)
+        lab.submit("app-1")
+        lab.settle()
+        lab.ask("a", app="app-1", vcore=1, max_allocations=2)
+        for _ in range(seed % 16):
+            lab.simulator.step()
+        lab.node("n1", si.ActionFromRM.DRAIN_NODE)
+        lab.settle()
+        assert len(lab.running()) == 2, seed
+    assert left_out, "no answer has come behind a refusal of the same"
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -199,7 +199,9 @@ class Planner:
                         room -= len(made)
                 if self.requeue.measures.is_stale:
                     break
-        made = self._without_refused(proposals) if self._refusals.refused else proposals
+        # It was decided on these facts, so it would be decided again.
+        refused = self._refusals.refused
+        made = self._without_refused(proposals, sets_aside=True) if refused else proposals
         self._refusals.note_made(made)
         return made
 
@@ -237,12 +239,17 @@ class Planner:
         self.gatekeeper.is_stale = True
 
     def send(self, proposals: list[Proposal]) -> list[Proposal]:
-        """Return what Context gets now: an answer to a question may have taken long."""
-        sent = self._without_refused(proposals) if self._refusals.refused else proposals
+        """Return what Context gets now: an answer to a question may have taken long.
+
+        What was refused meanwhile may have been decided on older facts than that: it is tried again
+        on those of now.
+        """
+        refused = self._refusals.refused
+        sent = self._without_refused(proposals, sets_aside=False) if refused else proposals
         self._refusals.note_sent(sent)
         return sent
 
-    def _without_refused(self, proposals: list[Proposal]) -> list[Proposal]:
+    def _without_refused(self, proposals: list[Proposal], *, sets_aside: bool) -> list[Proposal]:
         """Leave out what Context has refused on the same facts."""
         refused = [it for it in proposals if self._refusals.was_refused(it)]
         gangs = frozenset(it.gang for it in refused if isinstance(it, Preempt) and it.gang)
@@ -253,7 +260,8 @@ class Planner:
                     proposal.proposal_id
                 )
                 self.reject(proposal.proposal_id)
-                self._refusals.set_aside(subject)
+                if sets_aside:
+                    self._refusals.set_aside(subject)
             else:
                 kept.append(proposal)
         return kept

@@ -282,19 +282,19 @@ def _replace_ask(unit: UnitOfWork, app: Application, known: Ask, spec: AskSpec) 
         remove_ask(unit, app, known, TerminationType.STOPPED_BY_RM)
         work_gone(unit, app)
         return
-    _put(unit, known, spec)
-    for swap in swaps_of(app, known):
-        drop_overpromised(unit, unit.state.nodes[swap.node_id])
+    _put(unit, app, known, spec)
     if spec.placeholder:
         _let_gang_go_first(unit, app, known)
 
 
-def _put(unit: UnitOfWork, known: Ask, spec: AskSpec) -> None:
+def _put(unit: UnitOfWork, app: Application, known: Ask, spec: AskSpec) -> None:
     # An earmark has the size of its ask. What is given up is given up in the old size, before the
     # fact resizes the rest; what no longer fits shows only in the new one.
     drop_outdated(unit, known, spec)
     unit.record(f.AskReplaced(spec=spec, at_ns=unit.now_ns))
     drop_outgrown(unit, known)
+    for swap in swaps_of(app, known):
+        drop_overpromised(unit, unit.state.nodes[swap.node_id])
 
 
 def _unpark_what_no_longer_suits(
@@ -303,7 +303,7 @@ def _unpark_what_no_longer_suits(
     """A parked repeat stays parked with its new size, if its placeholder still holds that."""
     for swap in swaps_of(app, known):
         if not still_suits(unit.state, app, swap, spec):
-            unpark(unit, app, swap, "the ask was sent again and does not fit there")
+            unpark(unit, app, swap, "the ask has changed and does not fit there")
     keep = spec.max_allocations - known.taken
     unpark_ask(unit, app, known, "the ask was sent again with fewer repeats", keep)
 
@@ -393,7 +393,9 @@ def _place_by_rm(
     unit.partition.uuids.avoid(item.uuid)
     # The size first: an allocation is charged as its ask is at that moment.
     if item.spec.resource != known.spec.resource:
-        _put(unit, known, replace(known.spec, resource=item.spec.resource))
+        sized = replace(known.spec, resource=item.spec.resource)
+        _unpark_what_no_longer_suits(unit, app, known, sized)
+        _put(unit, app, known, sized)
     key, uuid = item.spec.key, item.uuid
     devices = _devices_of(unit, item)
     placement = Placement(key, item.node_id, uuid=uuid, is_announced=announced, devices=devices)

@@ -96,10 +96,16 @@ class Agenda:
         self._due.clear()
 
     def next_ns(self) -> int:
-        """Return when to come back; a leaf in which nothing waits is forgotten."""
+        """Return when to come back; a leaf in which nothing waits is forgotten.
+
+        One that a reload has made a parent is not looked at while it is one: its time would be over
+        for ever, and no timer would be set for anything else.
+        """
         for leaf in [leaf for leaf in self._due if not leaf.lanes]:
             del self._due[leaf]
-        times = (due_ns for leaf, due_ns in self._due.items() if _has_waiting(leaf))
+        times = (
+            due_ns for leaf, due_ns in self._due.items() if _has_waiting(leaf) and not leaf.below
+        )
         return min(times, default=NEVER_NS)
 
 
