@@ -2,9 +2,11 @@
 
 import pytest
 
+from yunikorn_actors.errors import NoReply
 from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.sides import front_door
 from yunikorn_actors.lab.sides.front_door import Heard, walk
 from yunikorn_actors.lab.sights import Observation
 
@@ -12,7 +14,10 @@ RUN = 7
 
 
 def walked(run: int = RUN) -> list[bytes]:
-    return [Observation(*it).digest() for it in walk(Draw(5, run), with_functions=True)]
+    try:
+        return [Observation(*it).digest() for it in walk(Draw(5, run), with_functions=True)]
+    except NoReply:
+        return []
 
 
 def test_it_is_the_same_each_time() -> None:
@@ -23,7 +28,7 @@ def test_much_is_tried_and_seen() -> None:
     heard: list[Heard] = [
         it
         for has_functions in (False, True)
-        for run in range(1, 9)
+        for run in range(1, 19)
         for it in walk(Draw(5, run), with_functions=has_functions)
     ]
     text = " ".join(str(it) for it in heard)
@@ -40,4 +45,5 @@ def test_what_a_front_does_otherwise_is_seen(
 ) -> None:
     before = [walked(run) for run in range(1, 9)]
     monkeypatch.setattr(of, name, lambda *_, **__: [])
+    monkeypatch.setattr(front_door, "PATIENCE_S", 10.0)
     assert before != [walked(run) for run in range(1, 9)]

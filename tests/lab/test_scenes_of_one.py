@@ -1,6 +1,7 @@
 """Worlds about one thing, and bounds of a second type of resources."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,6 +13,8 @@ from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.reloads import with_second_type
 from yunikorn_actors.lab.swarm.scripts import drawn_queues
 from yunikorn_actors.lab.swarm.world_parts import OF_ONE, Wanted
+from yunikorn_actors.planning.preemption.claimant import Victim
+from yunikorn_actors.planning.preemption.gang_packing import Packer, Packing
 from yunikorn_actors.state import facts as f
 
 SEVERAL = {
@@ -23,6 +26,7 @@ SEVERAL = {
     "one-placement": (f.ApplicationAdded, f.ApplicationRejected, f.QueueStateChanged),
     "one-priority": (f.PreemptionDecided, f.AllocationReleased),
     "one-leaf": (f.GangAdmitted, f.ApplicationStateChanged),
+    "one-packing": (f.PreemptionDecided, f.AllocationReleased),
 }
 """What happens several times to the one thing."""
 BESIDE = ("waits", "drained-nodes", "resized-nodes", "lost-nodes", "reservations", "short-times")
@@ -42,6 +46,25 @@ def test_much_happens_to_one_thing(scene: str) -> None:
         if all(most[kind] > 1 for kind in SEVERAL[scene]):
             return
     pytest.fail(str([most[it] for it in SEVERAL[scene]]))
+
+
+def test_placeholders_of_several_sizes_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gangs claim room beside others that go as one: some are packed, with single work or not."""
+    packings = list[Packing | None]()
+    pack = Packer.pack
+
+    def noted(packer: Packer, gone: Sequence[Victim]) -> Packing | None:
+        packings.append(pack(packer, gone))
+        return packings[-1]
+
+    monkeypatch.setattr(Packer, "pack", noted)
+    for number in range(1, 21):
+        run = drawn(5, number, Wanted(only=("one-packing", "waits")))
+        outcome = explore(run.case, run.schedule(), oracles())
+        assert outcome.ok, outcome.violation
+    assert None in packings
+    assert any(it is not None and it.singles for it in packings)
+    assert any(it is not None and not it.singles for it in packings)
 
 
 @pytest.mark.parametrize("theme", ["order", "gangs", "preempt", "limits"])

@@ -25,7 +25,7 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.fan_out import RUNS_IN_SHARE
 from yunikorn_actors.lab.run_schedule import Outcome, explore
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sights import TURNS, WIDTH, Observation, Watched
+from yunikorn_actors.lab.sights import TURNS, WIDTH, Observation, Watched, can_be_seen
 from yunikorn_actors.lab.swarm.drawn import Drawn
 from yunikorn_actors.lab.swarm.failing_policies import WHERE, WHERE_FOLDS
 from yunikorn_actors.lab.swarm.small_constants import made_small
@@ -133,7 +133,15 @@ class Baseline(Struct, frozen=True, kw_only=True):
         path.write_bytes(msgspec.msgpack.encode(self))
 
     def compare(self, number: int) -> Change | None:
-        """Play a world again; return the first thing that is different, if one is."""
+        """Play a world again; return the first thing that is different, if one is each time.
+
+        A program at the front door has threads, and what it sends may go in one request or in two:
+        so what differs is played once more. A change of the core is there each time.
+        """
+        change = self._difference(number)
+        return change if change is None else self._difference(number)
+
+    def _difference(self, number: int) -> Change | None:
         before, now = self.worlds[number], watched(number, self.seed)
         return _change(number, before.outside, now.outside) or _change(
             number, before.inside, now.inside, is_inside=True
@@ -222,7 +230,8 @@ def compared(
 ) -> Compared:
     """Play so many worlds again, or as many as there is time for."""
     begun, took_s, worlds, changes = time.perf_counter(), 0.0, 0, list[Change]()
-    for some in do(compare, shares([*before.worlds][:runs], before)):
+    seen = [number for number in before.worlds if can_be_seen(number)]
+    for some in do(compare, shares(seen[:runs], before)):
         worlds += len(some)
         changes += (it for it in some if it is not None)
         took_s = time.perf_counter() - begun

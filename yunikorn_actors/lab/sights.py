@@ -5,7 +5,9 @@ beside it makes of the run: routes of a read side, records in files, reports to 
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,13 +21,14 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.answered import answers
 from yunikorn_actors.lab.sides.checked import placed, verdicts
 from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
+from yunikorn_actors.lab.sides.commanded import Commands
 from yunikorn_actors.lab.sides.computed import computed
 from yunikorn_actors.lab.sides.configurations import read
 from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
 from yunikorn_actors.lab.sides.encoded import Encoded
 from yunikorn_actors.lab.sides.foreseen import Forecasts
 from yunikorn_actors.lab.sides.front_door import walk
-from yunikorn_actors.lab.sides.inquiries import inquire, operate
+from yunikorn_actors.lab.sides.inquiries import inquire, leave, operate
 from yunikorn_actors.lab.sides.kept_recording import KeptRecording
 from yunikorn_actors.lab.sides.pictured import pictures, simulated
 from yunikorn_actors.lab.sides.read_sides import FedReadSides
@@ -34,6 +37,7 @@ from yunikorn_actors.lab.sides.reported import Reported
 from yunikorn_actors.lab.sides.restarted import Damage, Ended
 from yunikorn_actors.lab.sides.routed import answers as routed
 from yunikorn_actors.lab.sides.routed import questions_of
+from yunikorn_actors.lab.sides.ruled import ruled
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
@@ -73,10 +77,21 @@ _FRONT: Final = (_FILES, _WIRE)
 """Beside the world a program is at the front door then."""
 _WALKS: Final = {_ROUTES: walk_virtual, _FORESIGHT: walk_awaited}
 """And beside others one makes the calls of a core itself."""
+_PACKAGES: Final = {_ROUTES: "aiohttp", _FORESIGHT: "grpc", _FILES: "aiohttp", _WIRE: "grpc"}
+"""Beside each second one a core is in service; what that needs not everybody has."""
 
 
 _CLUSTER: Final = TURNS + _ROUTES
 """The rest of the numbers of worlds beside which a cluster is."""
+
+
+def can_be_seen(number: int) -> bool:
+    """Whether all that is looked at in this world can be looked at here."""
+    return not _is_in_service(number) or find_spec(_PACKAGES[number % TURNS]) is not None
+
+
+def _is_in_service(number: int) -> bool:
+    return number <= WHOLE and number % (2 * TURNS) < TURNS
 
 
 class Observation(NamedTuple):
@@ -177,6 +192,8 @@ class Watched(Oracle):
         for name, it in world.context.partitions.items():
             placements = list(placed(it.state, self._draw))
             self._note([(f"where applications would go in {name}", placements)])
+            said = list(ruled(it.state, world.simulator.now_ns, self._draw))
+            self._note([(f"what the rules say of other queues in {name}", said)])
         self._note([read(self._draw), ("what is computed", list(computed(self._draw)))])
         self._note(self._beside(world))
         self._note(inquire(world))
@@ -199,6 +216,7 @@ class Watched(Oracle):
             yield from routed(side, core)
             yield from pictures(side, questions_of(core), self._draw)
             yield from simulated(side, self._draw)
+            yield from Commands(side, questions_of(core), self._draw).said(core.state_dump())
         if self._keeps_files:
             damage = Damage(Draw(_OF_QUESTIONS, self._number))
             yield "what the next core reads", self._ended.truth(Draw(self._number), damage)
@@ -220,6 +238,8 @@ class Watched(Oracle):
     def drained(self, world: World) -> None:
         self._look_inside("in the end", world.simulator)
         self._note([("how much was counted in the end", world.simulator.questions.counts())])
+        self._note(leave(world))
+        self._look_inside("when all have left", world.simulator)
         if self._recording is not None:
             self._recording.end(world.simulator)
             policies = world.simulator.topology.policies.given
@@ -233,6 +253,8 @@ class Watched(Oracle):
             self._walk("at a core", _WALKS[self._turn])
         if self._turn != _NOTHING and self._number % (2 * TURNS) == _CLUSTER:
             self._walk("at a cluster", _wrong_at_a_cluster)
+        if self._turn != _NOTHING and _is_in_service(self._number):
+            self._walk(f"at a service ({_PACKAGES[self._turn]})", _AT_SERVICES[self._turn])
 
     def _walk(self, where: str, steps: Callable[[Draw], Iterator[tuple[str, Any]]]) -> None:
         """Note what is seen; where that does not come to rest, twice, this is what is seen."""
@@ -248,6 +270,25 @@ class Watched(Oracle):
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
         self.sights.extend(Observation(what, value) for what, value in seen)
+
+
+def _at_http(draw: Draw) -> Iterator[tuple[str, Any]]:
+    from yunikorn_actors.lab.sides.http_walk import walk_http  # noqa: PLC0415 - as above
+
+    return ((what, [value, faults]) for what, value, faults in walk_http(draw))
+
+
+def _at_grpc(draw: Draw) -> Iterator[tuple[str, Any]]:
+    # What is simulated is simulated in a copy of this process, which never calls by gRPC.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+    from yunikorn_actors.lab.sides.rpc_walk import walk_rpc  # noqa: PLC0415 - as above
+
+    return ((what, [value, faults]) for what, value, faults in walk_rpc(draw))
+
+
+_AT_SERVICES: Final = {
+    turn: {"aiohttp": _at_http, "grpc": _at_grpc}[package] for turn, package in _PACKAGES.items()
+}
 
 
 def _wrong_at_a_cluster(draw: Draw) -> Iterator[tuple[str, Any]]:

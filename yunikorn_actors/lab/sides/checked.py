@@ -8,6 +8,9 @@ placeholder, victims of anybody for anybody, with names and sequences that were 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from yunikorn_actors.config import FilterConfig, RuleConfig
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.broken_requests import ODD_PATHS
 from yunikorn_actors.lab.swarm.reloads import NO_LEAVES
@@ -37,6 +40,8 @@ from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.tags import APP_TAG_CREATE_FORCE, APP_TAG_QUEUE_FALLBACK
 
 _PLACEMENTS: Final = 3
+_PARENTS_MAX: Final = 2
+_FILTERED: Final = ((), (), ("ann",), ("ann", "bob"), ("^a.*",), ("cid", "none"))
 _VICTIMS_MAX: Final = 3
 _TAGS: Final = ("namespace", "Namespace", APP_TAG_CREATE_FORCE, APP_TAG_QUEUE_FALLBACK)
 _OF_GANG: Final = 2
@@ -211,8 +216,38 @@ def verdicts(
 
 def placed(state: PartitionState, draw: Draw) -> Iterator[str]:
     """Yield where applications would go that nobody has submitted, or why they would not."""
+    config = state.config
+    if config is None:
+        return
+    yield from _placed(state, draw)
+    for _ in range(_PLACEMENTS):
+        rules = tuple(_rule(draw) for _ in range(draw.whole(1, 2)))
+        # Of nobody else's concern: nothing is handled meanwhile.
+        state.config = replace(config, placement_rules=rules)
+        yield f"by {rules}"
+        yield from [*_placed(state, draw)]
+        state.config = config
+
+
+def _rule(draw: Draw, depth: int = 0) -> RuleConfig:
+    """Draw a rule of any form, as a configuration may have it."""
+    filter_ = FilterConfig(
+        type=draw.one_of(("allow", "deny")),
+        users=draw.one_of(_FILTERED),
+        groups=draw.one_of(((), (), ("dev",), ("^o",), ("ops", "none"))),
+    )
+    return RuleConfig(
+        name=draw.one_of(("provided", "user", "tag", "fixed")),
+        create=draw.once_in(2),
+        value=draw.one_of(("namespace", "root.a", "b", "root")),
+        filter=filter_ if draw.once_in(2) else None,
+        parent=_rule(draw, depth + 1) if depth < _PARENTS_MAX and draw.once_in(3) else None,
+    )
+
+
+def _placed(state: PartitionState, draw: Draw) -> Iterator[str]:
     paths = (*state.queues, *NO_LEAVES, *ODD_PATHS)
-    for _ in range(_PLACEMENTS if state.config is not None else 0):
+    for _ in range(_PLACEMENTS):
         spec = ApplicationSpec(
             application_id="drawn",
             queue_name=draw.one_of(paths),

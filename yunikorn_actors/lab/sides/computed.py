@@ -14,14 +14,31 @@ from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 from yunikorn_actors.config import Acl, ExtraConfig, PreemptionPolicy, QueueProperties, properties
 from yunikorn_actors.config import extra as extra_keys
+from yunikorn_actors.config import names as config_names
 from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.planning import reasons
+from yunikorn_actors.planning.preemption import device_room, victim_rules
 from yunikorn_actors.policies import built_in
-from yunikorn_actors.state import gates
-from yunikorn_actors.values import devices, quantity, resource
+from yunikorn_actors.recording import plain_text
+from yunikorn_actors.recording.text_width import columns, cut
+from yunikorn_actors.service.address import parted
+from yunikorn_actors.service.metrics import exposition
+from yunikorn_actors.service.read import rendering
+from yunikorn_actors.service.rest import request_guard
+from yunikorn_actors.si import form, wire
+from yunikorn_actors.state import device_fit, gates, in_words
+from yunikorn_actors.values import devices, ids, masking, quantity, resource, tag_lookup
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.values.tags import GPU_DEVICES
+from yunikorn_actors.what_if import text as what_if_text
 
-_MODULES: Final = (resource, quantity, devices, built_in, gates, properties)
+_MODULES: Final = (
+    resource, quantity, devices, built_in, gates, properties,
+    # As they are shown, named, written and covered.
+    config_names, reasons, device_room, victim_rules, plain_text, exposition,
+    rendering, request_guard, form, wire, device_fit, in_words, ids, masking, tag_lookup,
+    what_if_text,
+)  # fmt: skip
 _KINDS: Final = ("vcore", "memory", "pods", "nvidia.com/gpu")
 _SIZES: Final = (
     *(0, 0, 1, 2, 3, 500, 1000, 1500, 2000, 4000, -1, -1000, 2**40, INT64_MAX, -INT64_MAX - 1),
@@ -33,7 +50,17 @@ _TEXTS: Final = (
     "ann,bob dev", " dev,ops",
     "a b c", "immediate", "application", "fcfs", "100", "101", "2147483648", "root.a", "warn", "-3",
     "0,2", "3-5", "A100", "9999999999999h", "99999999999999999999h", "5/0s", "cpus", "ram",
+    "root", "root.a.x", "[rm-1]default", "rm-1", "localhost:80", "[::1]:9080", "127.0.0.1:x",
+    "yunikorn-actors-80=a.b; c=d", "\x1b[1mn1", "Ä\u200b漢", "one\ntwo", "a" * 70,
 )  # fmt: skip
+_SECRETS: Final = (
+    "password=abc def", '{"token": "abc", "n": [1, {"api_key": "x"}]}',
+    "secret: |\n  abc\n  def\nb: 1", "Authorization: Bearer abc.def",
+    "--password hunter2 --count 3", "tokens: 12, passwords: ['a', 'b']",
+    "client_secret = [\n  one,\n  two\n]", "https://ann:abc@host/path?token=x&b=1", "keytab: /a/b",
+    "AWS_SECRET_ACCESS_KEY='a b', X=1", "nothing to hide", "password:\n  a: 1\n  token: ''",
+)  # fmt: skip
+"""What texts say of passwords, in the forms in which they do."""
 _KEYS: Final = (*properties.READERS, *extra_keys.READERS, GPU_DEVICES, GPU_DEVICES, GPU_DEVICES)
 _OPTIONAL: Final = 5
 """What may be left out is, once in so many."""
@@ -98,6 +125,7 @@ class _Call(NamedTuple):
     function: Callable[..., Any]
     of: tuple[Callable[[Draw], Any], ...]
     """What its arguments are drawn by."""
+    named: Mapping[str, Callable[[Draw], Any]] = {}
 
 
 def _of_module(module: ModuleType) -> Iterator[_Call]:
@@ -107,10 +135,18 @@ def _of_module(module: ModuleType) -> Iterator[_Call]:
         if name.startswith("_") or not inspect.isfunction(it) or it.__module__ != module.__name__:
             continue
         hints = get_type_hints(it)
-        types = [hints.get(name) for name in inspect.signature(it).parameters]
-        drawn = [_maybe(_amounts) if isinstance(it, TypeVar) else _DRAWN.get(it) for it in types]
-        if None not in drawn:
-            yield _Call(name, it, tuple(filter(None, drawn)))
+        drawn, named = [], dict[str, Callable[[Draw], Any]]()
+        for parameter in inspect.signature(it).parameters.values():
+            hint = hints.get(parameter.name)
+            make = _maybe(_amounts) if isinstance(hint, TypeVar) else _DRAWN.get(hint)
+            if make is None:
+                break
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                named[parameter.name] = make
+            else:
+                drawn.append(make)
+        else:
+            yield _Call(name, it, tuple(drawn), named)
 
 
 @cache
@@ -120,6 +156,10 @@ def calls() -> tuple[_Call, ...]:
         *own,
         _Call("properties", QueueProperties.of, (_named,)),
         _Call("extra configuration", ExtraConfig.of, (_named,)),
+        _Call("parted", parted, (_text,)),
+        _Call("columns", columns, (_text,)),
+        _Call("cut", cut, (_texts, lambda draw: draw.whole(1, 12))),
+        _Call("masked", masking.masked, (lambda draw: draw.one_of(_SECRETS),)),
         _Call("allows", lambda acl, *whom: Acl.parse(acl).allows(*whom), (_text, _text, _texts)),
     )
 
@@ -128,10 +168,11 @@ def computed(draw: Draw) -> Iterator[str]:
     """Call each function once; say what it returned and what it did to its arguments."""
     for call in calls():
         arguments = [make(draw) for make in call.of]
+        named = {name: make(draw) for name, make in call.named.items()}
         try:
-            answer = call.function(*arguments)
+            answer = call.function(*arguments, **named)
             found = list(answer) if isinstance(answer, Iterator) else answer
         except (ValueError, LookupError, ArithmeticError) as error:
             found = repr(error)
         if not callable(found):
-            yield f"{call.name}: {found!r} of {arguments!r}"
+            yield f"{call.name}: {found!r} of {arguments!r} {named or ''}"

@@ -21,7 +21,7 @@ from yunikorn_actors.errors import CoreError, NoReply
 from yunikorn_actors.front.aio import AsyncScheduler
 from yunikorn_actors.front.application import Application
 from yunikorn_actors.front.blocking import Scheduler
-from yunikorn_actors.front.lease import BaseLease, Lease
+from yunikorn_actors.front.lease import BaseLease, Lease, Running
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.runtime.aio import AsyncSchedulerCore
@@ -313,6 +313,7 @@ class _Program:
         if with_functions:
             self._steps += (
                 *(self._submit,) * 4, self._make_pool, self._shut, self._contend, self._contend,
+                self._return, self._return, self._look_at_leases,
             )  # fmt: skip
 
     def begin(self) -> Iterator[Heard]:
@@ -467,6 +468,29 @@ class _Program:
         future = self._draw.one_of(futures)
         # A second time this is a yes on threads and a no on a loop, as futures are there.
         return self._do(future.cancel) or future.cancelled()
+
+    def _return(self) -> Any:  # noqa: ANN401 - plain values
+        """Add a node on which work runs already, now and then such as nobody may have."""
+        draw, app = self._draw, self._draw.one_of(self._apps)
+        name = f"n{draw.whole(4, 9)}"
+        running = [
+            Running(
+                application=draw.one_of((*(app.id,) * 6, "nobody")), key=f"k{draw.whole(1, 15)}",
+                node_id=draw.one_of((*(name,) * 6, "n1")), resources={"vcore": number},
+                preemptible=draw.once_in(2),
+            )
+            for number in range(1, draw.whole(2, 3))
+        ]  # fmt: skip
+        words = draw.one_of(_NODES)
+        return [
+            *map(_shown, self._do(lambda: self._scheduler.add_node(name, running=running, **words)))
+        ]
+
+    def _look_at_leases(self) -> Any:  # noqa: ANN401 - plain values
+        return [
+            (_shown(it), it.seconds_left is None, it.wanted_back.is_set(), repr(it.running))
+            for it in self._leases()
+        ]
 
     def _close(self) -> None:
         self._do(self._draw.one_of(self._apps).close)

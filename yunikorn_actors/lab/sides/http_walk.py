@@ -40,7 +40,9 @@ _TELLS_OF_ITSELF: Final = frozenset(
     {"/ws/v1/metrics", f"{_OWN}/mailboxes", "/debug/stack", "/ws/v1/stack", f"{_OWN}/trace", "/"}
 )
 """What is answered there is another text each time, or a file."""
-_UNSTEADY_HEADERS: Final = frozenset({"date", "set-cookie", "content-length", "content-encoding"})
+_UNSTEADY_HEADERS: Final = frozenset(
+    {"date", "set-cookie", "content-length", "content-encoding", "transfer-encoding"}
+)
 NONE, READ, FULL = range(3)
 _OK, _DONE, _MOVED, _BAD, _NO_TOKEN, _NOT_SO = 200, 204, 301, 400, 401, 405
 
@@ -373,7 +375,7 @@ class _Caller:
             self._bytes(taken, self._host, {**headers, "Content-Encoding": "gzip"})
         )
         faults += _of_status("a packed body", answer, 415)
-        yield f"{path.path} packed", is_packed, faults
+        yield f"{path.path} packed", "", faults
 
     def _pipelined(self) -> Iterator[tuple[str, Any, list[str]]]:
         """Several requests on one connection are answered in their order."""

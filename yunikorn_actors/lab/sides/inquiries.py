@@ -11,7 +11,14 @@ from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.lab.harness import LabSimulator, World
 from yunikorn_actors.planning.reasons import Cause, WaitingQuestion, Why
 from yunikorn_actors.scenario.step_structs import Config, Register
-from yunikorn_actors.si import EventRecord, ResourceManagerCallback
+from yunikorn_actors.si import (
+    ActionFromRM,
+    EventRecord,
+    NodeInfo,
+    NodeRequest,
+    Resource,
+    ResourceManagerCallback,
+)
 from yunikorn_actors.state.partition import PartitionState
 
 Answer = tuple[str, Any]
@@ -103,6 +110,24 @@ def operate(world: World) -> Iterator[Answer]:
         yield "an administrator's configuration", tried(core.administer, text, _WHO)
     core.settle()
     yield "what the streams got", [it.received for it in readers]
+
+
+def leave(world: World) -> Iterator[Answer]:
+    """Have each resource manager leave, behind a node that is refused; say what stays of it."""
+    core = world.simulator
+    negative = NodeInfo(
+        node_id="refused",
+        action=ActionFromRM.CREATE,
+        schedulable_resource=Resource.of({"vcore": -1}),
+    )
+    for rm_id in sorted({it.rm_id for it in world.context.partitions.values()}):
+        request = NodeRequest(rm_id=rm_id, nodes=(negative,))
+        yield f"a node of {rm_id} that is refused", tried(core.update_node, request)
+        core.settle()
+        yield "how much is counted with it", core.questions.counts()
+        yield f"{rm_id} leaves", tried(core.unregister_resource_manager, rm_id)
+        core.settle()
+        yield f"how much is counted without {rm_id}", core.questions.counts()
 
 
 def _differences(one: str, other: str, names: PolicyNames) -> tuple[Any, ...]:

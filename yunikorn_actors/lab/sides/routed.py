@@ -14,6 +14,7 @@ from yunikorn_actors.service.read.replica import Book
 from yunikorn_actors.service.rest import admin_routes, own_routes, yunikorn_routes
 from yunikorn_actors.service.rest.exchange import OWN, PAGE, Answer, Asked, Refusal, Route, Texts
 from yunikorn_actors.service.rest.json_stream import pieces
+from yunikorn_actors.state.queues import ROOT
 
 _UNSTEADY: Final = frozenset({PAGE, "/debug/stack", f"{OWN}/trace"})
 """Pages that are files, and those that no run determines."""
@@ -94,6 +95,9 @@ _QUERIES: Final[dict[str, tuple[str, ...]]] = {
 def _asked(route: Route, things: list[dict[str, str]]) -> Iterator[Asked]:
     """Draw up the requests to a route: about each of these, and with each word of its query."""
     names = _PLACE.findall(route.path)
+    if {"queue", "application"} <= {*names}:
+        # What is there, and not below this one.
+        things = [*things, {**things[0], "queue": ROOT}]
     for thing in things if names else things[:1]:
         for state in _STATES if "state" in names else ("",):
             path = {name: thing.get(name, state) for name in names}
@@ -107,16 +111,21 @@ def _asked(route: Route, things: list[dict[str, str]]) -> Iterator[Asked]:
 
 def _answer(side: ReadSide, route: Route, asked: Asked, questions: CoreQuestions) -> str:
     try:
-        if route.question is not None:
-            question = route.question(side, asked)
-            asked = asked._replace(answer=questions.ask(*question))
-        found = route.handler(side, asked)
-        found = at_once(found) if isinstance(found, GeneratorType) else found
-        answer = found if isinstance(found, Answer) else Answer(found)
-        content = answer.content() if callable(answer.content) else answer.content
+        return answered(side, route, asked, questions).decode()
     except Refusal as refusal:
         return f"{refusal.status}: {refusal.text}"
+
+
+def answered(side: ReadSide, route: Route, asked: Asked, questions: CoreQuestions) -> bytes:
+    """Ask a route; raise Refusal where it refuses."""
+    if route.question is not None:
+        question = route.question(side, asked)
+        asked = asked._replace(answer=questions.ask(*question))
+    found = route.handler(side, asked)
+    found = at_once(found) if isinstance(found, GeneratorType) else found
+    answer = found if isinstance(found, Answer) else Answer(found)
+    content = answer.content() if callable(answer.content) else answer.content
     if isinstance(content, bytes):
-        return content.decode()
+        return content
     parts = content if isinstance(content, Texts) else pieces(content, answer.style)
-    return b"".join(parts).decode()
+    return b"".join(parts)

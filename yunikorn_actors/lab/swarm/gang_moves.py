@@ -108,6 +108,33 @@ def claiming_gang(writer: PartitionWriter) -> None:
     writer.add("advance", writer.draw.one_of(("3s", "6s", "21s", "35s")))
 
 
+def gang_of_sizes(writer: PartitionWriter) -> None:
+    """A gang comes whose placeholders have several sizes, and they claim room together."""
+    draw, name = writer.draw, f"{writer.prefix}-{len(writer.apps) + 1}"
+    leaves = [leaf for leaf, _ in writer.leaves if is_entitled(writer, leaf)]
+    writer.apps[name], writer.entitled[name] = True, True
+    number, whole, asks = draw.whole(2, 3), dict[str, int](), list[dict[str, Any]]()
+    first = draw.number(len(writer.sizes))
+    for at in range(number):
+        size = writer.sizes[(first + at) % len(writer.sizes)]
+        ask: dict[str, Any] = {"key": f"{name}-ph{at}", "resource": size, "count": draw.whole(1, 2)}
+        if "required-nodes" in writer.world.parts and draw.once_in(5):
+            ask["required_node"] = draw.one_of(writer.nodes)
+        if draw.once_in(8):
+            ask |= draw.one_of(({"priority": 1}, {"preemption": {"allow_other": False}}))
+        asks.append({**ask, "placeholder": True, "task_group": TASK_GROUPS[at % 2]})
+        for kind, n in size.items():
+            whole[kind] = whole.get(kind, 0) + n * ask["count"]
+    app = {"id": name, "queue": draw.one_of(leaves), "user": draw.one_of(USERS)}
+    style = "Soft" if draw.once_in(3) else "Hard"
+    writer.add("add_app", {**app, "style": style, "placeholder_ask": whole})
+    for ask in asks:
+        writer.add_ask(name, ask)
+    if draw.once_in(3):
+        real = {"resource": asks[0]["resource"], "task_group": TASK_GROUPS[0]}
+        writer.add_ask(name, {"key": f"{name}-real", **real})
+
+
 def _hard_gang(writer: PartitionWriter, leaves: list[str], *, claims: bool = False) -> None:
     draw, name = writer.draw, f"{writer.prefix}-{len(writer.apps) + 1}"
     leaves = leaves or [leaf for leaf, _ in writer.leaves]

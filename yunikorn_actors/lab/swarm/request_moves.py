@@ -167,9 +167,12 @@ def everybody(writer: PartitionWriter, most: int = 1) -> None:
         writer.add("add_app", fields)
 
 
+_CLAIMED: Final = ("one-eviction", "one-packing")
+
+
 def is_entitled(writer: PartitionWriter, leaf: str) -> bool:
     """Whether it may claim by the guarantee of the queue that has one in each such world."""
-    return writer.world.scene == "one-eviction" and f"{leaf}.".startswith("root.a.")
+    return writer.world.scene in _CLAIMED and f"{leaf}.".startswith("root.a.")
 
 
 def wait_until_due(writer: PartitionWriter) -> None:

@@ -2,7 +2,13 @@
 
 from typing import Any, Final
 
-from yunikorn_actors.lab.swarm.gang_moves import claiming_gang, gang, gang_work, whole_gang
+from yunikorn_actors.lab.swarm.gang_moves import (
+    claiming_gang,
+    gang,
+    gang_of_sizes,
+    gang_work,
+    whole_gang,
+)
 from yunikorn_actors.lab.swarm.manager_moves import (
     bring_queue_down,
     change_queue,
@@ -122,6 +128,20 @@ def varied_work(writer: PartitionWriter) -> None:
     writer.add_ask(draw.one_of(list(writer.apps)), {"key": f"v{len(writer.keys)}", **fields})
 
 
+def packed(writer: PartitionWriter) -> None:
+    """Gangs and single work have all room, and a gang of several sizes claims some of it."""
+    residents(writer)
+    for _ in range(writer.draw.whole(1, 4)):
+        varied_work(writer)
+    writer.add("advance", "1s")
+    claim_by_sizes(writer)
+
+
+def claim_by_sizes(writer: PartitionWriter) -> None:
+    gang_of_sizes(writer)
+    wait_for_window(writer)
+
+
 def drop_claim(writer: PartitionWriter) -> None:
     """What was asked for last is withdrawn, often while others go for it."""
     if writer.keys:
@@ -177,6 +197,20 @@ OF_EVICTION: Final[Moves] = {
     "gangs": (gang, gang_work),
 }
 """What happens where some have to go, whole gangs among them, within bounds."""
+OF_PACKING: Final[Moves] = {
+    "": (gang_of_sizes, varied_work, whole_gang, drop_claim),
+    "contests": (fill, claim),
+    "required-nodes": (daemon,),
+    "predicates": (refuse_nodes,),
+    "manual-confirmations": (confirm, confirm),
+    "releases": (Writer.release,),
+    "removals": (Writer.remove,),
+    "lost-nodes": (lose_node,),
+    "resized-nodes": (resize_node,),
+    "drained-nodes": (drain, open_node),
+    "changed-asks": (change_ask,),
+}
+"""What happens where the placeholders of a gang find room together, or not at all."""
 OF_QUOTA: Final[Moves] = {
     "": (lower_busy, lower_quota, varied_work, whole_gang),
     "manual-confirmations": (confirm, confirm),

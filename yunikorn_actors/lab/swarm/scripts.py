@@ -33,7 +33,11 @@ FENCED = "fenced"
 """Another one: as a contest, and most queues change or fence the priorities below them."""
 AWARE = "aware"
 """Another one: all leaves start one application after the other, within small maxima."""
-_BARE = {CONTEST, EVICTIONS, LOWERED, FENCED}
+PACKED = "packed"
+"""Another one: a guarantee that a whole gang may claim by, and nothing else in its way."""
+_CLAIMED = {EVICTIONS: (2, 6), PACKED: (4, 12)}
+"""So much is guaranteed to the one queue that may always claim."""
+_BARE = {CONTEST, EVICTIONS, LOWERED, FENCED, PACKED}
 _OF_PREEMPTION = {"preempt", *_BARE}
 USERS = ("ann", "bob", "cid")
 GROUPS = (["dev"], ["ops", "dev"], ["ops"], ["none"])
@@ -106,9 +110,9 @@ class Queues:
                 properties["reservation.max.nodes.percent"] = draw.one_of(("0", "60", "100"))
         else:
             queue |= self._bounds(most)
-        if self.theme == EVICTIONS and name == "a":
+        if name == "a" and self.theme in _CLAIMED:
             # There is always a claim; its leaves may have guarantees of their own besides.
-            queue["resources"] = {"guaranteed": {"vcore": draw.whole(2, 6)}}
+            queue["resources"] = {"guaranteed": {"vcore": draw.whole(*_CLAIMED[self.theme])}}
         if children:
             if draw.once_in(3):
                 properties["queue.sort.policy"] = "fifo"
@@ -132,7 +136,7 @@ class Queues:
     def _of_leaf(self, path: str) -> dict[str, str]:
         draw, properties = self.draw, dict[str, str]()
         policy = draw.one_of(("fifo", "fifo", "fair", "fair", "stateaware"))
-        if self.theme in {"gangs", EVICTIONS, LOWERED} and policy == "fair":
+        if self.theme in {"gangs", EVICTIONS, LOWERED, PACKED} and policy == "fair":
             policy = "fifo"
         if self.theme == AWARE:
             policy = "stateaware"
@@ -150,7 +154,7 @@ class Queues:
         draw, properties = self._throttle, dict[str, str]()
         if self.theme not in _OF_PREEMPTION:
             return properties
-        budgets, others = (2, 3) if self.theme == EVICTIONS else (3, 5)
+        budgets, others = {EVICTIONS: (2, 3), PACKED: (8, 8)}.get(self.theme, (3, 5))
         if draw.once_in(budgets):
             properties["preemption.budget"] = draw.one_of(
                 ("0/20s", "1/5s", "1/20s", "2/1m", "30%/10s", "50%/1m", "none")
@@ -165,6 +169,8 @@ class Queues:
         draw = self.draw
         bounds: dict[str, Any] = {}
         resources: dict[str, Any] = {}
+        if self.theme == PACKED:
+            return {}
         if self.theme in {AWARE, LIMITED, *_BARE}:
             return self._few_bounds()
         if draw.once_in(2 if self.theme == "preempt" else 3):

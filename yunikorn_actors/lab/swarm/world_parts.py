@@ -105,6 +105,7 @@ PARTS: Final[dict[str, float]] = {
     "one-priority": 0.06,
     "one-leaf": 0.06,
     "capitals": 0.08,
+    "one-packing": 0.06,
     RESTART: 0.12,
     OPERATORS: 0.15,
 }
@@ -116,11 +117,12 @@ _LATER: Final = (
 """Parts that are drawn apart from the others, so that runs without them are as they were."""
 _LATEST: Final = ("one-user", "one-placement", "one-priority", "one-leaf")
 """Scenes that came after all others, so that these are drawn as they were."""
-OF_ONE: Final = ("one-node", "one-ask", "one-manager", "one-swap", *_LATEST)
+_OLD_OF_ONE: Final = ("one-node", "one-ask", "one-manager", "one-swap")
+OF_ONE: Final = (*_OLD_OF_ONE, *_LATEST, "one-packing")
 """Scenes about one thing; a run that has one of these has no other."""
 _LAST: Final = (
-    "second-type", *OF_ONE[: -len(_LATEST)], "asked-victims", "own-policies", *_LATEST,
-    "capitals",
+    "second-type", *_OLD_OF_ONE, "asked-victims", "own-policies", *_LATEST,
+    "capitals", "one-packing",
 )  # fmt: skip
 """Parts that are drawn apart from those as well."""
 
@@ -285,7 +287,10 @@ def with_last_parts(draw: Draw, parts: frozenset[str], wanted: Wanted) -> frozen
     scenes = [name for name in OF_ONE if name in drawn]
     if scenes:
         parts -= _OTHER_SCENES | _LATER_SCENES
-        drawn -= {*OF_ONE} - {draw.one_of(scenes)}
+        scene = draw.one_of(scenes)
+        drawn -= {*OF_ONE} - {scene}
+        if scene == "one-packing":
+            parts -= _BESIDE_RULES | {"no-preemption"}
     elif "asked-victims" in drawn and not parts & (_OTHER_SCENES | _LATER_SCENES):
         parts |= {"one-contest"}
     return with_what_it_needs(parts | drawn)

@@ -75,7 +75,12 @@ from yunikorn_actors.lab.swarm.running_work_moves import (
     report_by_key,
 )
 from yunikorn_actors.lab.swarm.scenes_of_full_nodes import let_run
-from yunikorn_actors.lab.swarm.scenes_of_victims import bring_down, claim_and_wait, wait_for_window
+from yunikorn_actors.lab.swarm.scenes_of_victims import (
+    bring_down,
+    claim_and_wait,
+    claim_by_sizes,
+    wait_for_window,
+)
 from yunikorn_actors.lab.swarm.scripts import (
     AWARE,
     CONTEST,
@@ -83,6 +88,7 @@ from yunikorn_actors.lab.swarm.scripts import (
     FENCED,
     LIMITED,
     LOWERED,
+    PACKED,
     Writer,
 )
 from yunikorn_actors.lab.swarm.world_parts import OF_ONE
@@ -153,6 +159,7 @@ IN_TIME: Final[Moves] = {
     "one-placement": (scenes_of_placement.pause,) * 3,
     "one-priority": (scenes_of_precedence.claim_and_wait,) * 4,
     "one-leaf": (scenes_of_precedence.pause,) * 4,
+    "one-packing": (claim_by_sizes,) * 3 + (wait_for_window,) * 2,
 }
 """What needs time to pass."""
 
@@ -249,6 +256,13 @@ SCENES: Final[dict[str, Scene]] = {
         frozenset({"gangs", "quotas", "application-limits", "sort-policies", "waits"}),
         scenes_of_precedence.begin_in_leaf,
         scenes_of_precedence.OF_LEAF,
+    ),
+    "one-packing": Scene(
+        PACKED,
+        frozenset({"guarantees", "gangs", "opt-outs", "repeats", "waits"}),
+        scenes_of_victims.packed,
+        scenes_of_victims.OF_PACKING,
+        (2, 4),
     ),
 }
 """By the part that asks for it; a world with several of them is about the first."""

@@ -79,6 +79,15 @@ _OF_DEVICES: Final = {
     "bind": device_words.with_devices,
 }
 _OF_EVICTIONS: Final = {"one-eviction", "one-quota"}
+_TO_PACK: Final = (
+    {"vcore": 1000}, {"vcore": 2000}, {"vcore": 3000}, {"vcore": 2000, "memory": 2},
+    {"vcore": 1000, "memory": 3},
+)  # fmt: skip
+_NODES_TO_PACK: Final = (
+    {"vcore": 3000, "memory": 6}, {"vcore": 4000, "memory": 6}, {"vcore": 5000, "memory": 8},
+    {"vcore": 6000, "memory": 8},
+)  # fmt: skip
+"""Several of them fit on a node, and not in any way."""
 _UNITS: Final = ({"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 1000, "memory": 1})
 """Small multiples of what quotas, guarantees and nodes are made of, so that bounds are met."""
 _UNIT_NODES: Final = (
@@ -100,6 +109,12 @@ _TREES: Final = 250
 _THEMES: Final = {"order": "", "gangs": "gangs", "preempt": "guarantees", "limits": "limits"}
 """What the queues of a theme are for."""
 _ALIKE: Final = 0.7
+_OF_WORDS: Final = 9
+"""The seed of words that steps have now and then."""
+_ENDS: Final = (
+    "STOPPED_BY_RM", "TIMEOUT", "PREEMPTED_BY_SCHEDULER", "PLACEHOLDER_REPLACED",
+    "PREEMPTED_BY_SCHEDULER", "PLACEHOLDER_REPLACED", "UNKNOWN_TERMINATION_TYPE",
+)  # fmt: skip
 
 
 class Scene(NamedTuple):
@@ -192,7 +207,26 @@ class Manager:
 
     def add(self, step: str, fields: dict[str, Any]) -> None:
         """Add a step; it names the resource manager, which may not be the first any more."""
-        self.world.steps.append({step: {"rm": self.rm_id, **fields}})
+        self.world.steps.append({step: {"rm": self.rm_id, **self._varied(step, fields)}})
+
+    def _varied(self, step: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Use words now and then that a step hardly needs; drawn apart from all else."""
+        draw, parts = Draw(_OF_WORDS, len(self.world.steps)), self.world.parts
+        match step:
+            case "create_node" if "drained-nodes" in parts and draw.once_in(6):
+                return {**fields, "draining": True}
+            case "create_node" if "priorities" in parts and fields.get("allocations"):
+                running = [{**it, "priority": draw.whole(-1, 2)} for it in fields["allocations"]]
+                return {**fields, "allocations": running}
+            case "bind" if "priorities" in parts and fields.get("app") and draw.once_in(3):
+                return {**fields, "priority": draw.whole(-1, 2)}
+            case "confirm" if draw.once_in(3):
+                some = [(it.name, *key) for it in self.partitions for key in it.keys[-6:]]
+                if some:
+                    partition, app, key = draw.one_of(some)
+                    named = {"partition": partition, "app": app, "key": key}
+                    return {**named, "type": draw.one_of(_ENDS)}
+        return fields
 
     def add_raw(self, call: str, request: dict[str, Any]) -> None:
         self.world.steps.append({"raw": {"call": call, "request": request}})
@@ -220,6 +254,8 @@ class PartitionWriter(Writer):
             drawn = tuple(with_policies(draw, it, names, is_one=is_one) for it in drawn)
         if manager.world.scene in _OF_EVICTIONS:
             self.sizes, self.capacities = _UNITS, _UNIT_NODES
+        if manager.world.scene == "one-packing":
+            self.sizes, self.capacities = _TO_PACK, _NODES_TO_PACK
         if "second-type" in parts:
             drawn = tuple(with_second_type(draw, config) for config in drawn)
             self.sizes, self.capacities = _OF_TWO_TYPES, _NODES_OF_TWO_TYPES

@@ -1,0 +1,83 @@
+"""Commands are given to a service of a run, to its dump and to its recording, and what they print is seen."""
+
+import pytest
+
+from yunikorn_actors.cli import nodes, trace
+from yunikorn_actors.lab.baseline import seen_in
+from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.sides import ruled
+from yunikorn_actors.lab.sides.commanded import _ASKED, _OF_FILES, called
+from yunikorn_actors.planning.preemption import required_node
+
+ROUTES, RECORDED = (4, 8, 12, 16, 20), (27, 35, 43, 51)
+SAID = "what is said to "
+
+
+def _said(numbers: tuple[int, ...]) -> dict[str, list[tuple[int, str, str]]]:
+    found: dict[str, list[tuple[int, str, str]]] = {}
+    for number in numbers:
+        for sight in seen_in(number):
+            if SAID in sight.what:
+                found.setdefault(sight.what.partition(SAID)[2], []).append(sight.value)
+    return found
+
+
+def test_a_service_and_its_dump_are_asked_by_commands() -> None:
+    said = _said(ROUTES)
+    assert len({*said} & {*_ASKED, *_OF_FILES}) > 20
+    statuses = {status for answers in said.values() for status, _, _ in answers}
+    assert {0, 1} <= statuses
+    printed = "".join(out for answers in said.values() for _, out, _ in answers)
+    assert "takes work" in printed
+    assert '"nodeID"' in printed
+    assert "/dev/shm" not in printed  # noqa: S108
+
+
+def test_a_recording_is_asked_by_commands() -> None:
+    said = _said(RECORDED)
+    assert len({it for it in said if it.startswith("trace ")}) > 2
+
+
+def test_a_mistake_in_the_words_has_the_width_of_the_terminal_that_is_drawn() -> None:
+    status, out, errors = called(["nodes", "--nothing"], Draw(1))
+    assert (status, out) == (2, "")
+    assert "unrecognized arguments: --nothing" in errors
+
+
+@pytest.mark.parametrize(
+    ("numbers", "place", "name", "spoilt"),
+    [
+        (ROUTES, nodes, "_used", lambda *_: "1"),
+        (RECORDED, trace, "tell", lambda *_: None),
+    ],
+    ids=["nodes", "trace"],
+)
+def test_what_a_command_prints_otherwise_is_seen(
+    numbers: tuple[int, ...],
+    place: object,
+    name: str,
+    spoilt: object,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = _said(numbers)
+    monkeypatch.setattr(place, name, spoilt)
+    assert before != _said(numbers)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "spoilt"),
+    [
+        (ruled, "keeps_guarantees", lambda *_: True),
+        (required_node, "_order", lambda _, it, *__: it.uuid),
+        (ruled, "plan_of", lambda *_: {}),
+        (ruled, "may_give", lambda *_: True),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_a_rule_about_victims_that_says_something_else_is_seen(
+    place: object, name: str, spoilt: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = (5, 9, 13, 405, 409)
+    before = {it: seen_in(it) for it in numbers}
+    monkeypatch.setattr(place, name, spoilt)
+    assert before != {it: seen_in(it) for it in numbers}
