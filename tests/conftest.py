@@ -39,8 +39,8 @@ gc.disable()
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: while tests wait for clocks, others may work."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are processors: while tests wait for clocks, others may work."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(wrapper=True)
