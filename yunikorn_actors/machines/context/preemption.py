@@ -256,7 +256,8 @@ def _check_guarantee(
         return Refusal.NODE_RESERVED if node.is_schedulable else Refusal.NODE_DRAINING
     delay_ns = delay_of(app.queue, decided.settings.preemption_delay_ns)
     enabled = state.config is not None and state.config.preemption_enabled
-    allowed = spec.allow_preempt_other and not spec.required_node
+    # With others of its gang it may have room for which nothing more goes.
+    allowed = (spec.allow_preempt_other or not victims) and not spec.required_node
     if not enabled or not allowed or decided.now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
     claimant = Claimant(state, decided.usage, decided.throttle, app.queue, spec)
