@@ -233,10 +233,6 @@ class Requeue:
         """Fewer asks of a queue wait, and more may be taken from it."""
         self.preempting.is_stale = True
 
-    def rejected(self) -> None:
-        """A placement was refused, so what it was to use is there: its room may spare a victim."""
-        self.preempting.is_stale = True
-
     def resolved(self) -> None:
         """A decision about a node, or about victims, is no longer on its way."""
         self.preempting.was_freed = True

@@ -299,7 +299,8 @@ class Placer:
         if not ask.gone:
             model.asks.resync(ask)
         model.requeue.amounts_changed(ask.app.leaf)
-        model.requeue.rejected()
+        # What it was to use is there: that may spare a victim, or be room enough with one.
+        model.requeue.work_changed(flight.node)
 
     def _resolve(self, flight: InFlight) -> None:
         """The decision is in flight no longer."""
