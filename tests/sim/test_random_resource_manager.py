@@ -24,7 +24,7 @@ from yunikorn_actors.messages.base import RM_PROXY
 
 USUAL = 20
 MANY = 1_000
-SAME = 7
+SAME = 14
 """A seed with which everything that is expected below happens."""
 LONGEST = 60
 SEEDS = st.integers(0, 2**32 - 1)
