@@ -1,6 +1,6 @@
 """The single work that costs least, of all that serves as many asks of one claimant.
 
-Each ask by itself would take what is best for it, and the next one may take what serves both.
+`SingleChoice` finds how many asks can be served; this compares the sets that serve so many.
 """
 
 from bisect import insort
