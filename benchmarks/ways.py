@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
 import yunikorn_actors
-from yunikorn_actors import Scheduler, SchedulerCore, si
+from yunikorn_actors import Application, Lease, Scheduler, SchedulerCore, si
 from yunikorn_actors.drivers.live import dispatcher
 from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -228,18 +228,31 @@ class Ways:
     def _front(self) -> Iterator[tuple[str, Way]]:
         with Scheduler(core=SchedulerCore(**self._options)) as scheduler:
             scheduler.add_node("node-1", vcore=64)
-            app = scheduler.application("app", user="ann")
-            leases: list[Any] = []
+            busy, idle = (scheduler.application(it, user="ann") for it in ("busy", "idle"))
+            # As below: an application without work reports a change of its state as well.
+            stays = busy.ask("stays", vcore=1).result(timeout=30)
+            yield from self._asked_and_released(
+                busy, "front door: ask(...).result()", "front door: lease.release()"
+            )
+            yield from self._asked_and_released(
+                idle, "front door: first ask of an idle application", "front door: its last release"
+            )
+            stays.release()
 
-            def ask(number: int) -> None:
-                leases.append(app.ask(f"k{number}", vcore=1).result(timeout=30))
+    def _asked_and_released(
+        self, app: Application, asked: str, released: str
+    ) -> Iterator[tuple[str, Way]]:
+        leases: list[Lease] = []
 
-            def release(_: int) -> None:
-                leases.pop().release()
+        def ask(number: int) -> None:
+            leases.append(app.ask(f"k{number}", vcore=1).result(timeout=30))
 
-            yield "front door: ask(...).result()", self._turn_by_turn(ask, release)
-            ask(-1)
-            yield "front door: lease.release()", self._turn_by_turn(release, ask)
+        def release(_: int) -> None:
+            leases.pop().release()
+
+        yield asked, self._turn_by_turn(ask, release)
+        ask(-1)
+        yield released, self._turn_by_turn(release, ask)
 
     @contextmanager
     def _stage(self, nodes: int = 1) -> Iterator[Stage]:
@@ -374,11 +387,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     found: dict[str, Any] = {}
     if not given.json:
-        print(f"{'way':34}" + "".join(f"{name:>10}" for name in Way._fields))
+        print(f"{'way':46}" + "".join(f"{name:>10}" for name in Way._fields))
     for name, way in ways(given.topology, given.driver, given.turns):
         found[name] = way._asdict()
         if not given.json:
-            print(f"{name:34}" + "".join(f"{figure:10}" for figure in way), flush=True)
+            print(f"{name:46}" + "".join(f"{figure:10}" for figure in way), flush=True)
     if not given.json:
         print(f"\n{'change':44}{'like':>24}{'files':>10}")
     for name, like in CHANGES.items():

@@ -356,14 +356,16 @@ class BaseApplication(Generic[F, L]):
             keys = [f"{key}-{number}" for number in range(1, read_count("ask", count) + 1)]
         made: list[Made[F, L]] = []
         asked: list[Asked[L]] = []
+        futures: list[F] = []
         for key in keys:
             it = self._make()
             made.append(it)
+            futures.append(it.future)
             one, running = replace(ask, allocation_key=key), _running(key, ask, written, rule)
             asked.append(Asked(one, running, fits, it.promise, late_s, rule))
         for it, record in zip(made, self._operations.ask(self._record, asked), strict=True):
             it.attach(PendingAsk(self._operations, record))
-        return [it.future for it in made]
+        return futures
 
     def close(self) -> None:
         """End it: waiting asks raise `ApplicationEnded`, its leases are lost.

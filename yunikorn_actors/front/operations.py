@@ -364,8 +364,10 @@ class Operations(Generic[L]):
                 raise anew(app.ended)
             for ask in asks:
                 self._asks.check_free(app, ask.allocation_key)
-            records = [self._asks.ask(app, it) for it in asked]
-            for record in records:
+            records = []
+            for it in asked:
+                record = self._asks.ask(app, it)
+                records.append(record)
                 self._applications.claim(record)
         if asked[0].deadline_s:
             # What is alike but for its key is explained once.

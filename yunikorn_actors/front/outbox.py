@@ -279,21 +279,20 @@ def _request_of(rm_id: str, items: list[Item]) -> Update:
     parts: dict[type, list[Any]] = {}
     for item in items:
         parts.setdefault(type(item), []).append(item)
-    some = {kind: tuple(part) for kind, part in parts.items()}
     match _PLACES[type(items[0])].request:
         case "node":
-            return si.NodeRequest(rm_id=rm_id, nodes=some[si.NodeInfo])
+            return si.NodeRequest(rm_id=rm_id, nodes=tuple(parts[si.NodeInfo]))
         case "application":
             return si.ApplicationRequest(
                 rm_id=rm_id,
-                new=some.get(si.AddApplicationRequest, ()),
-                remove=some.get(si.RemoveApplicationRequest, ()),
+                new=tuple(parts.get(si.AddApplicationRequest, ())),
+                remove=tuple(parts.get(si.RemoveApplicationRequest, ())),
             )
         case _:
             releases = si.AllocationReleasesRequest(
-                allocation_asks_to_release=some.get(si.AllocationAskRelease, ()),
-                allocations_to_release=some.get(si.AllocationRelease, ()),
+                allocation_asks_to_release=tuple(parts.get(si.AllocationAskRelease, ())),
+                allocations_to_release=tuple(parts.get(si.AllocationRelease, ())),
             )
             return si.AllocationRequest(
-                rm_id=rm_id, asks=some.get(si.AllocationAsk, ()), releases=releases
+                rm_id=rm_id, asks=tuple(parts.get(si.AllocationAsk, ())), releases=releases
             )

@@ -342,7 +342,8 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             envelope = Envelope(GATEWAY, message, cause, stimulus, self.inside.stamp())
         with self._lock:
             self.check_running()
-            taken = self._actors.tell(address, envelope)
+            addressee = self.inside.by_address.get(address)
+            taken = addressee is not None and addressee.put(envelope)
         if not taken:
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
 

@@ -14,8 +14,8 @@ MACHINES = (
         source="R-143 YUNIKORN-2681",
         wrong="Proposals of a Scheduler that failed are taken after it was replaced.",
         where=context.Context._on_propose_allocations,
-        old=" if scheduler_of(it.proposal_id) in schedulers]",
-        new="]",
+        old="partition.schedulers.get(scheduler_of(message.proposals[0].proposal_id))",
+        new="next(iter(partition.schedulers.values()))",
         held_by="tests/machines/test_replacement.py::test_a_proposal_of_a_former_life_is_refused",
         unseen=(
             "What a Scheduler has sent comes before the news of its failure, as both are in one "

@@ -27,7 +27,7 @@ WRONGLY = (
         kind=Kind.NOTIFIED_WRONGLY,
         source="two orders",
         wrong="The allocations of a run are announced on each other's nodes.",
-        where=translation.allocations_in,
+        where=translation._allocations_in,
         old="run.node_ids, strict",
         new="sorted(run.node_ids), strict",
     ),

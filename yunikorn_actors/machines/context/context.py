@@ -470,17 +470,17 @@ class Context(Joining):
         partition = self._partitions.current(message.partition, message.epoch)
         if partition is None:
             return []
+        # All of one scheduler, as each sends its own.
+        scheduler = partition.schedulers.get(scheduler_of(message.proposals[0].proposal_id))
+        if scheduler is None:
+            # The machine that made them has failed, and nobody waits for its answer.
+            self._partitions.stale += len(message.proposals)
+            return []
         work = self._partitions.work(partition.rm_id, now_ns)
-        unit = work.unit(partition)
         refusals: list[Effect] = []
-        schedulers = partition.schedulers
-        own = [it for it in message.proposals if scheduler_of(it.proposal_id) in schedulers]
-        # The machine that made the others has failed, and nobody waits for its answer.
-        self._partitions.stale += len(message.proposals) - len(own)
-        for proposal, reason in commit_all(unit, own):
+        for proposal, reason in commit_all(work.unit(partition), message.proposals):
             refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)
-            to = schedulers[scheduler_of(proposal.proposal_id)]
-            refusals.append(Send(to=to, message=refusal))
+            refusals.append(Send(to=scheduler, message=refusal))
         # Behind the facts: the scheduler knows what was faster before it plans for the ask again.
         return [*self._partitions.send_out(work), *refusals]
 

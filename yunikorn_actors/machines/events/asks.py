@@ -279,23 +279,26 @@ def _depth(fact: Any) -> int:  # noqa: ANN401
     return min(depth, DEPTH_MAX - 1)
 
 
-def of_commitment(fact: f.AllocationCommitted | f.Charged) -> tuple[Builder, ...]:
-    return _with_group(fact, _COMMITTED_BY_DEPTH, _ADD)
+def _with_group(by_depth: _ByDepth, change: ChangeType, fact: Any) -> tuple[Builder, ...]:  # noqa: ANN401
+    depth: int = min(fact.queue.count("."), DEPTH_MAX - 1)
+    if not fact.group:
+        return by_depth[depth]
+    return (*by_depth[depth], *_GROUP_LEVELS[change][: depth + 1])
+
+
+_of_commitment = partial(_with_group, _COMMITTED_BY_DEPTH, _ADD)
+_of_recovery = partial(_with_group, _RECOVERED_BY_DEPTH, _ADD)
 
 
 def count_of_run(fact: f.AllocationsCommitted) -> int:
     """Count what the parts have: as many as the depth of the queue says, for each application."""
-    counts = [len(of_commitment(charged)) for charged in fact.charged]
+    counts = [len(_of_commitment(charged)) for charged in fact.charged]
     return sum([counts[member] for member in fact.members])
-
-
-def of_recovery(fact: f.AllocationRecovered) -> tuple[Builder, ...]:
-    return _with_group(fact, _RECOVERED_BY_DEPTH, _ADD)
 
 
 def of_release(fact: f.AllocationReleased) -> tuple[Builder, ...]:
     by_depth = _ENDED_BY_DEPTH if fact.with_ask else _RELEASED_BY_DEPTH
-    return _with_group(fact, by_depth, _REMOVE)
+    return _with_group(by_depth, _REMOVE, fact)
 
 
 def of_resize(fact: f.AllocationResized) -> tuple[Builder, ...]:
@@ -309,13 +312,6 @@ def of_resize(fact: f.AllocationResized) -> tuple[Builder, ...]:
     return builders
 
 
-def _with_group(fact: Any, by_depth: _ByDepth, change: ChangeType) -> tuple[Builder, ...]:  # noqa: ANN401
-    depth: int = min(fact.queue.count("."), DEPTH_MAX - 1)
-    if not fact.group:
-        return by_depth[depth]
-    return (*by_depth[depth], *_GROUP_LEVELS[change][: depth + 1])
-
-
 FIXED: Fixed = {
     f.AskAdded: (ask_added,),
     f.AskReplaced: (ask_added,),
@@ -327,8 +323,8 @@ FIXED: Fixed = {
 CHOSEN: Chosen = {
     f.AskReported: of_report,
     f.AskShortageChanged: of_shortage,
-    f.AllocationCommitted: of_commitment,
-    f.AllocationRecovered: of_recovery,
+    f.AllocationCommitted: _of_commitment,
+    f.AllocationRecovered: _of_recovery,
     f.AllocationReleased: of_release,
     f.AllocationResized: of_resize,
 }

@@ -21,7 +21,6 @@ from yunikorn_actors.machines.rm_proxy.translation import (
     accepted_application,
     allocation_update,
     allocations,
-    allocations_in,
     container_state,
     items_of,
     joined,
@@ -352,10 +351,7 @@ class RmProxy:
         return [Send(to=message.reply_to, message=Declined(reason=message.reason))]
 
     def _on_rm_new_allocations(self, message: rm.RMNewAllocations, _: int) -> list[Effect]:
-        new = allocations(message.allocations)
-        if message.runs:
-            new.extend(allocations_in(message.runs))
-        response = si.AllocationResponse(new=tuple(new))
+        response = si.AllocationResponse(new=tuple(allocations(message)))
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation, _: int) -> list[Effect]:

@@ -214,22 +214,17 @@ _POLICIES = {
 }
 
 
-def allocations(items: Sequence[rm.AnnouncedAllocation]) -> list[si.Allocation]:
+def allocations(message: rm.RMNewAllocations) -> Iterator[si.Allocation]:
+    items = message.allocations
     resource_of = si.Resource.of if len(items) == 1 else _Copies(si.Resource.of).of
-    return [
-        _allocation(
-            short_partition_name(item.partition),
-            item.uuid,
-            item.spec,
-            item.node_id,
-            resource_of(item.spec.resource),
-            item.devices,
-        )
-        for item in items
-    ]
+    for item in items:
+        partition, resource = short_partition_name(item.partition), resource_of(item.spec.resource)
+        yield _allocation(partition, item.uuid, item.spec, item.node_id, resource, item.devices)
+    if message.runs:
+        yield from _allocations_in(message.runs)
 
 
-def allocations_in(runs: Sequence[rm.AnnouncedRun]) -> Iterator[si.Allocation]:
+def _allocations_in(runs: Sequence[rm.AnnouncedRun]) -> Iterator[si.Allocation]:
     resources = _Copies(si.Resource.of)
     for run in runs:
         partition = short_partition_name(run.partition)
