@@ -411,7 +411,12 @@ def _happened(course: dict[str, Any]) -> Happened:
     ended = ("application", "key", "why", "at_s")
     return {
         "placed": [tuple(it[name] for name in placed) for it in course["placed"]],
-        "ended": [tuple(it[name] for name in ended) for it in course["ended"]],
+        "ended": [
+            tuple(it[name] for name in ended)
+            for it in course["ended"]
+            # What waits and goes with its application, or by a request, is told to no client.
+            if it["node"] or it["why"] == "TIMEOUT"
+        ],
         "refused": [(it["what"], it["name"], it["reason"]) for it in course["refused"]],
     }
 

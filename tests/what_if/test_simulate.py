@@ -1,5 +1,6 @@
 """Questions to a core in virtual time: what would happen, and nothing of it happens."""
 
+import msgspec
 import pytest
 from support import RM
 
@@ -8,6 +9,8 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.what_if import Change, Reconfigure, core_state, run
+from yunikorn_actors.what_if.answer import differences_of
+from yunikorn_actors.what_if.changes import Request
 from yunikorn_actors.what_if.run import Run
 from yunikorn_actors.what_if.text import lines_of
 
@@ -100,9 +103,112 @@ def test_changes_have_times_and_are_compared_with_nothing_changed(topology: Topo
         allocations_to_release=(si.AllocationRelease(application_id="app", allocation_key="1"),)
     )
     answer = core.simulate(Change(si.AllocationRequest(rm_id=RM, releases=release), after_s=30))
-    (difference,) = answer.differences
-    assert (difference.key, difference.what) == ("3", "earlier")
-    assert (difference.with_s, difference.without_s) == (30.0, 90.0)
+    earlier, ended = answer.differences
+    assert (earlier.key, earlier.what) == ("3", "earlier")
+    assert (earlier.with_s, earlier.without_s) == (30.0, 90.0)
+    assert (ended.key, ended.what, ended.with_s) == ("1", "ended", 30.0)
+
+
+def removal(application: str) -> si.ApplicationRequest:
+    gone = si.RemoveApplicationRequest(application_id=application)
+    return si.ApplicationRequest(rm_id=RM, remove=(gone,))
+
+
+def releases(*keys: str, waiting: str = "") -> si.AllocationRequest:
+    ends = tuple(si.AllocationRelease(application_id="app", allocation_key=it) for it in keys)
+    asks = (si.AllocationAskRelease(application_id="app", allocation_key=waiting),)
+    given = si.AllocationReleasesRequest(
+        allocations_to_release=ends, allocation_asks_to_release=asks if waiting else ()
+    )
+    return si.AllocationRequest(rm_id=RM, releases=given)
+
+
+ONE, TWO, THREE = (("1", "ended", "n1"), ("2", "ended", "n2"), ("3", "withdrawn", ""))
+OTHER = CONFIG.replace("default", "other")
+
+
+@both
+@pytest.mark.parametrize(
+    ("change", "lost", "words"),
+    [
+        (node("n1", 4_000, si.ActionFromRM.DECOMISSION), [ONE], "Node n1 Removed"),
+        (removal("app"), [ONE, TWO, THREE], "Application app Removed"),
+        (
+            si.UpdateConfigurationRequest(rm_id=RM, config=OTHER),
+            [ONE, TWO, THREE],
+            "Application app Removed",
+        ),
+        (releases("2"), [TWO], "allocation remove as per RM request"),
+        (releases(waiting="3"), [THREE], "withdrawn while it waited"),
+    ],
+    ids=["node", "application", "partition", "release", "withdrawal"],
+)
+def test_what_a_change_ends_is_a_difference(
+    topology: TopologyName, change: Request, lost: list[tuple[str, str, str]], words: str
+) -> None:
+    core = busy(topology)
+    # It waits to the end, with the change and without it.
+    core.update_allocation(asks("3", vcore=8_000))
+    core.run_until_idle()
+    answer = core.simulate(change, until=5)
+    found = [(it.key, it.what, it.with_node) for it in answer.differences]
+    assert found == lost
+    assert {(it.queue, it.user) for it in answer.differences} == {("root.a", "ann")}
+    ended = {it.key: it for it in answer.course.ended}
+    assert {key: it.node for key, it in ended.items()} == {key: on for key, _, on in lost}
+    assert words in {it.why for it in answer.differences}
+    assert "without the changes: the same" not in lines_of(answer)
+
+
+@both
+def test_what_times_out_in_one_of_the_runs_alone_is_a_difference(
+    topology: TopologyName,
+) -> None:
+    core = busy(topology)
+    larger = CONFIG.replace("max: {vcore: 4}", "max: {vcore: 8}")
+    core.update_configuration(si.UpdateConfigurationRequest(rm_id=RM, config=larger))
+    gang = si.AddApplicationRequest(
+        application_id="gang", queue_name="root.a", execution_timeout_milli_seconds=30_000,
+        ugi=si.UserGroupInformation(user="bob"), placeholder_ask=si.Resource.of({"vcore": 4_000}),
+    )  # fmt: skip
+    hold = si.AllocationAsk(
+        application_id="gang", allocation_key="hold", placeholder=True, task_group_name="g",
+        resource_ask=si.Resource.of({"vcore": 2_000}), max_allocations=2,
+    )  # fmt: skip
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=(gang,)))
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(hold,)))
+    core.run_until_idle()
+    work = msgspec.structs.replace(hold, allocation_key="work", placeholder=False)
+    answer = core.simulate(si.AllocationRequest(rm_id=RM, asks=(work,)), until=60)
+    assert answer.without is not None
+    for one, other, what, times in (
+        (answer.course, answer.without, "not ended", (None, 30.0)),
+        (answer.without, answer.course, "ended", (30.0, None)),
+    ):
+        found = [it for it in differences_of(one, other) if it.key == "hold"]
+        # A member that takes the place of its placeholder is no loss.
+        assert [(it.what, it.with_s, it.without_s) for it in found] == [(what, *times)] * 2
+    assert {it.why for it in answer.course.ended} == {"PLACEHOLDER_REPLACED"}
+
+
+@both
+def test_members_that_a_complete_gang_brings_are_counted_once(topology: TopologyName) -> None:
+    core = busy(topology)
+    gang = si.AddApplicationRequest(
+        application_id="gang", queue_name="root.a", ugi=si.UserGroupInformation(user="bob"),
+        placeholder_ask=si.Resource.of({"vcore": 4_000}),
+    )  # fmt: skip
+    hold = si.AllocationAsk(
+        application_id="gang", allocation_key="hold", placeholder=True, task_group_name="g",
+        resource_ask=si.Resource.of({"vcore": 2_000}), max_allocations=2,
+        tags={"yunikorn-actors/runtime": "10"},
+    )  # fmt: skip
+    raised = Reconfigure(queue="root.a", max={"vcore": 8_000})
+    new = si.ApplicationRequest(rm_id=RM, new=(gang,))
+    answer = core.simulate(raised, new, si.AllocationRequest(rm_id=RM, asks=(hold,)))
+    assert [it.key for it in answer.course.placed] == ["hold"] * 2 + ["g.member"] * 2
+    (members,) = (it for it in answer.assumptions if "members" in it)
+    assert members.startswith("2 members of complete gangs ask at once")
 
 
 @both
@@ -165,8 +271,10 @@ def test_asks_that_wait_for_the_same_are_one_line() -> None:
 
 def test_the_last_words_about_a_partition_that_is_gone_are_taken() -> None:
     run = Run(Simulator(Topology("fused", settings=Settings(), instance="t")))
-    gone = si.AllocationAskRelease(partition_name="gone", application_id="app", allocation_key="1")
-    run.receive(RM, si.AllocationResponse(released_asks=(gone,)))
+    gone = si.AllocationRelease(
+        partition_name="gone", application_id="app", allocation_key="1", uuid="u"
+    )
+    run.receive(RM, si.AllocationResponse(released=(gone,)))
     assert [it.key for it in run.go(0).ended] == ["1"]
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Final, TypeVar
 
 AskName = tuple[str, str]
 """The application and the key."""
@@ -29,7 +29,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The core ended an allocation, or withdrew an ask."""
+    """An allocation ended before its time, or an ask was withdrawn while it waited."""
 
     application: str
     key: str
@@ -38,10 +38,30 @@ class Ended:
     at_s: float
     why: str
     """The name of its termination type; `PREEMPTED_BY_SCHEDULER` if others needed its room."""
+    message: str = ""
+    """The words of the core for it."""
     beneficiary: str = ""
     """For which ask or queue it was preempted."""
     queue: str = ""
     user: str = ""
+
+    @property
+    def loss(self) -> str:
+        """What its owner loses; nothing where the member of a gang takes the place of another."""
+        if not self.node:
+            return "withdrawn"
+        return {"PLACEHOLDER_REPLACED": "", "PREEMPTED_BY_SCHEDULER": "preempted"}.get(
+            self.why, "ended"
+        )
+
+    @property
+    def words(self) -> str:
+        """Why it ended, in words where there are some."""
+        if self.loss == "withdrawn" and self.why == "STOPPED_BY_RM":
+            return "withdrawn while it waited"
+        if self.loss == "ended" and self.message:
+            return self.message
+        return f"{self.why} for {self.beneficiary}" if self.beneficiary else self.why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +116,7 @@ class Course:
     @property
     def preempted(self) -> tuple[Ended, ...]:
         """What others needed the room of."""
-        return tuple(it for it in self.ended if it.why == "PREEMPTED_BY_SCHEDULER")
+        return tuple(it for it in self.ended if it.loss == "preempted")
 
     @property
     def is_smooth(self) -> bool:
@@ -117,17 +137,17 @@ class Difference:
     key: str
     """Empty for an application that is refused, or taken; of a node alone it is its name."""
     what: str
-    """`starts`, `does not start`, `earlier`, `later`, `elsewhere`, `preempted`, `spared`, `refused`
-    or `taken`."""
+    """`starts`, `does not start`, `earlier`, `later`, `elsewhere`, `preempted`, `spared`, `ended`,
+    `not ended`, `withdrawn`, `not withdrawn`, `refused` or `taken`."""
     queue: str = ""
     user: str = ""
     without_s: float | None = None
-    """When it starts, or is preempted, without the changes."""
+    """When it starts, or is preempted, ended or withdrawn, without the changes."""
     with_s: float | None = None
     without_node: str = ""
     with_node: str = ""
     why: str = ""
-    """What it waits for at the end if it does not start, or why it is refused."""
+    """What it waits for at the end if it does not start, or why it is refused, or ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +169,7 @@ class Answer:
 
 def differences_of(course: Course, without: Course) -> tuple[Difference, ...]:
     """Return what is different, ask by ask, in the order of their names."""
-    parts = (_refused(course, without), _starts(course, without), _preempted(course, without))
+    parts = (_refused(course, without), _starts(course, without), _losses(course, without))
     return tuple(it for part in parts for it in sorted(part, key=_place))
 
 
@@ -186,13 +206,22 @@ def _by_ask(found: Iterable[_T]) -> defaultdict[AskName, list[_T]]:
     return by_ask
 
 
-def _preempted(course: Course, without: Course) -> Iterator[Difference]:
-    """Yield which start of an ask loses its node, or keeps it: wherever that is."""
-    after, before = _by_ask(course.preempted), _by_ask(without.preempted)
-    for name in {**before, **after}:
-        for one, other in zip_longest(after[name], before[name]):
-            if one is None or other is None:
-                yield _difference("spared" if one is None else "preempted", one, other)
+KEPT: Final = {"preempted": "spared", "ended": "not ended", "withdrawn": "not withdrawn"}
+"""What is said of an ask that is lost without the changes, and with them is not."""
+
+
+def _losses(course: Course, without: Course) -> Iterator[Difference]:
+    """Yield which start of an ask ends before its time, or does so no more: wherever that is."""
+    for loss, kept in KEPT.items():
+        after, before = (
+            _by_ask(it for it in run.ended if it.loss == loss) for run in (course, without)
+        )
+        for name in {**before, **after}:
+            for one, other in zip_longest(after[name], before[name]):
+                if other is None:
+                    yield _difference(loss, one, None, why=one.words)
+                elif one is None:
+                    yield _difference(kept, None, other)
 
 
 def _difference(

@@ -16,13 +16,17 @@ from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.reasons import WaitingQuestion, Why
 from yunikorn_actors.policies.folds import runtime_of
+from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.dump import snapshot
@@ -128,8 +132,13 @@ class Run:
         self._waiting: list[Waiting] = []
         self._given_back: set[str] = set()
         """UUIDs of what ended by itself: the core repeats that."""
+        self._nodes_left: dict[str, str] = {}
+        """By UUID, the node of what has ended already when its resource manager is told."""
+        self._owners: dict[tuple[str, str], tuple[str, str]] = {}
+        """The queue and user of each application, by its partition and id."""
         self.counts: Counter[str] = Counter()
         """How often something was assumed."""
+        simulator.checkers.add(self)
 
     # -- the run
 
@@ -159,6 +168,9 @@ class Run:
         # All requests of one moment are taken before the core decides, however many they are.
         for registration in self._simulator.managers.registered.values():
             registration.backlog.close()
+        for name, state in self._states():
+            for app in state.applications.values():
+                self._owners[name, app.id] = app.queue.path, app.spec.user
         at_work = self._asked_back if is_moment else None
         for name, app, allocation in work_of(self._simulator) if at_work is None else at_work:
             self._take_on(name, app, allocation)
@@ -253,6 +265,29 @@ class Run:
 
     # -- what the core says
 
+    receivers = (CONTEXT,)
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        """Take the facts of a step of the core: what its resource manager is told is less."""
+        if delivery.mailbox == CONTEXT:
+            for effect in simulator.effects:
+                if type(effect) is Send and effect.to == EVENT_PUBLISHER:
+                    message = effect.message
+                    if isinstance(message, FactsAppended):
+                        self._take_facts(message)
+
+    def _take_facts(self, message: FactsAppended) -> None:
+        for fact in message.facts:
+            match fact:
+                case f.ApplicationAdded(spec=spec, queue=queue):
+                    self._owners[message.partition, spec.application_id] = queue, spec.user
+                case f.AllocationReleased(given_back=None, uuid=uuid, node_id=node):
+                    self._nodes_left[uuid] = node
+                case f.SwapCompleted(placeholder=uuid, placeholder_node=node):
+                    self._nodes_left[uuid] = node
+                case f.AskRemoved(application_id=application, key=key, type=why):
+                    self._note_end(message.partition, application, key, why)
+
     def receive(self, rm_id: str, response: si.AllocationResponse) -> None:
         """Take an answer of the core as the resource manager does."""
         self._latest_ns = self._simulator.now_ns
@@ -260,13 +295,15 @@ class Run:
             self.refuse("ask", f"{ask.application_id}/{ask.allocation_key}", ask.reason)
         for item in response.rejected_allocations:
             self.refuse("ask", f"{item.application_id}/{item.allocation_key}", item.reason)
-        for gone in response.released_asks:
-            name = partition_name(rm_id, gone.partition_name)
-            self._note_end(name, gone, None)
         for ended in response.released:
             self._released(partition_name(rm_id, ended.partition_name), ended)
         for new in response.new:
             self._started(partition_name(rm_id, new.partition_name), new)
+        gangs = ((it.partition_name, it.application_id) for it in response.new if it.placeholder)
+        for name, application in dict.fromkeys(gangs):
+            app = self._application(partition_name(rm_id, name), application)
+            if app is not None and not app.waiting_placeholders:
+                self._ask_for_members(partition_name(rm_id, name), app)
 
     def refuse(self, what: str, name: str, reason: str) -> None:
         """Note what the core does not take."""
@@ -280,10 +317,16 @@ class Run:
         return None
 
     def _released(self, name: str, ended: si.AllocationRelease) -> None:
-        if ended.uuid in self._given_back:
+        node = self._nodes_left.pop(ended.uuid, "")
+        # The later form of the interface has asks among them, which facts have told of.
+        if not ended.uuid or ended.uuid in self._given_back:
             return
         found = self._find(name, ended.application_id, ended.uuid)
-        self._note_end(name, ended, found)
+        self._note_end(
+            name, ended.application_id, ended.allocation_key, ended.termination_type,
+            node if found is None else found.node_id, ended.message,
+            None if found is None else found.beneficiary,
+        )  # fmt: skip
         if found is not None and ended.termination_type in _CONFIRMED:
             self._confirm(name, found, ended.termination_type)
 
@@ -294,23 +337,21 @@ class Run:
     def _note_end(
         self,
         name: str,
-        ended: si.AllocationRelease | si.AllocationAskRelease,
-        found: Allocation | None,
+        application: str,
+        key: str,
+        why: int,
+        node: str = "",
+        message: str = "",
+        whom: Beneficiary | None = None,
     ) -> None:
-        app = self._application(name, ended.application_id)
-        whom = None if found is None else found.beneficiary
+        queue, user = self._owner(name, application)
         self._ended.append(
             Ended(
-                application=ended.application_id,
-                key=ended.allocation_key,
-                node="" if found is None else found.node_id,
-                at_s=self._seconds,
-                why=_T(ended.termination_type).name,
+                application=application, key=key, queue=queue, user=user, node=node,
+                at_s=self._seconds, why=_T(why).name, message=message,
                 beneficiary="" if whom is None else _named(whom),
-                queue="" if app is None else app.queue.path,
-                user="" if app is None else app.spec.user,
             )
-        )
+        )  # fmt: skip
 
     def _started(self, name: str, new: si.Allocation) -> None:
         """Note a start, and of what has not been released meanwhile when it ends."""
@@ -326,12 +367,13 @@ class Run:
         if self._awaited and ask in self._awaited:
             self._awaited -= Counter([ask])
         size = new.resource_per_alloc
+        queue, user = self._owner(name, new.application_id)
         self._placed.append(
             Placed(
                 application=new.application_id,
                 key=new.allocation_key,
-                queue="" if app is None else app.queue.path,
-                user="" if app is None else app.spec.user,
+                queue=queue,
+                user=user,
                 node=new.node_id,
                 at_s=self._seconds,
                 ends_s=None if ends_ns is None else (ends_ns - self._begin_ns) / SECOND,
@@ -340,8 +382,6 @@ class Run:
                 uuid=new.uuid,
             )
         )
-        if new.placeholder and app is not None and not app.waiting_placeholders:
-            self._ask_for_members(name, app)
 
     def _ask_for_members(self, name: str, app: Application) -> None:
         """Have the members of a complete gang ask, if its placeholders say how long they run."""
@@ -404,6 +444,13 @@ class Run:
     def _find(self, name: str, application: str, uuid: str) -> Allocation | None:
         app = self._application(name, application)
         return None if app is None else app.allocations.get(uuid)
+
+    def _owner(self, name: str, application: str) -> tuple[str, str]:
+        """Return queue and user, also of an application that has gone."""
+        app = self._application(name, application)
+        if app is None:
+            return self._owners.get((name, application), ("", ""))
+        return app.queue.path, app.spec.user
 
     def _application(self, name: str, application: str) -> Application | None:
         """Return it, if it is there: a change may have removed its partition."""

@@ -1,13 +1,14 @@
 """An answer in words, a line for each thing."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, TypeVar
 
 from yunikorn_actors.recording.plain_text import moment
 from yunikorn_actors.values.durations import duration
 from yunikorn_actors.values.quantity import readable
 from yunikorn_actors.what_if.answer import (
+    KEPT,
     Answer,
     Course,
     Difference,
@@ -31,7 +32,7 @@ def lines_of(answer: Answer) -> Iterator[str]:
     yield from _section("starts", course.placed, _placed)
     alike = [[*some] for _, some in groupby(_last(course), _same)]
     yield from _section("waits", alike, _waits)
-    yield from _section("ended by the core", course.ended, _ended)
+    yield from _section("ended or withdrawn", course.ended, _ended)
     refused = [f"{it.what} {it.name} ({when(it.at_s)}): {it.reason}" for it in course.refused]
     yield from _section("not taken", refused, str)
     if answer.without is not None:
@@ -108,26 +109,27 @@ def _waits(alike: list[Wait]) -> str:
 
 
 def _ended(it: Ended) -> str:
-    where = f" on {it.node}" if it.node else ""
-    whom = f" for {it.beneficiary}" if it.beneficiary else ""
-    return f"{it.application}/{it.key}{where} {when(it.at_s)}: {it.why}{whom}"
+    return f"{it.application}/{it.key} {_moment(it.at_s, it.node)}: {it.words}"
 
 
 def _difference(it: Difference) -> str:
     name = "/".join(part for part in (it.application or "node", it.key) if part)
-    was = "never" if it.without_s is None else f"{when(it.without_s)} on {it.without_node}"
-    now = "never" if it.with_s is None else f"{when(it.with_s)} on {it.with_node}"
+    was, now = _moment(it.without_s, it.without_node), _moment(it.with_s, it.with_node)
     why = f": {it.why}" if it.why else ""
     if it.what in {"refused", "taken"}:
         return f"{name}: {it.what} with the changes{why if it.what == 'refused' else ''}"
-    if it.what in {"preempted", "spared"}:
-        return f"{name}: preempted {was}, with the changes {now}"
-    return f"{name}: starts {was}, with the changes {now}{why}"
+    what = next((loss for loss, kept in KEPT.items() if it.what in {loss, kept}), "starts")
+    return f"{name}: {what} {was}, with the changes {now}{why}"
+
+
+def _moment(at_s: float | None, node: str) -> str:
+    where = f" on {node}" if node else ""
+    return "never" if at_s is None else f"{when(at_s)}{where}"
 
 
 _IN_SUM: Final = (
-    "earlier", "later", "elsewhere", "starts", "does not start", "preempted", "spared", "refused",
-    "taken",
+    "earlier", "later", "elsewhere", "starts", "does not start", *chain.from_iterable(KEPT.items()),
+    "refused", "taken",
 )  # fmt: skip
 
 
