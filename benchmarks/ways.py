@@ -31,6 +31,7 @@ from yunikorn_actors import Application, Lease, Scheduler, SchedulerCore, si
 from yunikorn_actors.drivers.live import dispatcher
 from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.state.termination import ASKED_BACK
 
 PACKAGE: Final = str(Path(yunikorn_actors.__file__).parent)
 WARM_UP: Final = 20
@@ -156,7 +157,7 @@ class Stage(si.ResourceManagerCallback):
             for gone in response.released:
                 self.running.pop(gone.allocation_key, None)
             self._changed.notify_all()
-        confirmed = [it for it in response.released if it.termination_type in CONFIRMED]
+        confirmed = [it for it in response.released if it.termination_type in ASKED_BACK]
         if confirmed:
             self.core.update_allocation(_releases(confirmed))
 
@@ -164,15 +165,6 @@ class Stage(si.ResourceManagerCallback):
         with self._changed:
             if not self._changed.wait_for(holds, timeout=30):
                 raise SystemExit(f"still not there after 30 s; running: {sorted(self.running)}")
-
-
-CONFIRMED: Final = frozenset(
-    {
-        si.TerminationType.PREEMPTED_BY_SCHEDULER,
-        si.TerminationType.PLACEHOLDER_REPLACED,
-        si.TerminationType.TIMEOUT,
-    }
-)
 
 
 def _releases(items: Sequence[si.AllocationRelease]) -> si.AllocationRequest:

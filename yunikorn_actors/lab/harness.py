@@ -49,8 +49,9 @@ from yunikorn_actors.runtime.event_streams import Feed
 from yunikorn_actors.scenario.actual_values import Views
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.scenario.performer import DEFAULT_RM, Stage
-from yunikorn_actors.scenario.resource_manager import CONFIRMED, ChoosyResourceManager
+from yunikorn_actors.scenario.resource_manager import ChoosyResourceManager
 from yunikorn_actors.scenario.step_structs import Advance, Config, Register
+from yunikorn_actors.state.termination import ASKED_BACK
 
 
 class SlowReader:
@@ -765,7 +766,7 @@ def due_event(name: str) -> str:
 
 def _is_confirmation(request: si.AllocationRequest) -> bool:
     releases = () if request.releases is None else request.releases.allocations_to_release
-    return bool(releases) and all(item.termination_type in CONFIRMED for item in releases)
+    return bool(releases) and all(item.termination_type in ASKED_BACK for item in releases)
 
 
 def _as(type_: str, request: si.AllocationRequest) -> si.AllocationRequest:

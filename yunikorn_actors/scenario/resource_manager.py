@@ -10,19 +10,17 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from yunikorn_actors import si
 from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.scenario.step_structs import Denied
+from yunikorn_actors.state.termination import ASKED_BACK
 from yunikorn_actors.values.ids import partition_name
 
 Confirmation = Literal["auto", "manual"]
 Request = si.AllocationRequest | si.ApplicationRequest | si.NodeRequest
-
-_T: Final = si.TerminationType
-CONFIRMED: Final = (_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED)
 
 
 class SimulatedResourceManager(si.ResourceManagerCallback):
@@ -196,7 +194,7 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         self._released.append({"key": key, "type": type_.name})
         self._log.append(f"released {key} {type_.name}")
         self._last_release[key] = item
-        if type_ not in CONFIRMED:
+        if type_ not in ASKED_BACK:
             self._forget(item)
             return
         self._outstanding[item.uuid] = item

@@ -31,6 +31,7 @@ from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.termination import ASKED_BACK
 from yunikorn_actors.values.durations import HOUR, NEVER_NS, SECOND
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.what_if.answer import AskName, Course, Ended, NotTaken, Placed, Wait, Waiting
@@ -50,8 +51,6 @@ MESSAGES_MAX: Final = 50_000_000
 Fits = Callable[[str, str], str | None]
 """Takes the key of an ask and a node, returns why not."""
 _T: Final = si.TerminationType
-_CONFIRMED: Final = frozenset({_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED})
-
 _ALWAYS: Final = frozenset({"update_allocation", "update_application", "update_node"})
 
 
@@ -327,7 +326,7 @@ class Run:
             node if found is None else found.node_id, ended.message,
             None if found is None else found.beneficiary,
         )  # fmt: skip
-        if found is not None and ended.termination_type in _CONFIRMED:
+        if found is not None and ended.termination_type in ASKED_BACK:
             self._confirm(name, found, ended.termination_type)
 
     def _confirm(self, name: str, allocation: Allocation, why: int) -> None:

@@ -30,6 +30,7 @@ from yunikorn_actors.policies.fgd import Fgd
 from yunikorn_actors.policies.fragments import Kind, typical
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.runtime.virtual_core import VirtualCore
+from yunikorn_actors.state.termination import ASKED_BACK
 from yunikorn_actors.values import tags
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.workload.cluster import Capacity, configured
@@ -111,7 +112,6 @@ NEVER_FITS: Final = "never fits"
 NODES_AT_ONCE: Final = 500
 _PREEMPTED: Final = si.TerminationType.PREEMPTED_BY_SCHEDULER
 _REPLACED: Final = si.TerminationType.PLACEHOLDER_REPLACED
-_TO_CONFIRM: Final = (si.TerminationType.TIMEOUT, _PREEMPTED, _REPLACED)
 
 Estimates = Literal["requested", "exact", "x2"]
 Jobs = Literal["ask", "gang"]
@@ -509,7 +509,7 @@ class _Player(si.ResourceManagerCallback):
 
     def _released(self, ended: si.AllocationRelease) -> None:
         kind = ended.termination_type
-        if kind in _TO_CONFIRM:
+        if kind in ASKED_BACK:
             # A confirmation repeats the request.
             if self._goes_wrong():
                 self._run.planted["confirmed late"] += 1

@@ -19,13 +19,12 @@ from yunikorn_actors.cli.demo.company import CONFIG, Day, Incident, Job, Server
 from yunikorn_actors.cli.demo.display import Display
 from yunikorn_actors.cli.demo.totals import COMPLETED, Attempt, Books, NodeState, open_books
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
+from yunikorn_actors.state.termination import ASKED_BACK
 
 RM_ID: Final = "demo"
 LONGEST_S: Final = 60.0
 """Far more than a day takes on the slowest machine; after that the demo counts as stuck."""
 
-_T: Final = si.TerminationType
-_TO_CONFIRM: Final = (_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED)
 _ON_THE_WAY: Final = ("Accepted", "Starting", "Running", "Completing", COMPLETED)
 _AFTERWARDS: Final = {
     si.ActionFromRM.DRAIN_NODE: NodeState.DRAINED,
@@ -161,7 +160,7 @@ class Play:
             application_id=attempt.application.id,
             uuid=attempt.uuid,
             allocation_key=attempt.key,
-            termination_type=_T.STOPPED_BY_RM,
+            termination_type=si.TerminationType.STOPPED_BY_RM,
         )
         self._release(release)
 
@@ -203,7 +202,7 @@ class Play:
 
     def _take_release(self, release: si.AllocationRelease) -> None:
         """Handle a release: the echo of our own, or a loss; a task may be forgotten by then."""
-        if release.termination_type in _TO_CONFIRM:
+        if release.termination_type in ASKED_BACK:
             self._release(release)
         attempt = self._attempts.pop(release.allocation_key, None)
         if attempt is None:

@@ -19,7 +19,7 @@ from yunikorn_actors.lab.tapes.tape_verbs import ids_of, of_kind
 from yunikorn_actors.machines.machine import Joining, Replaceable
 from yunikorn_actors.scenario import step_structs as w
 from yunikorn_actors.scenario.performer import DEFAULT_RM
-from yunikorn_actors.scenario.resource_manager import CONFIRMED
+from yunikorn_actors.state.termination import ASKED_BACK
 
 _FREEZE_MAX: Final = 30
 """The longest time that the mail of a machine is held, in events."""
@@ -33,7 +33,7 @@ _QUERIES_MAX: Final = 10
 _ACTS_MAX: Final = 15
 _RESTARTS: Final = 1_000_000
 """So many ways there are in which the files of a core that ends may be left."""
-_TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in CONFIRMED))
+_TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in sorted(ASKED_BACK)))
 
 RESTART: Final = "restart"
 QUERY: Final = "query"

@@ -17,7 +17,6 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.differing import differing
 from yunikorn_actors.lab.sides.read_answers import wrong_answers
 from yunikorn_actors.lab.sides.seen import Seen
-from yunikorn_actors.lab.sides.shown import wrong_details
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Machine, Send
@@ -214,7 +213,6 @@ class ReadAlong(Oracle):
                     yield f"of {name} it has {found}"
                     return
             yield from wrong_answers(side.books[name], partition.state)
-            yield from wrong_details(side.books[name], partition.state)
         for described in side.managers.values():
             yield from _wrong_together(described)
 

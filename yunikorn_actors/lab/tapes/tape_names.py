@@ -17,9 +17,9 @@ from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Envelope, Message, is_callback, is_reply
-from yunikorn_actors.scenario.resource_manager import CONFIRMED
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.proposals import AdmitGang, Preempt, Proposal
+from yunikorn_actors.state.termination import ASKED_BACK
 
 START: Final = "the start"
 """What has happened before everything else."""
@@ -100,7 +100,7 @@ def request_label(message: Message) -> str:
 
 
 def _release(key: str, owner: str, type_: object) -> str:
-    verb = "confirm" if type_ in CONFIRMED else "release"
+    verb = "confirm" if type_ in ASKED_BACK else "release"
     return f"{verb} {_id(key or owner)}"
 
 
