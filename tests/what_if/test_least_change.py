@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support import RM
 
@@ -107,6 +108,29 @@ def test_less_may_do_where_others_take_what_is_more(topology: TopologyName) -> N
     made.ask("old", "first", 2_000)
     made.ask("older", "large", 5_000, max_allocations=3)
     assert texts(core, made.ask("job", "task", 4_000))["node"] == "add a node with vcore 6"
+
+
+@both
+def test_what_waits_of_the_same_application_takes_its_part_first(topology: TopologyName) -> None:
+    def waiting() -> VirtualCore:
+        core, made = cluster(topology, node_1=2_000)
+        made.submit("app")
+        made.ask("old", "load", 2_000)
+        made.ask("app", "waits", 2_000)
+        return core
+
+    (ask,) = asks("3").asks
+    wanted = si.AllocationRequest(rm_id=RM, asks=(msgspec.structs.replace(ask, priority=5),))
+    node_, release, *_ = found = least(waiting(), wanted).options
+    assert node_.text == "add a node with vcore 4"
+    assert (release.kind, release.is_together) == ("release", True)
+    for option in found:
+        core = waiting()
+        for change in option.changes:
+            carry_out(core._simulator, change)
+            if not option.is_together:
+                core.run_until_idle()
+        assert done(core, Option("", ""), wanted), option.text
 
 
 @both

@@ -190,7 +190,7 @@ class _Search:
         self._trials = 0
         self._is_cut = False
         """A trial was wanted, and there was no time for it."""
-        self._is_first = bool(self._ordered) and _others_wait(state, {app for app, _ in self._asks})
+        self._is_first = bool(self._ordered) and _others_wait(state, self._asks)
         """What waits already decides with the changes that are tried, before what is wanted."""
 
     def found(self) -> LeastChange:
@@ -441,9 +441,7 @@ class _Search:
         sums = {0}
         for image in self._state.images.values():
             for app in image["applications"]:
-                if any(app["spec"]["application_id"] == own for own, _ in self._asks):
-                    continue
-                waiting = [it for it in app["asks"].values() if it["remaining"]]
+                waiting = _waiting(app, self._asks)
                 sizes = [
                     it["spec"]["resource"].get(kind, 0)
                     for it in waiting
@@ -611,14 +609,16 @@ def _asks_of(
     return asks, next((partitions[it] for it in asks), "")
 
 
-def _others_wait(state: CoreState, own: set[str]) -> bool:
-    return any(
-        ask["remaining"]
-        for image in state.images.values()
-        for app in image["applications"]
-        if app["spec"]["application_id"] not in own
-        for ask in app["asks"].values()
-    )
+def _others_wait(state: CoreState, wanted: Collection[AskName]) -> bool:
+    return any(_waiting(app, wanted) for it in state.images.values() for app in it["applications"])
+
+
+def _waiting(app: Mapping[str, Any], wanted: Collection[AskName]) -> list[Any]:
+    """Return what waits of an application beside what is wanted."""
+    id_ = app["spec"]["application_id"]
+    return [
+        it for key, it in app["asks"].items() if it["remaining"] and (id_, key) not in wanted
+    ]
 
 
 def _config(state: CoreState, partition: str) -> SchedulerConfig:
