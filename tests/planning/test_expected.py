@@ -43,13 +43,13 @@ partitions:
 
 
 class Places:
-    """Compares the places with those of the planner, whenever a core is at rest."""
+    """Compares with the planner who is next, and who is behind whom, whenever a core is at rest."""
 
     def __init__(self) -> None:
         self.compared = self.left_out = 0
         self.different: list[object] = []
 
-    def delivered(self, simulator: Simulator, _: Delivery) -> None:
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
         if not simulator.is_at_rest:
             return
         for state, loop in _loops(simulator):
@@ -63,14 +63,20 @@ class Places:
                     continue
                 line = Line(leaf)
                 for app in leaf.members.values():
-                    for ask in app.asks.values():
-                        if not ask.ask.remaining:
-                            continue
-                        found = expectations.by_ask[app.app.id, ask.ask.spec.key]
-                        places = (line.place_of(ask), line.total), (found.position, found.waiting)
-                        self.compared += line.total > 1
-                        if places[0] != places[1]:
-                            self.different.append((leaf.queue.path, app.app.id, *places))
+                    asks = [it for it in app.asks.values() if it.ask.remaining]
+                    found = {it: expectations.by_ask[app.app.id, it.ask.spec.key] for it in asks}
+                    self.compared += line.total > 1
+                    # One pass tries all of an application, and what it is given moves its turn.
+                    ranked = sorted(asks, key=line.place_of)
+                    is_next = (
+                        bool(asks) and line.place_of(ranked[0]) == 1 and not leaf.is_stateaware
+                    )
+                    if (
+                        ranked != sorted(asks, key=lambda it: found[it].position)
+                        or (is_next and found[ranked[0]].position != 1)
+                        or {it.waiting for it in found.values()} - {line.total}
+                    ):
+                        self.different.append((leaf.queue.path, app.app.id, found.values()))
 
 
 def _loops(simulator: Simulator) -> Iterator[tuple[PartitionState, PlanningLoop]]:
@@ -106,6 +112,78 @@ def test_the_place_is_that_of_the_planner(
         run_scenario(scenario, RunOptions(topology=topology, checkers=lambda: (places,)))
         assert (number, []) == (number, places.different[:3])
     assert places.compared > 50
+
+
+SIZE = si.Resource.of({"vcore": 100})
+MINUTE = 60 * SECOND
+
+
+class Starts(si.ResourceManagerCallback):
+    """Notes the order in which asks start for the first time."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, None] = {}
+        self.placed = 0
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self.placed += len(response.new)
+        self.keys.update((it.allocation_key, None) for it in response.new)
+
+
+def with_room_for_one_after_the_other(number: int, topology: TopologyName) -> tuple[str, ...]:
+    """Return the policy, whether the order mattered, and the keys as expected and as started."""
+    draw = random.Random(number)  # noqa: S311 - no secret
+    policy = ("fifo", "fair", "stateaware")[number % 3]
+    priority = draw.choice(("enabled", "disabled"))
+    properties = f"{{application.sort.policy: {policy}, application.sort.priority: {priority}}}"
+    config = (CONFIG % policy).replace(f"{{application.sort.policy: {policy}}}", properties)
+    core, starts = VirtualCore(topology=topology).start(), Starts()
+    core.register_resource_manager(
+        si.RegisterResourceManagerRequest(rm_id=RM, config=config), starts
+    )
+    names = [f"app-{it}" for it in range(draw.randint(2, 4))]
+    repeats = 0
+    for name in names:
+        ugi = si.UserGroupInformation(user="ann")
+        new = si.AddApplicationRequest(application_id=name, queue_name="root.a", ugi=ugi)
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(new,)))
+        core.advance_to(core.now_ns + SECOND)
+    asks = []
+    for place in range(draw.randint(3, 9)):
+        count = draw.choice((1, 1, 2, 3))
+        repeats += count
+        asks.append(
+            si.AllocationAsk(
+                application_id=draw.choice(names),
+                allocation_key=f"k{place}",
+                resource_ask=SIZE,
+                max_allocations=count,
+                priority=draw.choice((0, 0, 5, 9)),
+            )
+        )
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=tuple(asks)))
+    core.run_until_idle()
+    expected = [it.key for it in sorted(core.expected(), key=lambda it: it.position)]
+    for place in range(repeats):
+        node = si.NodeInfo(
+            node_id=f"n{place}", action=si.ActionFromRM.CREATE, schedulable_resource=SIZE
+        )
+        core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+        core.advance_to(core.now_ns + SECOND)
+        if starts.placed == place:
+            # Somebody is starting, and wants no more; by then that is over.
+            core.advance_to(core.now_ns + 6 * MINUTE)
+    assert len(starts.keys) == len(asks), "vacuous: not all of it has started"
+    return policy, " ".join(expected), " ".join(starts.keys)
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_the_place_is_the_order_in_which_asks_start_one_after_the_other(
+    topology: TopologyName,
+) -> None:
+    for number in range(60):
+        policy, expected, started = with_room_for_one_after_the_other(number, topology)
+        assert (number, policy, expected) == (number, policy, started)
 
 
 # -- the interval

@@ -261,6 +261,55 @@ def test_what_waited_before_the_changes_is_explained_from_the_beginning(
     assert any("is explained until 0 s, and at the end" in it for it in answer.assumptions)
 
 
+@both
+def test_each_reason_for_which_it_waits_is_told_also_those_of_one_kind(
+    topology: TopologyName,
+) -> None:
+    core = VirtualCore(topology=topology).start()
+    below = "queues: [{name: b, resources: {max: {vcore: 2}}}, {name: c}]"
+    config = CONFIG[: CONFIG.index("      limits")] + f"      {below}\n"
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=config)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(node("n1", 9_000))
+    ugi = si.UserGroupInformation(user="bob")
+    new = tuple(
+        si.AddApplicationRequest(application_id=name, queue_name=f"root.a.{queue}", ugi=ugi)
+        for name, queue in (("app", "b"), ("other", "c"))
+    )
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=new))
+    core.update_allocation(asks("1", "2"))
+    (ask,) = asks("3").asks
+    ask = msgspec.structs.replace(ask, application_id="other")
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+    core.run_until_idle()
+    larger = (Reconfigure(queue="root.a.b", max={"vcore": it}) for it in (3_000, 4_000))
+    changes = [Change(it, after_s=after_s) for it, after_s in zip(larger, (10, 20), strict=True)]
+    answer = core.simulate(*changes, until=50)
+    waits = [(it.from_s, it.until_s, it.text.partition(";")[0]) for it in answer.course.waits]
+    short = "has no room for it, vcore"
+    assert waits == [
+        (0, 10, f"queue root.a.b {short} 2 short: vcore 2 of vcore 2 are used"),
+        (10, 20, f"queue root.a.b {short} 1 short: vcore 2 of vcore 3 are used"),
+        (20, None, f"queue root.a {short} 2 short: vcore 4 of vcore 4 are used"),
+    ]
+
+
+@both
+def test_the_last_words_for_one_reason_count(topology: TopologyName) -> None:
+    core = busy(topology)
+    core.update_allocation(asks("short", vcore=1_000, runtime="20"))
+    core.run_until_idle()
+    answer = core.simulate(
+        Reconfigure(queue="root.a", max={"vcore": 5_000}),
+        Reconfigure(queue="root.a", user="ann", max={"vcore": 5_000}),
+        asks("4", vcore=3_000),
+        until=50,
+    )
+    (wait,) = (it for it in answer.course.waits if it.key == "4")
+    assert (wait.from_s, wait.until_s) == (0, None)
+    assert "vcore 2 short: vcore 4 of vcore 5 are used" in wait.text
+
+
 def test_asks_that_wait_for_the_same_are_one_line() -> None:
     lines = [*lines_of(busy("proposing").simulate(asks("3", "4", "5"), asks("6", vcore=1_000)))]
     waits = lines[lines.index("waits:") + 1 :]

@@ -9,6 +9,8 @@ from a replica.
 
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
+from heapq import heappop, heappush
+from itertools import count
 from math import exp
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
@@ -25,7 +27,7 @@ from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.policies.shipped import Fcfs
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask
-from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.applications import Application, ApplicationState
 from yunikorn_actors.state.gangs import awaits_admission, waits_for_gang
 from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.partition import PartitionState
@@ -35,6 +37,8 @@ from yunikorn_actors.values.resource import Resource, charge
 
 PLANNED_MAX: Final = 300
 """So many asks are planned ahead; those behind them have a position and no interval."""
+REPEATS_MAX: Final = 10_000
+"""So many repeats are put in order one by one; behind them those of an ask stay together."""
 RUNS_MAX: Final = 60
 """So many runs of a user, and of a queue, are remembered."""
 RUNS_MIN: Final = 5
@@ -317,6 +321,7 @@ def _orders(
     deciders = Deciders(policies, cast(Folds | None, state.folds))
     views: dict[str, QueueView] = {}
     by_leaf: dict[str, list[AppView]] = {}
+    starting = {it.queue.path for it in state.applications.values() if it.is_starting}
     for app in state.applications.values():
         waiting = [ask for ask in app.asks.values() if ask.remaining]
         if waiting:
@@ -324,17 +329,115 @@ def _orders(
             view.asks = {it.spec.key: cast(Any, _Seen(it, it.spec.resource)) for it in waiting}
             # Of whatever shape: here it says only that something waits, so it has a key.
             view.waits = cast(Any, {None: sum(it.remaining for it in waiting)})
-            view.priority = max(
-                (it.spec.priority for it in _open(view, waiting)), default=NO_PRIORITY
-            )
             by_leaf.setdefault(app.queue.path, []).append(view)
     for path, apps in by_leaf.items():
-        leaf, order = views[path], list[tuple[Application, Ask]]()
-        for view in sorted(apps, key=key_of):
-            asks = [it.ask for it in view.asks.values()]
-            ranked = sorted(asks, key=lambda ask, app=view.app: leaf.decider.order_of(app, ask))  # type: ignore[misc]
-            order += ((view.app, ask) for ask in ranked)
-        yield leaf, order
+        yield views[path], list(_Order(views[path], apps, is_starting=path in starting))
+
+
+class _Line:
+    """What waits of one application, in its order."""
+
+    def __init__(self, view: AppView) -> None:
+        self.view = view
+        asks = [it.ask for it in view.asks.values()]
+        self._asks = sorted(asks, key=lambda it: view.leaf.decider.order_of(view.app, it))
+        self._priorities = [NO_PRIORITY]
+        """The highest of what may be tried, of each ask and those behind it; the last first."""
+        may_be_tried = {it.spec.key for it in _open(view, self._asks)}
+        for ask in reversed(self._asks):
+            own = ask.spec.priority if ask.spec.key in may_be_tried else NO_PRIORITY
+            self._priorities.append(max(own, self._priorities[-1]))
+        self.placed = self._repeats = 0
+        self.starts_until = 0
+        """With so many placed it runs, and in a stateaware leaf the next may start."""
+        view.priority = self._priorities.pop()
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self._asks)
+
+    def take(self, *, is_whole: bool) -> Ask | None:
+        """Place one repeat of the first ask, or all; return the ask if that is its first."""
+        view, ask = self.view, self._asks[0]
+        number = ask.remaining - self._repeats if is_whole else 1
+        is_first = not self._repeats
+        self.placed += number
+        self._repeats += number
+        charge(view.used, {kind: amount * number for kind, amount in ask.spec.resource.items()})
+        view.waits = {kind: left - number for kind, left in view.waits.items() if left > number}
+        if self._repeats == ask.remaining:
+            self._repeats = 0
+            del self._asks[0], view.asks[ask.spec.key]
+            view.priority = self._priorities.pop()
+        return ask if is_first else None
+
+
+class _Order:
+    """The asks of a leaf as they would start if there were room for one repeat after the other.
+
+    The planner looks again after each decision: an application that was given something stands
+    elsewhere then, by what it uses, or by the priority of what it still wants.
+    """
+
+    def __init__(self, leaf: QueueView, apps: list[AppView], *, is_starting: bool) -> None:
+        """`is_starting`: one of the leaf is."""
+        self._moves = bool(leaf.decider.reads)
+        """What an application uses moves its place."""
+        self._heap: list[tuple[tuple[object, ...], _Line]] = []
+        """By key, whose end is the serial: no two are equal."""
+        self._to_start: list[_Line] = []
+        """In a stateaware leaf one starts at a time; the oldest stands last."""
+        for line in map(_Line, apps):
+            app = line.view.app
+            if leaf.is_stateaware and app.is_starting:
+                line.starts_until = 1
+            waits = leaf.is_stateaware and app.state is ApplicationState.ACCEPTED
+            if waits and not (app.is_starting or awaits_admission(app)):
+                self._to_start.append(line)
+            else:
+                self._push(line)
+        self._to_start.sort(key=lambda it: it.view.app.age, reverse=True)
+        if not is_starting:
+            self._start_next()
+
+    def _push(self, line: _Line) -> None:
+        heappush(self._heap, (key_of(line.view), line))
+
+    def _start_next(self) -> None:
+        if self._to_start:
+            line = self._to_start.pop()
+            line.starts_until = 2
+            self._push(line)
+
+    def __iter__(self) -> Iterator[tuple[Application, Ask]]:
+        for number in count():
+            if not self._heap:
+                # One that starts and wants no more does so for a while; the others go on.
+                self._start_next()
+                if not self._heap:
+                    return
+            _, line = heappop(self._heap)
+            is_whole = (
+                not self._moves or number >= REPEATS_MAX or not (self._heap or self._to_start)
+            )
+            yield from self._turn(line, is_whole=is_whole)
+
+    def _turn(self, line: _Line, *, is_whole: bool) -> Iterator[tuple[Application, Ask]]:
+        """Place what comes before anything else."""
+        view, priority = line.view, line.view.priority
+        stays = True
+        while stays:
+            is_starting = line.placed < line.starts_until
+            ask = line.take(is_whole=is_whole and not is_starting)
+            if ask is not None:
+                yield view.app, ask
+            if not line.has_more:
+                stays = False
+            elif is_starting or not is_whole or view.priority != priority:
+                self._push(line)
+                stays = False
+            if is_starting and line.placed == line.starts_until:
+                self._start_next()
 
 
 def _open(view: AppView, waiting: list[Ask]) -> Iterator[Ask]:

@@ -616,9 +616,7 @@ def _others_wait(state: CoreState, wanted: Collection[AskName]) -> bool:
 def _waiting(app: Mapping[str, Any], wanted: Collection[AskName]) -> list[Any]:
     """Return what waits of an application beside what is wanted."""
     id_ = app["spec"]["application_id"]
-    return [
-        it for key, it in app["asks"].items() if it["remaining"] and (id_, key) not in wanted
-    ]
+    return [it for key, it in app["asks"].items() if it["remaining"] and (id_, key) not in wanted]
 
 
 def _config(state: CoreState, partition: str) -> SchedulerConfig:

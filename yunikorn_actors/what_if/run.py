@@ -126,7 +126,8 @@ class Run:
         self._placed: list[Placed] = []
         self._ended: list[Ended] = []
         self._refused: list[NotTaken] = []
-        self._waits: dict[tuple[str, str], Wait] = {}
+        self._waits: dict[AskName, tuple[object, Wait]] = {}
+        """Those that are not over, each with what tells its obstacle from others."""
         self._waits_over: list[Wait] = []
         self._waiting: list[Waiting] = []
         self._given_back: set[str] = set()
@@ -523,16 +524,20 @@ class Run:
                 yield from loop.explain(asked, self._simulator.now_ns).waiting
 
     def _note_waits(self, explained: list[Why], waiting: set[AskName]) -> None:
-        """End the waits that are over, and begin those for something else."""
+        """End the waits that are over, and begin those for something else.
+
+        Of what only has become more or less, the last words count.
+        """
         current = {(it.application_id, it.key): it for it in explained}
-        for name, wait in tuple(self._waits.items()):
+        for name, (obstacle, wait) in tuple(self._waits.items()):
             why = current.get(name)
-            is_over = name not in waiting if why is None else _cause(why) != wait.cause
-            if is_over:
-                self._waits_over.append(replace(self._waits.pop(name), until_s=self._seconds))
+            if name not in waiting if why is None else _identity(why) != obstacle:
+                del self._waits[name]
+                self._waits_over.append(replace(wait, until_s=self._seconds))
         for name, why in current.items():
-            if name not in self._waits:
-                self._waits[name] = _wait_of(why, self._seconds)
+            known = self._waits.get(name)
+            from_s = self._seconds if known is None else known[1].from_s
+            self._waits[name] = _identity(why), _wait_of(why, from_s)
 
     def _course(self, *, is_cut: bool, digest: bool) -> Course:
         self._look(is_last=True)
@@ -540,7 +545,7 @@ class Run:
             placed=tuple(self._placed),
             ended=tuple(self._ended),
             refused=tuple(self._refused),
-            waits=(*self._waits_over, *self._waits.values()),
+            waits=(*self._waits_over, *(it for _, it in self._waits.values())),
             waiting=tuple(self._waiting),
             until_s=self._seconds,
             is_cut=is_cut,
@@ -581,13 +586,15 @@ def _wait_of(why: Why, at_s: float) -> Wait:
         queue=why.queue,
         from_s=at_s,
         until_s=None,
-        cause=_cause(why),
+        cause=why.decisive.cause.value,
         text=why.reason,
     )
 
 
-def _cause(why: Why) -> str:
-    return why.decisive.cause.value
+def _identity(why: Why) -> object:
+    """What tells it from others: a queue, limit or node, and how much that has in all."""
+    it = why.decisive
+    return it.cause, it.where, it.never, it.maximum
 
 
 def _named(whom: Beneficiary) -> str:
