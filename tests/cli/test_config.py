@@ -309,6 +309,26 @@ DOUBTS = [
 
 
 @pytest.mark.parametrize(
+    ("key", "text", "meant"),
+    [
+        ("application.sort.policy", "fifoo", "fifo"), ("queue.sort.policy", "fairr", "fair"),
+        ("preemption.policy", "fences", "fence"), ("gang.admission", "holds", "hold"),
+        ("preemption.unit", "alocation", "allocation"),
+        ("application.sort.priority", "enable", "enabled"),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_meant_is_named_as_it_is_written(
+    key: str, text: str, meant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "queues.yaml"
+    root = f"{{name: root, submitacl: '*', properties: {{{key}: {text}}}}}"
+    file.write_text(f"partitions: [{{name: default, queues: [{root}]}}]\n")
+    main(["config", "check", str(file)])
+    told = "".join(capsys.readouterr())
+    assert f"(did you mean '{meant}'?)" in told
+
+
+@pytest.mark.parametrize(
     ("options", "status", "kind"), [([], 0, "warning: "), (["--strict"], 1, "")]
 )
 def test_what_can_hardly_be_meant_is_told(

@@ -64,6 +64,12 @@ def test_the_least_change(dump: str, capsys: pytest.CaptureFixture[str]) -> None
 def test_what_cannot_be_understood(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--dump", dump, "-c", "drain: n1"]) == 2
     assert "--change:1: step 1: unknown step 'drain'; allowed: add_app" in capsys.readouterr().err
+    # The line is that of the change, and all that is named was written by the user.
+    for number, steps in enumerate((["-c", "{"], ["-c", QUOTA, "-c", "{"]), 1):
+        assert main(["simulate", "--dump", dump, *steps]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"--change:{number}: no YAML: expected the node content")
+        assert "]" not in err
     assert main(["simulate", "--dump", f"{dump}.not", "-c", ASK]) == 2
     assert "No such file or directory" in capsys.readouterr().err
     assert main(["simulate", "--dump", dump, "--journal", dump]) == 2
@@ -117,9 +123,13 @@ def test_a_place_behind_the_end_of_a_recording(
     where = ["--trace", str(tmp_path / "run.trace"), "--at"]
     assert main(["simulate", *where, "9s", "-c", ASK]) == 2
     err = capsys.readouterr().err
-    assert "does not come that far: its last message is record " in err
+    assert "has no such place: its first message is record 2, its last one record " in err
     assert ", 2.5s after the start; without --at its end is taken" in err
-    last = err.partition(" is record ")[2].partition(",")[0]
+    last = err.partition(" last one record ")[2].partition(",")[0]
+    # A place before its first message is no later one.
+    for early in ("1", "context/0"):
+        assert main(["simulate", *where, early, "-c", ASK]) == 2
+        assert "its first message is record 2, its last one" in capsys.readouterr().err
     assert main(["simulate", *where, last, "-c", "drain_node: n1"]) == 0
     at_the_last = capsys.readouterr().out
     assert main(["simulate", *where[:2], "-c", "drain_node: n1"]) == 0

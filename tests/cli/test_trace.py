@@ -386,7 +386,7 @@ def test_at_comes_no_further_than_the_recording(path: Path, capsys: Screen) -> N
     assert main(["trace", "at", str(path), "99h"]) == 1
     out, err = capsys.readouterr()
     assert (out, err[: len(f"{path}: ")]) == ("", f"{path}: ")
-    assert "the recording does not come that far: its last message is record " in err
+    assert "the recording has no such place: its first message is record " in err
 
 
 def test_at_stops_where_the_replay_differs(path: Path, capsys: Screen) -> None:

@@ -13,6 +13,7 @@ from yunikorn_actors import si
 from yunikorn_actors.config import QueueConfig, QueueProperties, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
 from yunikorn_actors.config.names import WILDCARD
+from yunikorn_actors.config.policy_names import ANY_NAMES
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm.reloads import with_acls, with_one_change
 from yunikorn_actors.lab.swarm.scripts import THEMES, drawn_queues
@@ -268,3 +269,32 @@ def test_partitions_that_come_and_go() -> None:
         (it.partition, it.kind, it.what) for it in found if not it.queue
     ][:2]
     assert ("root.a", Kind.ADDED, "queue") in [(it.queue, it.kind, it.what) for it in found]
+
+
+def _with(**properties: str) -> str:
+    leaf = {"name": "a", "properties": properties}
+    root = {"name": "root", "submitacl": "*", "queues": [leaf]}
+    return json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("application.sort.policy", "fifo"), ("queue.sort.policy", "fair"),
+        ("queue.sort.policy", "FAIR"), ("priority.offset", "0"), ("gang.admission", "hold"),
+        # What is no value counts as if it were not there.
+        ("priority.offset", "much"), ("preemption.delay", "soon"),
+    ],
+)  # fmt: skip
+def test_what_counts_anyway_is_no_change_of_a_property(key: str, text: str) -> None:
+    assert _changes(_with(), _with(**{key: text})) == []
+    assert _changes(_with(**{key: text}), _with()) == []
+
+
+def test_a_value_that_does_not_count_is_called_so() -> None:
+    (change,) = _changes(_with(**{"priority.offset": "5"}), _with(**{"priority.offset": "much"}))
+    assert (change.before, change.after) == ("5", "much (no such value: as if not set)")
+    key = "application.sort.policy"
+    old, new = (parse_config(_with(**{key: it}), ANY_NAMES) for it in ("fair", "fairr"))
+    (change,) = config_changes(old, new)
+    assert change.after == "fairr (a policy of your own; if there is none, as if not set)"

@@ -191,7 +191,7 @@ def _together(changes: list[str]) -> Iterator[str]:
     """Make one text of steps that stand in a line each; what has several is a text of its own."""
     for is_step, some in groupby(changes, key=lambda it: "\n" not in it):
         texts = list(some)
-        yield from ["[" + "\n, ".join(texts) + "\n]"] if is_step else texts
+        yield from ["\n".join(f"- {it}" for it in texts)] if is_step else texts
 
 
 def config_step(name: str) -> str:

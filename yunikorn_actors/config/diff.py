@@ -25,7 +25,13 @@ from yunikorn_actors.config.model import (
     TemplateConfig,
 )
 from yunikorn_actors.config.names import WILDCARD
-from yunikorn_actors.config.properties import READERS, QueueProperties, handed_down
+from yunikorn_actors.config.properties import (
+    POLICY_OF,
+    READERS,
+    QueueProperties,
+    Reader,
+    handed_down,
+)
 from yunikorn_actors.values.quantity import amounts, quantity
 from yunikorn_actors.values.resource import Resource
 
@@ -218,8 +224,18 @@ _DESCRIPTION: Final = "description"
 
 def _property(key: str, text: str) -> _Value:
     reader = READERS.get(key)
-    read = None if reader is None else reader.parse(text)
-    return _Value(text if read is None else read, text)
+    if reader is None:
+        return _said(text)
+    read = reader.parse(text)
+    if read is not None:
+        return _Value(read, text)
+    if key in POLICY_OF:
+        return _Value(text, f"{text} (a policy of your own; if there is none, as if not set)")
+    return _Value(_default(reader), f"{text} (no such value: as if not set)")
+
+
+def _default(reader: Reader) -> object:
+    return getattr(QueueProperties(), reader.field)
 
 
 def _absent(key: _Key) -> _Value:
@@ -227,7 +243,7 @@ def _absent(key: _Key) -> _Value:
     if reader is None:
         nothing = "none" if key.kind == _DESCRIPTION else _NOTHING.get(key.family, "none")
         return _Value(None, nothing)
-    default = getattr(QueueProperties(), reader.field)
+    default = _default(reader)
     word = next((it for it in reader.words if reader.parse(it) == default), "")
     return _Value(default, f"{word} by default" if word else "the default")
 
@@ -358,7 +374,10 @@ def _of_value(
     is_own = _raw(own.old, key) != _raw(own.new, key) or (key in own.old) != (key in own.new)
     is_carried = key.family in _CARRIED and key.kind != _DESCRIPTION
     values = counts if is_carried else own
-    if not is_own and _raw(values.old, key) == _raw(values.new, key):
+    is_the_same = _raw(values.old, key) == _raw(values.new, key)
+    # A property is what counts, wherever that is written; a bound that another one is below may
+    # count some day.
+    if is_the_same and (not is_own or key.family == _PROPERTY):
         return
     if key == _MAY_SUBMIT and any(_raw(own.old, it) != _raw(own.new, it) for it in _ACCESS):
         return

@@ -75,4 +75,4 @@ def value_warnings(site: Site, entry: Entry[str], names: PolicyNames) -> Iterato
 
 def _meant(text: str, known: tuple[str, ...]) -> str:
     near = get_close_matches(text[:_COMPARED_MAX].lower(), known, n=1, cutoff=_ALIKE)
-    return f"did you mean {near[0]!r}?" if near else ""
+    return f"did you mean {str(near[0])!r}?" if near else ""

@@ -63,18 +63,18 @@ def state_changes(one: State, other: State) -> Iterator[Change]:
 
 
 def reach_of(path: Path) -> str:
-    """Say how far a recording comes, where less than was asked for."""
+    """Say from where to where a recording goes, where it has no such place as was asked for."""
     with TraceReader(path) as trace:
-        last_ns = trace.header.start_ns
+        last_ns, first = trace.header.start_ns, 0
         for head in trace.heads():
-            last_ns = max(last_ns, head.at_ns)
+            last_ns, first = max(last_ns, head.at_ns), first or trace.number
             number = trace.number
-        if not trace.messages:
+        if not first:
             return "the recording has no messages"
         after_s = (last_ns - trace.header.start_ns) / SECOND
         return (
-            "the recording does not come that far: its last message is record "
-            f"{number}, {after_s:g}s after the start"
+            f"the recording has no such place: its first message is record {first}, its last one "
+            f"record {number}, {after_s:g}s after the start"
         )
 
 
