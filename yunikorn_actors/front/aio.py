@@ -6,15 +6,15 @@ program is notified: futures, events and `wanted_back` are set on its loop, wher
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Final, Never, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import InvalidRequest, SchedulerClosed, UnknownName
+from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.aio_executor import AsyncLeasedExecutor
 from yunikorn_actors.front.aio_futures import (
@@ -30,19 +30,17 @@ from yunikorn_actors.front.aio_futures import (
 from yunikorn_actors.front.application import (
     BaseApplication,
     Made,
-    Style,
     Submission,
     add_application,
 )
-from yunikorn_actors.front.arguments import Options, Queues, read_queues
+from yunikorn_actors.front.arguments import Options, Queues, WrittenNode, read_queues
 from yunikorn_actors.front.asks import AskStatus
+from yunikorn_actors.front.base_scheduler import BaseScheduler
 from yunikorn_actors.front.executor import LeasedCalls, executor_name, executor_size
-from yunikorn_actors.front.lease import Running
-from yunikorn_actors.front.nodes import Named, Node
 from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.records import ApplicationRecord, Fits
 from yunikorn_actors.front.session import undone
-from yunikorn_actors.front.subscriptions import Connection, Kind
+from yunikorn_actors.front.subscriptions import Kind
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.expected import Expected
@@ -95,7 +93,14 @@ class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]
         self.close()
 
 
-class AsyncScheduler:
+class AsyncScheduler(
+    BaseScheduler[
+        AsyncLease,
+        AsyncApplication,
+        Coroutine[Any, Any, AsyncApplication],
+        Coroutine[Any, Any, list[AsyncLease]],
+    ]
+):
     """As `Scheduler`, for a program on an event loop; make all calls on that loop.
 
     ```python
@@ -188,28 +193,11 @@ class AsyncScheduler:
 
     # -- nodes
 
-    async def add_node(
-        self,
-        node_id: str,
-        *,
-        vcore: si.Amount | None = None,
-        memory: si.Amount | None = None,
-        resources: Mapping[str, si.Amount] | None = None,
-        gpus: int | None = None,
-        gpu_model: str = "",
-        attributes: Mapping[str, str] | None = None,
-        running: Iterable[Running] = (),
-        **unknown: Never,
-    ) -> list[AsyncLease]:
-        """Add a node, and return the leases of what runs there already, as `Scheduler` does."""
+    async def _add_node(self, written: WrittenNode) -> list[AsyncLease]:
         self._check_may_wait("add_node")
         accepted: LoopPromise[list[AsyncLease]] = self._promise()
-        if unknown:
-            arguments.refuse_unknown("add_node", unknown, arguments.NODE_WORDS)
-        size = arguments.NodeSize(vcore, memory, resources, gpus, gpu_model)
-        info = arguments.node(self._options, node_id, size, attributes)
-        self._operations.add_node(info, arguments.read_running("add_node", running), accepted)
-        with undone(self._operations.node(node_id).remove):
+        self._operations.add_node(*arguments.node(self._options, written), accepted)
+        with undone(self._operations.node(written.node_id).remove):
             return await self._answer(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> Awaitable[None]:
@@ -227,61 +215,16 @@ class AsyncScheduler:
         self._operations.node(node_id).remove()
         return SENT
 
-    @property
-    def nodes(self) -> Mapping[str, Node[AsyncLease]]:
-        """The nodes by id, those that drain included."""
-        return Named("node", self._operations.node_ids, self._operations.node)
-
     # -- applications
 
-    async def application(
-        self,
-        application_id: str,
-        *,
-        queue: str = "root.default",
-        user: str,
-        groups: Iterable[str] = (),
-        gang: Mapping[str, Any] | None = None,
-        gang_style: Style = "Soft",
-        priority: int = 0,
-        may_preempt: bool = True,
-        preemptible: bool = True,
-        required_node: str = "",
-        timeout: str | float | None = None,  # noqa: ASYNC109 - the application's
-        stays: bool = False,
-        running: Iterable[Running] = (),
-        tags: Mapping[str, str] | None = None,
-        fallback: bool = False,
-    ) -> AsyncApplication:
-        """Submit an application, as `Scheduler` does; raises `ApplicationRejected` if it must."""
+    async def _submit(self, submission: Submission) -> AsyncApplication:
         self._check_may_wait("application")
         accepted: LoopPromise[ApplicationRecord[AsyncLease]] = self._promise()
-        submission = Submission(
-            application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
-            treatment={
-                "priority": priority, "may_preempt": may_preempt, "preemptible": preemptible,
-                "required_node": required_node,
-            },
-            gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
-            fallback=fallback,
-        )  # fmt: skip
         app = add_application(self._operations, submission, accepted)
         with undone(partial(self._operations.close_application, app)):
             await self._answer(accepted.future, "application")
-        made = app.handle = AsyncApplication(self._operations, app, user, self._make)
+        made = app.handle = AsyncApplication(self._operations, app, submission.user, self._make)
         return made
-
-    @property
-    def applications(self) -> Mapping[str, AsyncApplication]:
-        """Those that were made and have not ended, by id."""
-        return Named("application", self._operations.application_ids, self._application)
-
-    def _application(self, application_id: str) -> AsyncApplication:
-        app = self._operations.application(application_id)
-        if app is None or app.handle is None:
-            raise UnknownName(f"application {application_id!r} has just ended: make it again")
-        handle: AsyncApplication = app.handle
-        return handle
 
     def executor(
         self,
@@ -324,11 +267,6 @@ class AsyncScheduler:
         return Made(promise.future, promise, promise.attach)
 
     # -- what there is to see
-
-    @property
-    def connection(self) -> Connection:
-        """Whether the core can be reached, and why not; events of kind `connection` say it, too."""
-        return self._operations.session.connection
 
     def events(self, *kinds: Kind) -> AsyncEvents[AsyncEvent]:
         """Hear what happens from now on: all of it, or the kinds that are named."""

@@ -329,39 +329,49 @@ def patient_settings() -> Settings:
     return Settings(predicate_timeout_ns=PATIENT)
 
 
-class NodeSize(NamedTuple):
-    """As they are written."""
+class WrittenNode(NamedTuple):
+    """A node as the program wrote it; nothing of it has been looked at."""
 
+    node_id: str
     vcore: si.Amount | None
     memory: si.Amount | None
     resources: Mapping[str, si.Amount] | None
-    gpus: int | None = None
-    gpu_model: str = ""
+    gpus: int | None
+    gpu_model: str
+    attributes: Mapping[str, str] | None
+    running: Iterable[Running]
+    unknown: Mapping[str, object]
+    """Arguments that there are none of."""
 
 
-def node(
-    options: Options, node_id: str, size: NodeSize, attributes: Mapping[str, str] | None
-) -> si.NodeInfo:
-    if not isinstance(node_id, str) or not node_id:
-        raise InvalidRequest(f"add_node: {shown(node_id)} is no id; use a text that is not empty")
-    if size.gpus is not None and type(size.gpus) is not int:
-        raise InvalidRequest(f"add_node: gpus: must be a whole number, not {shown(size.gpus)}")
-    written = read_amounts("add_node", *size[:3], size.gpus)
-    if not written:
+def node(options: Options, written: WrittenNode) -> tuple[si.NodeInfo, Sequence[Running]]:
+    """Return a node as the core is told of it, and what runs there."""
+    if written.unknown:
+        refuse_unknown("add_node", written.unknown, NODE_WORDS)
+    if not isinstance(written.node_id, str) or not written.node_id:
+        raise InvalidRequest(
+            f"add_node: {shown(written.node_id)} is no id; use a text that is not empty"
+        )
+    gpus = written.gpus
+    if gpus is not None and type(gpus) is not int:
+        raise InvalidRequest(f"add_node: gpus: must be a whole number, not {shown(gpus)}")
+    amounts = read_amounts("add_node", written.vcore, written.memory, written.resources, gpus)
+    if not amounts:
         raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
-    given = read_texts("add_node: attributes", attributes)
-    given = with_model("add_node", given, size.gpu_model)
-    check_model("add_node", size.gpu_model, written, "gpus=")
-    if size.gpus is not None:
-        given[si.constants.GPU_DEVICES] = str(size.gpus)
+    given = read_texts("add_node: attributes", written.attributes)
+    given = with_model("add_node", given, written.gpu_model)
+    check_model("add_node", written.gpu_model, amounts, "gpus=")
+    if gpus is not None:
+        given[si.constants.GPU_DEVICES] = str(gpus)
     if options.partition:
         given.setdefault(si.constants.NODE_PARTITION, options.partition)
-    return si.NodeInfo(
-        node_id=node_id,
+    info = si.NodeInfo(
+        node_id=written.node_id,
         action=si.ActionFromRM.CREATE,
         attributes=given,
-        schedulable_resource=si.Resource.parse(written),
+        schedulable_resource=si.Resource.parse(amounts),
     )
+    return info, read_running("add_node", written.running)
 
 
 def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:

@@ -1,33 +1,38 @@
 """The front session for programs on threads."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Never, Self
+from typing import Any, Final, Self
 
 from yunikorn_actors import si
 from yunikorn_actors.core.registered_managers import overrides
-from yunikorn_actors.errors import InvalidRequest, SchedulerClosed, UnknownName
+from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.application import (
     ASYNC_FITS,
     Application,
     Made,
-    Style,
     Submission,
     add_application,
 )
-from yunikorn_actors.front.arguments import Options, Queues, read_queues, simulating
+from yunikorn_actors.front.arguments import (
+    Options,
+    Queues,
+    WrittenNode,
+    read_queues,
+    simulating,
+)
 from yunikorn_actors.front.asks import AskStatus
+from yunikorn_actors.front.base_scheduler import BaseScheduler
 from yunikorn_actors.front.executor import LeasedCalls, LeasedExecutor, executor_name, executor_size
 from yunikorn_actors.front.futures import FuturePromise
-from yunikorn_actors.front.lease import Lease, Running
-from yunikorn_actors.front.nodes import Named, Node
+from yunikorn_actors.front.lease import Lease
 from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.records import ApplicationRecord, Fits
 from yunikorn_actors.front.session import undone
-from yunikorn_actors.front.subscriptions import Connection, Event, Events, Kind
+from yunikorn_actors.front.subscriptions import Event, Events, Kind
 from yunikorn_actors.front.workers import DaskClient, dask_workers, workers_of
 from yunikorn_actors.front.workers import Kind as WorkerKind
 from yunikorn_actors.planning.reasons import WaitingSum
@@ -39,7 +44,7 @@ from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 
 
-class Scheduler:
+class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
     """A scheduler inside this process: nodes and applications go in, leases come out.
 
     ```python
@@ -139,35 +144,13 @@ class Scheduler:
 
     # -- nodes
 
-    def add_node(
-        self,
-        node_id: str,
-        *,
-        vcore: si.Amount | None = None,
-        memory: si.Amount | None = None,
-        resources: Mapping[str, si.Amount] | None = None,
-        gpus: int | None = None,
-        gpu_model: str = "",
-        attributes: Mapping[str, str] | None = None,
-        running: Iterable[Running] = (),
-        **unknown: Never,
-    ) -> list[Lease]:
-        """Add a node, and return the leases of what runs there already, in the order of `running`.
-
-        Amounts are those of the configuration: `vcore=16` is sixteen cpus, `memory="64Gi"`; other
-        types go into `resources`. With `gpus=8` asks share its devices one by one, and `gpu_model`
-        says which they are. The applications of what runs there must be made before. Waits
-        for the core; raises `NodeRejected` with its reason.
-        """
-        self._operations.session.check_may_wait("add_node")
+    def _add_node(self, written: WrittenNode) -> list[Lease]:
+        session = self._operations.session
+        session.check_may_wait("add_node")
         accepted: FuturePromise[list[Lease]] = FuturePromise(*self._futures)
-        if unknown:
-            arguments.refuse_unknown("add_node", unknown, arguments.NODE_WORDS)
-        size = arguments.NodeSize(vcore, memory, resources, gpus, gpu_model)
-        info = arguments.node(self._options, node_id, size, attributes)
-        self._operations.add_node(info, arguments.read_running("add_node", running), accepted)
-        with undone(self._operations.node(node_id).remove):
-            return self._operations.session.wait(accepted.future, "add_node")
+        self._operations.add_node(*arguments.node(self._options, written), accepted)
+        with undone(self._operations.node(written.node_id).remove):
+            return session.wait(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
@@ -181,83 +164,17 @@ class Scheduler:
         """Take a node away; the leases there are lost."""
         self._operations.node(node_id).remove()
 
-    @property
-    def nodes(self) -> Mapping[str, Node[Lease]]:
-        """The nodes by id, those that drain included."""
-        return Named("node", self._operations.node_ids, self._operations.node)
-
     # -- applications
 
-    def application(
-        self,
-        application_id: str,
-        *,
-        queue: str = "root.default",
-        user: str,
-        groups: Iterable[str] = (),
-        gang: Mapping[str, Any] | None = None,
-        gang_style: Style = "Soft",
-        priority: int = 0,
-        may_preempt: bool = True,
-        preemptible: bool = True,
-        required_node: str = "",
-        timeout: str | float | None = None,
-        stays: bool = False,
-        running: Iterable[Running] = (),
-        tags: Mapping[str, str] | None = None,
-        fallback: bool = False,
-    ) -> Application:
-        """Submit an application; waits for the core, raises `ApplicationRejected` with its reason.
-
-        - `queue`: with its whole path; `""` leaves the choice to the placement rules. What none of
-          them places raises `QueueNotFound`, which lists the queues that there are.
-        - `fallback`: instead `root.default` may take it, if there is such a leaf; `queue` of the
-          application says where it is.
-        - `user`, `groups`: whose limits and permissions count.
-        - `gang`: members that are of use only together, as
-          `{"driver": {"vcore": 1}, "executor": {"count": 4, "vcore": 2}}`. Room for all of them is
-          kept before the first is placed. Ask for each by its `group`. A group may also have
-          `priority`, `may_preempt`, `preemptible`, `required_node`, `gpu_model`, `tags`, `where`,
-          `spread` and `apart_from`: they hold for the room that is kept as for the members.
-        - `priority`, `may_preempt`, `preemptible`, `required_node`: of all its asks and groups that
-          do not say otherwise, as in `ask`.
-        - `gang_style`, `timeout`: if the room for a gang is not there in time (seconds, or text
-          such as `"10m"`; 15 minutes unless given), the application fails and its asks raise
-          (`Hard`), or its asks are placed one by one as room appears (`Soft`). Without a gang
-          `timeout` is how long the application may run.
-        - `stays`: do not complete while there is no work, as a service wants it.
-        - `running`: after a restart, what runs; those of this application are taken off its gang,
-          and it is accepted even if its queue is gone. Pass each to `add_node` as well.
-        - `tags`: as in `si.AddApplicationRequest`.
-        """
-        self._operations.session.check_may_wait("application")
+    def _submit(self, submission: Submission) -> Application:
+        session = self._operations.session
+        session.check_may_wait("application")
         accepted: FuturePromise[ApplicationRecord[Lease]] = FuturePromise(*self._futures)
-        submission = Submission(
-            application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
-            treatment={
-                "priority": priority, "may_preempt": may_preempt, "preemptible": preemptible,
-                "required_node": required_node,
-            },
-            gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
-            fallback=fallback,
-        )  # fmt: skip
         app = add_application(self._operations, submission, accepted)
         with undone(partial(self._operations.close_application, app)):
-            self._operations.session.wait(accepted.future, "application")
-        made = app.handle = Application(self._operations, app, user, self._make)
+            session.wait(accepted.future, "application")
+        made = app.handle = Application(self._operations, app, submission.user, self._make)
         return made
-
-    @property
-    def applications(self) -> Mapping[str, Application]:
-        """Those that were made and have not ended, by id."""
-        return Named("application", self._operations.application_ids, self._application)
-
-    def _application(self, application_id: str) -> Application:
-        app = self._operations.application(application_id)
-        if app is None or app.handle is None:
-            raise UnknownName(f"application {application_id!r} has just ended: make it again")
-        handle: Application = app.handle
-        return handle
 
     def executor(
         self,
@@ -301,11 +218,6 @@ class Scheduler:
         return Made(promise.future, promise, promise.future.attach)
 
     # -- what there is to see
-
-    @property
-    def connection(self) -> Connection:
-        """Whether the core can be reached, and why not; events of kind `connection` say it, too."""
-        return self._operations.session.connection
 
     def events(self, *kinds: Kind) -> Events[Event]:
         """Hear what happens from now on: all of it, or the kinds that are named.

@@ -3,6 +3,7 @@
 from typing import Any
 
 from yunikorn_actors.lab.sides.read_answers import whole
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import applications, clusters, nodes, queues
 from yunikorn_actors.service.read import owner_usage as usage
 from yunikorn_actors.service.read.event_counts import EventCounts
@@ -26,7 +27,7 @@ def answers(truth: PartitionState, now_ns: int) -> dict[str, Any]:
         "groups": usage.groups(book),
     }
     if truth.queues:
-        found["queues"] = at_once(queues.Queues.measured(book, 0)).tree()
+        found["queues"] = at_once(queues.Queues.measured(book, Settings())).tree()
     return {part: _written_out(it) for part, it in found.items()}
 
 

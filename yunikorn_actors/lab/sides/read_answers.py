@@ -10,6 +10,7 @@ from types import GeneratorType
 from typing import Any, Final
 
 from yunikorn_actors.config import LimitConfig
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import applications, clusters, nodes, queues
 from yunikorn_actors.service.read import owner_usage as usage
 from yunikorn_actors.service.read.incremental_answers import at_once
@@ -22,7 +23,6 @@ from yunikorn_actors.state.queues import ROOT, Queue
 from yunikorn_actors.state.termination import TerminationType
 
 Amounts = dict[str, int]
-_DELAY_NS: Final = 0
 _LOWEST: Final = -(2**31)
 _PREEMPTED: Final = TerminationType.PREEMPTED_BY_SCHEDULER
 _RUNNING: Final = ("Starting", "Running")
@@ -228,7 +228,7 @@ def _below(queue: Queue, truth: PartitionState) -> list[Application]:
 
 
 def _queues(book: Book, truth: PartitionState) -> Iterator[str]:
-    tree = at_once(queues.Queues.measured(book, _DELAY_NS)).tree()
+    tree = at_once(queues.Queues.measured(book, Settings())).tree()
     answers = [*_walked(tree)]
     yield from _one_each("queues", answers, "queuename", truth.queues)
     for answer in answers:

@@ -6,6 +6,8 @@ from typing import Final, Self
 
 from yunikorn_actors.config import PreemptionPolicy, TemplateConfig
 from yunikorn_actors.config.policy_names import SHIPPED_NAMES, PolicyNames
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.planning.preemption.victim_rules import delay_of
 from yunikorn_actors.policies.folds import policy_name
 from yunikorn_actors.recording.secret_values import masked_texts
 from yunikorn_actors.service.read.incremental_answers import AT_ONCE, Each, Pauses, Steps
@@ -39,21 +41,21 @@ ALWAYS: Final = frozenset({
 class Queues:
     """The queues of one partition, at one moment: what belongs to several is worked out once."""
 
-    def __init__(self, book: Book, preemption_delay_ns: int, names: PolicyNames) -> None:
+    def __init__(self, book: Book, settings: Settings, names: PolicyNames) -> None:
         """Made with `measured`, which looks at all asks."""
         self._book, self._names = book, names
         self._state = book.state
-        self._preemption_delay_ns = preemption_delay_ns
-        """Where a queue says nothing."""
+        self._settings = settings
+        """They count where a queue says nothing."""
         self._priorities: dict[str, int] = {}
         """What each queue exports, by path; without those in which nothing waits."""
         self._ids = dict[int, str]()
 
     @classmethod
     def measured(
-        cls, book: Book, preemption_delay_ns: int, names: PolicyNames = SHIPPED_NAMES
+        cls, book: Book, settings: Settings, names: PolicyNames = SHIPPED_NAMES
     ) -> "Steps[Self]":
-        self = cls(book, preemption_delay_ns, names)
+        self = cls(book, settings, names)
         pauses = Pauses()
         for app in self._state.applications.values():
             self._ids[app.serial] = app.id
@@ -89,7 +91,6 @@ class Queues:
     def _own(self, queue: Queue) -> Value:
         spec, properties = queue.spec, queue.properties
         own_max = self._max(queue)
-        delay_ns = properties.preemption_delay_ns
         return {
             "queuename": queue.path,
             "status": queue.state.value,
@@ -114,9 +115,7 @@ class Queues:
             "prioritySorting": properties.application_sort_priority,
             "preemptionEnabled": properties.preemption_policy is not PreemptionPolicy.DISABLED,
             "isPreemptionFence": properties.preemption_policy is PreemptionPolicy.FENCE,
-            "preemptionDelay": go_duration(
-                self._preemption_delay_ns if delay_ns is None else delay_ns
-            ),
+            "preemptionDelay": go_duration(delay_of(queue, self._settings.preemption_delay_ns)),
             "quotaPreemptionDelay": go_duration(properties.quota_preemption_delay_ns),
             "isPriorityFence": properties.priority_fence,
             "priorityOffset": properties.priority_offset,

@@ -96,14 +96,14 @@ def _partitions(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
 
 def _queues(side: ReadSide, asked: Asked) -> Steps[Any]:
     book = book_of(side, asked)
-    shown = yield from Queues.measured(book, side.settings.preemption_delay_ns, side.names)
+    shown = yield from Queues.measured(book, side.settings, side.names)
     return shown.tree()
 
 
 def _one_queue(side: ReadSide, asked: Asked) -> Steps[Any]:
     book = book_of(side, asked)
     queue = _queue(book, asked)
-    shown = yield from Queues.measured(book, side.settings.preemption_delay_ns, side.names)
+    shown = yield from Queues.measured(book, side.settings, side.names)
     return shown.queue(queue, subtree="subtree" in asked.query)
 
 
@@ -360,7 +360,7 @@ def _dump(side: ReadSide, asked: Asked) -> Answer:
 
 
 def _tree(book: Book, side: ReadSide) -> Steps[Any]:
-    return (yield from Queues.measured(book, side.settings.preemption_delay_ns, side.names)).tree()
+    return (yield from Queues.measured(book, side.settings, side.names)).tree()
 
 
 def _metrics(side: ReadSide, asked: Asked) -> Answer:
