@@ -172,6 +172,30 @@ def test_single_work_goes_before_a_member_of_a_gang(topology: TopologyName) -> N
 
 
 @both
+def test_what_is_released_together_is_one_request_and_nothing_ends_twice(
+    topology: TopologyName,
+) -> None:
+    """What waits of the application takes the room of the first that is released alone."""
+
+    def full() -> VirtualCore:
+        core, made = cluster(topology, node_1=2_000)
+        made.submit("app")
+        for key in ("k1", "k2", "k3"):
+            made.ask("old", key, 1_000)
+        return core
+
+    found = least(full(), asks("task"))
+    (release,) = (it for it in found.options if it.kind == "release")
+    assert release.text == "release old and what waits of it (vcore 2)"
+    assert len(release.changes) == 1
+    assert not release.is_together
+    core = full()
+    carry_out(core._simulator, release.changes[0])
+    core.run_until_idle()
+    assert done(core, Option("", ""), asks("task"))
+
+
+@both
 def test_as_few_drained_nodes_as_do_take_work_again(topology: TopologyName) -> None:
     core, made = cluster(topology, node_1=2_000, node_2=1_000, node_3=2_000)
     for node_id in ("node-1", "node-2", "node-3"):
@@ -208,16 +232,19 @@ def test_of_very_much_work_what_makes_room_by_arithmetic_is_tried_first(
     found = least_changes(state, Wanted((), (("job", "task"),)))
     (release,) = (it for it in found.options if it.kind == "release")
     # One of the queue, and one more on its node.
-    assert len(release.changes) == 2, release.text
+    (request,) = release.changes
+    assert isinstance(request, si.AllocationRequest)
+    assert request.releases is not None
+    ends = request.releases.allocations_to_release
+    assert len(ends) == 2, release.text
     assert release.text.count("old/first on node-") >= 1
     assert found.trials < 40
-    for left_out in (None, *release.changes):
+    for some in (ends, ends[1:], ends[:1]):
         core = two_are_missing(topology)
-        for change in release.changes:
-            if change is not left_out:
-                carry_out(core._simulator, change)
+        releases = si.AllocationReleasesRequest(allocations_to_release=some)
+        core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
         core.run_until_idle()
-        assert core.explain("job", "task").waits == (left_out is not None)
+        assert core.explain("job", "task").waits == (len(some) < 2)
 
 
 def two_are_missing(topology: TopologyName) -> VirtualCore:

@@ -13,6 +13,8 @@ from itertools import combinations, islice
 from math import comb, inf
 from typing import Any, Final
 
+from msgspec import structs
+
 from yunikorn_actors import si
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.errors import InvalidRequest
@@ -111,10 +113,35 @@ class _Act:
     withdrawn: int = 0
     gang: str = ""
     """The application whose gang it is a part of."""
+    uuids: frozenset[str] = frozenset()
+    """Of what ends with it."""
 
     @property
     def text(self) -> str:
         return f"{self.what} ({amounts(_size([self]))})" if self.held else self.what
+
+
+def _made(acts: Iterable[_Act]) -> list[Request]:
+    """Make of them one request: nothing is decided before all of it is done."""
+    made: dict[tuple[type, str], Any] = {}
+    for it in acts:
+        request = it.make()
+        name = type(request), request.rm_id
+        made[name] = request if name not in made else _joined(made[name], request)
+    return [*made.values()]
+
+
+def _joined(one: Any, other: Any) -> Any:  # noqa: ANN401 - of two kinds
+    if isinstance(one, si.NodeRequest):
+        return structs.replace(one, nodes=(*one.nodes, *other.nodes))
+    lists = ("allocations_to_release", "allocation_asks_to_release")
+    both = {it: (*getattr(one.releases, it), *getattr(other.releases, it)) for it in lists}
+    return structs.replace(one, releases=si.AllocationReleasesRequest(**both))
+
+
+def _overlap(acts: Collection[_Act]) -> bool:
+    """Whether something would end with two of them."""
+    return len(frozenset().union(*(it.uuids for it in acts))) < sum(len(it.uuids) for it in acts)
 
 
 def _size(acts: Iterable[_Act]) -> Resource:
@@ -248,8 +275,8 @@ class _Search:
         **bounds: Any,  # noqa: ANN401
     ) -> Course:
         self._trials += 1
-        # One after the other, as an operator makes them: the core decides by each. A configuration
-        # is loaded before what stands behind it is taken, so no moment has both.
+        # One request after the other, as an operator makes them: the core decides by each. A
+        # configuration is loaded before what stands behind it is taken, so no moment has both.
         made = [Change(it, is_first=self._is_first or isinstance(it, Reconfigure)) for it in extra]
 
         def done(_: int) -> Course:
@@ -320,7 +347,7 @@ class _Search:
         raised = [it.raised(amount) for it, amount in room.items() if isinstance(it, Bound)]
         size = _of_node(room)
         node = [_node(self._partition, size)] if size else []
-        return [*raised, *node, *(it.make() for it in acts)]
+        return [*raised, *node, *_made(acts)]
 
     def _whole(self, kind: str) -> int:
         return sum(count * size.get(kind, 0) for count, size in self._asks.values())
@@ -497,7 +524,7 @@ class _Search:
         """Find the fewest that help: by themselves, or with a raise that does not help alone."""
         if some := self._fewest(acts):
             text = words.format(" and ".join(it.text for it in some))
-            yield Option(kind, text, tuple(it.make() for it in some))
+            yield Option(kind, text, tuple(_made(some)))
         elif acts and not any(it.kind == "raise" for it in self._options):
             for lifted in self._lifts():
                 if some := self._fewest(acts, lifted):
@@ -522,7 +549,7 @@ class _Search:
         number = 0
         while number < len(acts) and len(sets) + comb(len(acts), number + 1) <= SETS_MAX:
             number += 1
-            sets += combinations(acts, number)
+            sets += (it for it in combinations(acts, number) if not _overlap(it))
         least = next((it for it in sorted(sets, key=_cost) if self._does(room, it)), ())
         if least or number == len(acts) or not self._does(room, acts):
             return least
@@ -649,10 +676,11 @@ def _work(state: CoreState, own: set[str]) -> Iterator[_Act]:
                         one = f"{id_}/{key} on {it['node_id']}"
                         yield _released(name, one, [it], app, key, uuid=it["uuid"])
                 yield _released(name, f"{id_}/{key}", some, app, key, withdrawn=waiting)
-            if len(of_ask) > 1:
+            waits = {key: it["remaining"] for key, it in app["asks"].items() if it["remaining"]}
+            if of_ask and len(of_ask.keys() | waits.keys()) > 1:
                 every = [it for some in of_ask.values() for it in some]
-                waiting = sum(it["remaining"] for it in app["asks"].values())
-                yield _released(name, id_, every, app, withdrawn=waiting)
+                what = f"{id_} and what waits of it" if waits else id_
+                yield _released(name, what, every, app, withdrawn=sum(waits.values()))
 
 
 def _released(
@@ -668,7 +696,8 @@ def _released(
     application = app["spec"]["application_id"]
     gang = application if any(it["spec"].get("task_group") for it in allocations) else ""
     held = tuple(held_by(name, app, it) for it in allocations)
-    return _Act(what, partial(_release, name, application, key, uuid), held, withdrawn, gang)
+    uuids = frozenset(it["uuid"] for it in allocations)
+    return _Act(what, partial(_release, name, application, key, uuid), held, withdrawn, gang, uuids)
 
 
 def _release(name: str, application: str, key: str, uuid: str) -> si.AllocationRequest:
@@ -679,5 +708,11 @@ def _release(name: str, application: str, key: str, uuid: str) -> si.AllocationR
         uuid=uuid,
         termination_type=si.TerminationType.STOPPED_BY_RM,
     )
-    releases = si.AllocationReleasesRequest(allocations_to_release=(one,))
+    every = si.AllocationAskRelease(
+        partition_name=one.partition_name, application_id=application,
+        termination_type=one.termination_type,
+    )  # fmt: skip
+    releases = si.AllocationReleasesRequest(
+        allocations_to_release=(one,), allocation_asks_to_release=() if key else (every,)
+    )
     return si.AllocationRequest(releases=releases, rm_id=manager_of_partition(name))
