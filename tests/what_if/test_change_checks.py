@@ -158,6 +158,13 @@ def test_what_a_program_gives(core: VirtualCore) -> None:
         (node("n3", 1), "10", "until: must be seconds"),
         (si.AllocationRequest(rm_id=RM), None, "change 1: asks: it names none"),
         (si.AllocationRequest(rm_id=RM, releases=release), None, "no allocation has this uuid"),
+        (Reconfigure(queue=None, max={"vcore": 1}), None, "queue: Expected `str`, got `null`"),  # type: ignore[arg-type]
+        (Reconfigure(queue="root.a", max={5: 4}), None, "max: Expected `str`"),  # type: ignore[dict-item]
+        (
+            Reconfigure(queue="root.a", properties={"priority.offset": 7}),  # type: ignore[dict-item]
+            None,
+            "properties: Expected `str`, got `int`",
+        ),
         (Reconfigure(queue="root.a", max={"vcore": "4"}), None, "vcore: '4' is no amount"),  # type: ignore[dict-item]
     ]
     for change, until, words in refused:

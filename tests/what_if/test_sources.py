@@ -29,6 +29,7 @@ from yunikorn_actors.what_if.dumps import state_from_dump, state_from_journal
 from yunikorn_actors.what_if.simulation import simulate
 
 both = pytest.mark.parametrize("topology", TOPOLOGIES)
+PARTITION = f"[{RM}]default"
 
 
 @both
@@ -311,8 +312,8 @@ def test_a_dump_of_a_core_with_any_one_part_changed_is_a_state_or_refused() -> N
     """What contradicts itself is refused before anything is simulated."""
     source, draw = json.loads(json.dumps(_swapping().state_dump())), Random(20_26)  # noqa: S311
     values = (None, "", 0, -1, 1.5, 10**30, "x", True, [], {}, [None], {"a": None})
-    places, refused = [("partitions", *it) for it in _places(source["partitions"])], 0
-    for place in draw.sample(places, 150):
+    places, refused = list(_places(source)), 0
+    for place in draw.sample(places, 250):
         dump = part = copy.deepcopy(source)
         for step in place[:-1]:
             part = part[step]
@@ -322,7 +323,35 @@ def test_a_dump_of_a_core_with_any_one_part_changed_is_a_state_or_refused() -> N
             simulate(state, until=0)
             continue
         refused += 1
-    assert 30 < refused < 130
+    assert 30 < refused < 230
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("at_ns",), "x"), (("managers", RM, "build_info"), None),
+        (("partitions", PARTITION, "revision"), None), (("partitions", PARTITION, "revision"), "x"),
+        (("partitions", PARTITION, "config", "user_group_resolver"), "x"),
+        (("partitions", PARTITION, "applications", "job", "group"), -7),
+        # Nothing of that is taken in silence.
+        (("partitions", PARTITION, "nodes", "node-1", "ready"), "false"),
+        (("partitions", PARTITION, "nodes", "node-1", "drained"), "false"),
+        (("partitions", PARTITION, "nodes", "node-1", "capacity", "vcore"), 1.5),
+        (("partitions", PARTITION, "nodes", "node-1", "capacity", "vcore"), -7),
+        (("partitions", PARTITION, "applications", "job", "asks", 0, "repeats"), -1),
+        (("partitions", PARTITION, "applications", "job", "asks", 0, "resource", "vcore"), -1),
+    ],
+)  # fmt: skip
+def test_a_part_of_a_dump_of_a_core_that_is_of_another_kind(
+    place: tuple[Any, ...], value: object
+) -> None:
+    dump = part = json.loads(json.dumps(_swapping().state_dump()))
+    for step in place[:-1]:
+        part = part[step]
+    assert place[-1] in part or isinstance(part, list), "vacuous: there is no such place"
+    part[place[-1]] = value
+    with pytest.raises(InvalidRequest, match=r"^day\.json: .* a wrong form: "):
+        state_from_dump(dump, where="day.json")
 
 
 def _swapping() -> VirtualCore:

@@ -13,7 +13,7 @@ from itertools import chain, groupby, islice
 from math import inf
 from typing import Any, Final
 
-from msgspec import to_builtins
+from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace as with_fields
 
 from yunikorn_actors import si
@@ -320,8 +320,21 @@ def _release(part: _Part, gone: _Release) -> None:
             keys.pop(gone_key, None)
 
 
+_KINDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("queue", "user", "group", "partition", "rm_id"), str),
+    **dict.fromkeys(("max", "guaranteed"), Mapping[str, object]),
+    "properties": Mapping[str, str],
+    "max_applications": int | None,
+}
+
+
 def _check_reconfigure(request: Reconfigure) -> None:
     what = f"queue {request.queue}"
+    for name, kind in _KINDS.items():
+        try:
+            convert(getattr(request, name), kind)
+        except ValidationError as error:
+            raise _fault(what, f"{name}: {error}", "write it as that") from None
     limited = request.user or request.group
     if request.user and request.group:
         raise _fault(what, "a limit is of a user or of a group", "name one of the two")

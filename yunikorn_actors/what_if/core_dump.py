@@ -7,9 +7,9 @@ not write is as in an application or an ask of which nothing is known.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import convert
+from msgspec import Meta, convert
 from msgspec.structs import replace
 
 from yunikorn_actors.config import PartitionConfig, SchedulerConfig
@@ -31,6 +31,7 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.snapshot import Image, restore
 from yunikorn_actors.values.ids import manager_of_partition, short_partition_name
+from yunikorn_actors.values.resource import Resource
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 from yunikorn_actors.what_if.dump_parts import (
     PREDICATES,
@@ -42,6 +43,7 @@ from yunikorn_actors.what_if.dump_parts import (
 from yunikorn_actors.what_if.followed import state_of_replicas
 
 Row = Mapping[str, Any]
+Count = Annotated[int, Meta(ge=0)]
 _LACKS: Final = (
     "reservations, and for whom work was asked back: they are made anew",
     "in which order the asks of what runs came",
@@ -75,7 +77,8 @@ def state_of_core_dump(
     dump: Row, path: DumpPath, *, topology: TopologyName, settings: Settings
 ) -> CoreState:
     parts: Mapping[str, Row] = dump["partitions"]
-    at_ns = dump.get("at_ns") or max(_times(parts, path), default=EPOCH_NS)
+    path.at("at_ns", "")
+    at_ns = convert(dump.get("at_ns"), int | None) or max(_times(parts, path), default=EPOCH_NS)
     folds = dump.get("folds", {})
     images = {}
     for name, part in parts.items():
@@ -120,12 +123,12 @@ def _managers(dump: Row, path: DumpPath) -> Iterator[ManagerDescribed]:
     for rm_id, known in sorted(managers, key=lambda it: int(it[1].get("generation", 0))):
         path.at("resource manager", rm_id)
         configs = tuple(convert(_config(*it), PartitionConfig) for it in of_manager[rm_id])
-        extra = known.get("extra_config", {})
+        extra = convert(known.get("extra_config", {}), dict[str, str])
         yield ManagerDescribed(
             rm_id=rm_id,
-            version=known.get("version", ""),
-            policy_group=known.get("policy_group", rm_id),
-            build_info=known.get("build_info", {}),
+            version=convert(known.get("version", ""), str),
+            policy_group=convert(known.get("policy_group", rm_id), str),
+            build_info=convert(known.get("build_info", {}), dict[str, str]),
             capabilities=convert(known.get("capabilities", {}), Capabilities),
             extra_config=extra,
             extra=ExtraConfig.of(extra),
@@ -154,6 +157,7 @@ def _config(name: str, part: Row) -> dict[str, Any]:
             made[above]["children"].append(made[path])
     for queue in made.values():
         queue["children"].sort(key=lambda it: it["position"])
+    convert(part["config"].get("user_group_resolver", ""), Literal["", "os"])
     return {**part["config"], "name": short_partition_name(name), "root": made["root"]}
 
 
@@ -177,10 +181,10 @@ class _Partition:
         if lost := self._at.keys() - part["nodes"].keys():
             raise ValueError(f"work runs on {min(lost)}, which is no node there")
         return {
-            "revision": part["revision"],
-            "held": part.get("held", False),
-            "behind": part.get("behind", False),
-            "refused_node_actions": part["refused_node_actions"],
+            "revision": convert(part["revision"], Count),
+            "held": convert(part.get("held", False), bool),
+            "behind": convert(part.get("behind", False), bool),
+            "refused_node_actions": convert(part["refused_node_actions"], Count),
             "config": _config(self._name, part),
             "queues": queues,
             "users": [],
@@ -222,12 +226,12 @@ class _Partition:
         self._path.at("node", id_)
         return {
             "node_id": id_,
-            "capacity": amounts(node["capacity"]),
-            "occupied": amounts(node["occupied_reported"]),
+            "capacity": _sizes(node["capacity"]),
+            "occupied": _sizes(node["occupied_reported"]),
             "attributes": convert(node["attributes"], dict[str, str]),
-            "drained": node["drained"],
+            "drained": convert(node["drained"], bool),
             # One that a core awaited may be gone, so nothing is placed there.
-            "ready": node["ready"] and not node.get("awaited", False),
+            "ready": convert(node["ready"], bool) and not node.get("awaited", False),
             "allocations": self._at[id_],
             "reservations": [],
             "incoming": self._incoming[id_],
@@ -236,6 +240,7 @@ class _Partition:
     def _application(self, id_: str, app: Row) -> dict[str, Any]:
         self._path.at("application", id_)
         state = ApplicationState(app["state"])
+        convert(app.get("group"), str | None)
         # In the order in which they began, which those of one moment have by their number.
         rows = sorted(
             app["allocations"], key=lambda it: (it["allocated_ns"], len(it["uuid"]), it["uuid"])
@@ -265,7 +270,7 @@ class _Partition:
         return {
             **_given(it, _IN_ALLOCATIONS),
             "spec": _declared(id_, it, AskSpec),
-            "resource": amounts(it["resource"]),
+            "resource": _sizes(it["resource"]),
             "node_id": it["node"],
             "releasing": TerminationType[why] if why else None,
             "asked_back_ns": self._at_ns if why else 0,
@@ -282,8 +287,10 @@ class _Partition:
             asks[spec["key"]] = _ask({**spec}, created_ns=running["allocated_ns"])
         for it in sorted(app["asks"], key=lambda it: int(it["sequence"])):
             self._path.at("application", id_, "ask", it["key"])
-            spec = _declared(id_, it, AskSpec)
-            asks[it["key"]] = _ask(spec, remaining=it["repeats"], **_given(it, _IN_ASKS))
+            spec = {**_declared(id_, it, AskSpec), "resource": _sizes(it["resource"])}
+            asks[it["key"]] = _ask(
+                spec, remaining=convert(it["repeats"], Count), **_given(it, _IN_ASKS)
+            )
         for it in _swaps(app):
             self._path.at("application", id_, "swap of", it["key"])
             placeholder = allocations[it["placeholder"]]
@@ -307,6 +314,15 @@ class _Partition:
             ask["taken"] = max(ask["taken"], len(uuids[key]))
             ask["spec"]["max_allocations"] = ask["remaining"] + ask["parked"] + ask["taken"]
         return asks
+
+
+def _sizes(given: Row) -> Resource:
+    """Read amounts of which none may be below 0."""
+    sizes = amounts(given)
+    for kind, amount in sizes.items():
+        if amount < 0:
+            raise ValueError(f"{kind} is below 0: {amount}")
+    return sizes
 
 
 def _ask(spec: dict[str, Any], **more: int) -> dict[str, Any]:

@@ -34,9 +34,12 @@ def amounts(given: Mapping[str, Any] | None) -> Resource:
 
 def whole(name: str, value: Any) -> int:  # noqa: ANN401 - of a dump
     try:
-        return int(value)
+        number = int(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} is no whole number: {value!r:.80}") from None
+        number = None
+    if number is None or (isinstance(value, float) and value != number):
+        raise ValueError(f"{name} is no whole number: {value!r:.80}")
+    return number
 
 
 def left_states(states: Mapping[str, str]) -> Iterator[str]:
