@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from unspoilt import seen_unspoilt
 
 from yunikorn_actors.cli import lab, main
 from yunikorn_actors.lab.baseline import (
@@ -76,7 +77,7 @@ def test_the_baseline_of_the_package_is_of_this_version() -> None:
 
 
 def test_all_kinds_of_things_are_seen() -> None:
-    sights = [sight for number in (1, 2, 3, 4, 5) for sight in seen_in(number)]
+    sights = [sight for number in (1, 2, 3, 4, 5) for sight in seen_unspoilt(number)]
     whats = " ".join(sight.what for sight in sights)
     for kind in (
         WORLD, "CallUpdateAllocation to rm:", "Accepted to reply:", "queues", "applications", "why",
@@ -136,7 +137,7 @@ def test_a_change_is_named_by_the_first_thing_that_is_different(
         change = next(it for it in changes if it is not None and not it.is_inside)
     worlds = {change.number: baseline.worlds[change.number]}
     msgspec.structs.replace(baseline, worlds=worlds).write(file)
-    before, now = seen_in(change.number), change.sight
+    before, now = seen_unspoilt(change.number), change.sight
     assert now != str(before[change.place - 1])
     with BY_ID[WRONG_SUMS].applied():
         after = seen_in(change.number)

@@ -1,10 +1,10 @@
 """Commands are given to a service of a run, to its dump and to its recording, and what they print is seen."""
 
 from collections.abc import Iterable
-from functools import cache
 from itertools import chain
 
 import pytest
+from unspoilt import seen_unspoilt
 
 from yunikorn_actors.cli import nodes, trace
 from yunikorn_actors.lab.baseline import seen_in
@@ -18,10 +18,6 @@ ROUTES, RECORDED = (4, 8, 12, 16, 20), (27, 35, 43, 51)
 SAID = "what is said to "
 
 
-_SEEN = cache(seen_in)
-"""With nothing spoilt."""
-
-
 def _said(sights: Iterable[Observation]) -> dict[str, list[tuple[int, str, str]]]:
     found: dict[str, list[tuple[int, str, str]]] = {}
     for sight in sights:
@@ -31,7 +27,7 @@ def _said(sights: Iterable[Observation]) -> dict[str, list[tuple[int, str, str]]
 
 
 def test_a_service_and_its_dump_are_asked_by_commands() -> None:
-    said = _said(chain.from_iterable(map(_SEEN, ROUTES)))
+    said = _said(chain.from_iterable(map(seen_unspoilt, ROUTES)))
     assert len({*said} & {*_ASKED, *_OF_FILES}) > 20
     statuses = {status for answers in said.values() for status, _, _ in answers}
     assert {0, 1} <= statuses
@@ -42,7 +38,7 @@ def test_a_service_and_its_dump_are_asked_by_commands() -> None:
 
 
 def test_a_recording_is_asked_by_commands() -> None:
-    said = _said(chain.from_iterable(map(_SEEN, RECORDED)))
+    said = _said(chain.from_iterable(map(seen_unspoilt, RECORDED)))
     assert len({it for it in said if it.startswith("trace ")}) > 2
 
 
@@ -67,7 +63,7 @@ def test_what_a_command_prints_otherwise_is_seen(
     spoilt: object,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = {it: _said(_SEEN(it)) for it in numbers}
+    before = {it: _said(seen_unspoilt(it)) for it in numbers}
     monkeypatch.setattr(place, name, spoilt)
     assert any(before[it] != _said(seen_in(it)) for it in numbers)
 
@@ -86,6 +82,6 @@ def test_a_rule_about_victims_that_says_something_else_is_seen(
     place: object, name: str, spoilt: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = (5, 9, 13, 405, 409)
-    before = {it: _SEEN(it) for it in numbers}
+    before = {it: seen_unspoilt(it) for it in numbers}
     monkeypatch.setattr(place, name, spoilt)
     assert any(before[it] != seen_in(it) for it in numbers)

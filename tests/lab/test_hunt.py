@@ -66,7 +66,7 @@ def alarms(seed: int, runs: int) -> list[str]:
 
 
 def test_nothing_is_found_where_nothing_is_wrong() -> None:
-    assert [] == alarms(seed=2, runs=3)
+    assert [] == alarms(seed=2, runs=1)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from unspoilt import seen_unspoilt
 
 from yunikorn_actors.journal.folder import Folder
 from yunikorn_actors.journal.restored_state import Entry
@@ -24,7 +25,7 @@ from yunikorn_actors.values import resource
 
 
 def _seen(what: str, numbers: range) -> list[str]:
-    sights = [sight for number in numbers for sight in seen_in(number)]
+    sights = [sight for number in numbers for sight in seen_unspoilt(number)]
     return [str(it) for it in sights if it.what.startswith(what)]
 
 
@@ -51,7 +52,7 @@ def test_context_is_asked_about_proposals_of_all_kinds_and_refuses_them_for_many
 def test_a_check_that_says_something_else_is_seen(
     name: str, place: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = {number: seen_in(number) for number in (1, 5)}
+    before = {number: seen_unspoilt(number) for number in (1, 5)}
     monkeypatch.setattr(place, name, lambda *_, **__: Refusal.NODE_GONE)
     assert before != {number: seen_in(number) for number in (1, 5)}
 

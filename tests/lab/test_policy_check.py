@@ -409,10 +409,14 @@ class RanksAnew:
             self.waiting[name] = sum(other < name for other in self.waiting)
 
 
+RARE = ("NotTotal", "SomeGroups")
+"""Not seen in each world."""
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_named_with_class_line_and_remedy(name: str) -> None:
     policy, kind, words = BAD[name]
-    report = check_policy(policy, worlds=3)
+    report = check_policy(policy, worlds=3 if name in RARE else 1)
     found = [it for it in report.findings if it.kind == kind]
     assert [it for it in found if words in it.text], report.text
     assert not report.is_good

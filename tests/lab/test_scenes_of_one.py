@@ -62,9 +62,9 @@ def test_placeholders_of_several_sizes_are_packed(monkeypatch: pytest.MonkeyPatc
         run = drawn(5, number, Wanted(only=("one-packing", "waits")))
         outcome = explore(run.case, run.schedule(), oracles())
         assert outcome.ok, outcome.violation
-    assert None in packings
-    assert any(it is not None and it.singles for it in packings)
-    assert any(it is not None and not it.singles for it in packings)
+        if {None if it is None else bool(it.singles) for it in packings} == {None, True, False}:
+            return
+    pytest.fail(f"vacuous: {packings}")
 
 
 @pytest.mark.parametrize("theme", ["order", "gangs", "preempt", "limits"])

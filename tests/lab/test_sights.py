@@ -1,6 +1,7 @@
 """What stands beside a core is seen as well: a defect in it changes what is seen of worlds."""
 
 import pytest
+from unspoilt import seen_unspoilt
 
 from yunikorn_actors import si
 from yunikorn_actors.lab.baseline import seen_in
@@ -46,7 +47,7 @@ def _nothing(*_: object, **__: object) -> None:
 def test_what_is_wrong_beside_the_core_is_seen(
     monkeypatch: pytest.MonkeyPatch, world: int, place: object, name: str, spoilt: object
 ) -> None:
-    before = seen_in(world)
+    before = seen_unspoilt(world)
     monkeypatch.setattr(place, name, spoilt)
     assert before != seen_in(world)
 
@@ -66,14 +67,14 @@ def test_what_comes_back_otherwise_is_a_violation(
 
 
 def test_a_core_that_begins_again_is_seen() -> None:
-    sights = seen_in(RESTARTED)
+    sights = seen_unspoilt(RESTARTED)
     assert "what the next core reads" in {sight.what for sight in sights}
     assert f"{INSTANCE}-2-" in " ".join(map(str, sights)), "a second core has given UUIDs"
 
 
 def test_a_busy_computer_sees_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """What asks wait for is counted as often, however long it takes."""
-    before = seen_in(COUNTED)
+    before = seen_unspoilt(COUNTED)
     monkeypatch.setattr(core_queries, "CAUSES_S", 1e-9)
     monkeypatch.setattr(core_queries, "CAUSES_SHARE", 0)
     assert before == seen_in(COUNTED)

@@ -301,7 +301,7 @@ def test_what_is_wrong_is_kept_and_replayed_elsewhere(
     assert 1 == status
     assert not report["ok"]
     assert report["violations"]
-    for finding in report["findings"]:
+    for finding in {it["by_model"]: it for it in report["findings"]}.values():
         options = ["--model"] if finding["by_model"] else []
         command = ["lab", "replay", "--mutant", "M16", *options, "--json", finding["saved"]]
         there = subprocess.run(

@@ -32,7 +32,7 @@ def found(walk: str, runs: Iterable[int] = range(RUNS)) -> Iterator[object]:
     return (it for run in runs for it in walked(walk, 3 * RUNS + run))
 
 
-@ranges.seeds(RUNS - 1, first=0)
+@ranges.seeds(RUNS - 1, first=0, usual=4)
 @pytest.mark.parametrize("walk", WALKS)
 def test_nothing_is_wrong(walk: str, seeds: range) -> None:
     assert [*found(walk, seeds)] == []
