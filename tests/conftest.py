@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from yunikorn_actors.drivers.live.actors import Actor
 from yunikorn_actors.messages.base import Envelope
@@ -33,6 +34,9 @@ settings.register_profile(
 )
 settings.register_profile("release", parent=settings.get_profile("tests"), max_examples=1_000)
 settings.load_profile("tests")
+# Hypothesis draws what stands as a constant in the modules that are loaded as well. It would read all of
+# them in each worker, and which those are depends on the tests that a worker was given before.
+providers._get_local_constants = lambda: providers._local_constants
 # What the tests make while they are found stays to the end: see `pytest_collection_finish`.
 gc.disable()
 

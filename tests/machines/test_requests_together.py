@@ -193,7 +193,7 @@ def _one_of(random: Random, choices: Any) -> Any:
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("config", [CONFIG, QUOTAS], ids=["plain", "quotas"])
-@ranges.seeds(200, usual=8)
+@ranges.seeds(200, usual=3)
 def test_joined_is_as_one_by_one(seeds: range, config: str, topology: TopologyName) -> None:
     joined = fewer = 0
     for seed in seeds:

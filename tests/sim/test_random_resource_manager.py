@@ -110,7 +110,7 @@ def _states(player: Player) -> dict[str, Any]:
     return {name: settled(partition.state) for name, partition in player.context.partitions.items()}
 
 
-@ranges.examples(40, MANY)
+@ranges.examples(16, MANY)
 def test_at_rest_rm_proxy_knows_all_that_is_asked_back(examples: int) -> None:
     """So each answer is recognised; and nothing is kept of what has ended otherwise."""
     known = 0
@@ -128,7 +128,7 @@ def test_at_rest_rm_proxy_knows_all_that_is_asked_back(examples: int) -> None:
         known += _agree_on_asked_back(player)
 
     play()
-    assert known > 20, "vacuous: hardly anything was asked back"
+    assert known > examples / 2, "vacuous: hardly anything was asked back"
 
 
 def _agree_on_asked_back(player: Player) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import ranges
 from drawn_scripts import drawn_script
 from msgspec.structs import replace
 from probes import wait_until
@@ -159,8 +160,7 @@ def test_ids_that_two_managers_share(
     assert seen["END"] > 10
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "driver"), ranges.one_each(SHAPES, DRIVERS))
 @pytest.mark.parametrize("managers", [1, 2])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_work_in_slices_that_goes_on_after_a_restart(
