@@ -49,6 +49,7 @@ ENTRY_POINTS = (
     f"{PACKAGE}.lab.pytest_plugin",
     *(kind.module for kind in KINDS.values()),
     f"{PACKAGE}.journal.compaction",
+    f"{PACKAGE}.service.rest.__main__",
     f"{PACKAGE}.service.rest.child",
     f"{PACKAGE}.service.rest.in_process",
 )

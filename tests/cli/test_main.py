@@ -1,5 +1,6 @@
 """The command line as a whole: what it says of itself, and how it behaves towards a shell."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -191,3 +192,17 @@ def test_a_text_file_that_cannot_be_read_has_a_reason_and_a_remedy(
     assert f"{file}: {why}" in said
     assert "Errno" not in said
     assert "codec" not in said
+
+
+def test_the_modules_of_a_command_are_frozen_in_its_own_process_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frozen: list[bool] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
+    with pytest.raises(SystemExit):
+        main(["demo", "--help"])
+    assert [] == frozen, "the process is the caller's"
+    monkeypatch.setattr(sys, "argv", ["yunikorn-actors", "demo", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    assert [True] == frozen

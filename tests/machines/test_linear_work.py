@@ -154,9 +154,7 @@ LOADS = {
 
 
 @pytest.mark.parametrize(("name", "topology"), ranges.one_each([*LOADS], TOPOLOGIES))
-def test_twice_as_much_is_twice_the_work(
-    name: str, topology: TopologyName
-) -> None:
+def test_twice_as_much_is_twice_the_work(name: str, topology: TopologyName) -> None:
     load = LOADS[name]
     small, large = (_steps(load(topology, n).settle) for n in (SMALL, 2 * SMALL))
     assert SMALL < small, "vacuous: next to nothing was done"

@@ -9,13 +9,14 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Final
 
 from yunikorn_actors import __version__
 from yunikorn_actors.recording.plain_text import printable
+from yunikorn_actors.values.garbage import kept_for_good
 
 NO: Final = 1
 """The answer is no."""
@@ -65,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The user of a command needs the warning, and not the line of this package that gives it.
     shown, warnings.formatwarning = warnings.formatwarning, _one_line
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        if arguments is None:
+            return _run(sys.argv[1:], is_process=True)
+        return _run(arguments)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -92,7 +95,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], *, is_process: bool = False) -> int:
     parser = argparse.ArgumentParser(
         prog="yunikorn-actors",
         usage="%(prog)s [-h] [--version] COMMAND ...",
@@ -117,7 +120,9 @@ def _run(arguments: Sequence[str]) -> int:
         # Without `help`: argparse would list them once more, in one row.
         command = commands.add_parser(name, description=help_)
         if name == asked:
-            module = import_module(f"yunikorn_actors.cli.{name}")
+            # Where the command line is given, the process may be somebody else's.
+            with kept_for_good() if is_process else nullcontext():
+                module = import_module(f"yunikorn_actors.cli.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     try:

@@ -8,7 +8,6 @@ like.
 """
 
 from yunikorn_actors.journal.journaled_context import Kept
-from yunikorn_actors.journal.restore import without_collections
 from yunikorn_actors.journal.writing import Journal
 
-__all__ = ["Journal", "Kept", "without_collections"]
+__all__ = ["Journal", "Kept"]

@@ -21,10 +21,10 @@ from yunikorn_actors.journal.restore import (
     Reading,
     begun_with,
     read,
-    without_collections,
 )
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.values.garbage import without_collections
 
 
 def write_part(folder: Folder, number: int, journal_id: str, read: Reading) -> CoreRestored:

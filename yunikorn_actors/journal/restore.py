@@ -5,9 +5,7 @@ removed, doubled or moved. Only what passes both is done again, so a replay that
 the fault of the version and not of the disk.
 """
 
-import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -38,6 +36,7 @@ from yunikorn_actors.journal.restored_state import (
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.policies.folds import digests_in_use
 from yunikorn_actors.recording.logs import logger
+from yunikorn_actors.values.garbage import without_collections
 from yunikorn_actors.version import VERSION
 
 _PARTS_OF_A_SNAPSHOT: Final = 2
@@ -73,18 +72,6 @@ def _read(folder: Folder, row: Row) -> Reading:
     for link in row.links:
         place = _Replay(folder, link, truth).place()
     return Reading(truth, place)
-
-
-@contextmanager
-def without_collections() -> Iterator[None]:
-    """Collect no garbage while much is made that stays: it would be visited again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 # -- a snapshot

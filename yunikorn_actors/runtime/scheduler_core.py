@@ -38,7 +38,7 @@ from yunikorn_actors.drivers.live.clock import Clock, RealClock, TimerThread
 from yunikorn_actors.drivers.live.dispatcher import Dispatched, Dispatcher
 from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.former_names import FormerCalls
-from yunikorn_actors.journal import Journal, Kept, without_collections
+from yunikorn_actors.journal import Journal, Kept
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import (
     REPLACED_MAX,
@@ -85,6 +85,7 @@ from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallb
 from yunikorn_actors.runtime.health_monitor import HealthWatch
 from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.slow_policies import SlowPolicies
+from yunikorn_actors.values.garbage import without_collections
 from yunikorn_actors.values.masking import masked_repr
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.what_if.answer import Answer

@@ -155,7 +155,3 @@ def main(line: str, listener: str) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED)
     os.nice(YIELDS)
     asyncio.run(Child(socket.socket(fileno=int(line)), socket.socket(fileno=int(listener))).run())
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

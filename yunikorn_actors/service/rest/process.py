@@ -59,7 +59,7 @@ from yunikorn_actors.service.rest.pipe import (
 from yunikorn_actors.service.tokens import CurrentTokens
 from yunikorn_actors.values.masking import masked_str
 
-CHILD: Final = "yunikorn_actors.service.rest.child"
+CHILD: Final = "yunikorn_actors.service.rest"
 POOL_SIZE: Final = 4
 """So many questions are answered at a time."""
 STUCK_S: Final = 30

@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.journal import without_collections
 from yunikorn_actors.pages.html_page import Document
 from yunikorn_actors.recording.plain_text import printable
 from yunikorn_actors.trace.filters import FilterOptions
@@ -21,6 +20,7 @@ from yunikorn_actors.trace.read import silent
 from yunikorn_actors.trace.view.aligned import Aligned, aligned
 from yunikorn_actors.trace.view.objects import Objects, WhyOf, objects_of
 from yunikorn_actors.trace.view.run_data import Run, Shown, Tell, drawn
+from yunikorn_actors.values.garbage import without_collections
 
 ASSETS: Final = files("yunikorn_actors.trace.view") / "assets"
 SCRIPTS: Final = ("run.js", "axis.js", "strip.js", "lanes.js", "panels.js", "page.js")
