@@ -26,7 +26,7 @@ SLOW_S = 6_000
 # The same examples each time, however long they take: no test depends on the computer.
 settings.register_profile(
     "tests",
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     database=None,

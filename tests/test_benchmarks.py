@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ranges
 from msgspec.structs import replace
 
 from benchmarks import (
@@ -131,8 +132,7 @@ def test_every_workload_has_a_tiny_one() -> None:
     assert list(WORKLOADS) == list(TINY)
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(("name", "topology"), ranges.one_each([*WORKLOADS], TOPOLOGIES))
 def test_a_run_passes_its_check_and_has_the_promised_keys(
     name: str, topology: TopologyName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

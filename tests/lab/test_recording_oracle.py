@@ -35,7 +35,7 @@ def all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording_oracle, "_PART", 1)
 
 
-@ranges.seeds(RUNS[-1], usual=6)
+@ranges.seeds(RUNS[-1], usual=3)
 def test_nothing_is_wrong(seeds: range) -> None:
     assert [*found(seeds)] == []
 

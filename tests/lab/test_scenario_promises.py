@@ -214,7 +214,7 @@ def test_rest_is_not_judged_where_a_fault_took_away_what_was_asked_for(kind: str
     steps = f"{TWO}  - release: {{app: app, key: b}}\n"
     text = f"{steps}eventually: {{a runs: {{allocations: {{a: {{node: n1}}, b: null}}}}}}"
     case_ = case_of(parse_scenario(text, "two.yaml"), "0" * 12)
-    report = Search(case_, Options(budget=Budget(runs=40), faults=(kind,))).run()
+    report = Search(case_, Options(budget=Budget(runs=15), faults=(kind,))).run()
     assert report.ok, report.finding
 
 

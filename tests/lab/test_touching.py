@@ -99,7 +99,7 @@ def compare_all(mutants: Sequence[Mutant], runs: int, seed: int) -> int:
 
 
 def test_what_is_not_touched_makes_no_difference() -> None:
-    assert compare_all(PLAYED[::4], 1, seed=1) > 7
+    assert compare_all(PLAYED[::8], 1, seed=1) > 3
 
 
 @pytest.mark.slow

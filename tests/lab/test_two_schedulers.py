@@ -35,7 +35,7 @@ def search(name: str, *, strategy: str, schedulers: int, runs: int) -> Search:
 @pytest.mark.parametrize(
     ("names", "runs"),
     [
-        pytest.param(FILES, 3, id="usual"),
+        pytest.param(FILES, 1, id="usual"),
         pytest.param(
             [file.stem for file in CASES.glob("*.yaml")], 400, id="all", marks=pytest.mark.slow
         ),

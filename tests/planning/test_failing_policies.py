@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import ranges
 
 from tests.helpers.support import APP, PARTITION, RM, Lab, ask
 from yunikorn_actors import si
@@ -136,9 +137,11 @@ def told(it: Lab) -> list[str]:
     return [line for line in it.simulator.lines if "has failed and decides no more" in line]
 
 
-@pytest.mark.parametrize("topology", ["fused", "proposing"])
 @pytest.mark.parametrize(
-    "method", ["application_key", "ask_key", "queue_key", "score", "may_start"]
+    ("method", "topology"),
+    ranges.one_each(
+        ["application_key", "ask_key", "queue_key", "score", "may_start"], ["fused", "proposing"]
+    ),
 )
 @pytest.mark.parametrize("wrong", WRONG)
 def test_whatever_it_does_stops_nobody(wrong: str, method: str, topology: Any) -> None:

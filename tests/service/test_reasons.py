@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
+import ranges
 from pages import REPOSITORY
 from probes import wait_until
 from served import Response, Served, serving
@@ -174,7 +175,7 @@ def test_each_situation_is_told_alike(what: str) -> None:
             assert found[served.core.explain(application, key).obstacle.cause]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@ranges.each("seed", 8, usual=3)
 def test_what_nobody_thought_of_is_told_alike(seed: int) -> None:
     """Queues, limits, nodes, gangs and asks as they come: every reader agrees with every other."""
     random = Random(seed)  # noqa: S311 - no secret
@@ -190,7 +191,7 @@ def test_what_nobody_thought_of_is_told_alike(seed: int) -> None:
         assert agree(served, with_events=False), "vacuous: nothing waits"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@ranges.each("seed", 8, usual=3)
 def test_the_reasons_are_true(seed: int) -> None:
     """What a queue or a node has is counted here from the routes, and no planner is asked."""
     random = Random(100 + seed)  # noqa: S311 - no secret

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import ranges
 from msgspec.structs import replace
 
 from yunikorn_actors import si
@@ -455,8 +456,7 @@ ON_THREADS = [
 ]
 
 
-@pytest.mark.parametrize("driver", ["threads", "direct"])
-@pytest.mark.parametrize("name", ON_THREADS)
+@pytest.mark.parametrize(("name", "driver"), ranges.one_each(ON_THREADS, ["threads", "direct"]))
 def test_a_defect_shows_in_service(
     name: str, driver: DriverName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

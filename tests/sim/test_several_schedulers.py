@@ -131,7 +131,7 @@ def run_all(files: list[Path], seeds: Iterable[int], schedulers: int) -> tuple[S
 
 
 @pytest.mark.parametrize("schedulers", [2, 3, 4])
-@pytest.mark.parametrize("number", [0, 1])
+@ranges.each("number", 2, usual=1)
 def test_each_has_its_share_of_the_work(schedulers: int, number: int) -> None:
     """As W3, at a small size: parents over leaves, and applications that all ask at once."""
     shares = Shares()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import ranges
 from recordings import CONFIG, node, register, simulate
 
 from yunikorn_actors import SchedulerCore, si
@@ -96,8 +97,10 @@ KINDS: dict[str, tuple[Callable[[Path], bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("command", [["show"], ["stats"], ["view", "-o", "/dev/null"]])
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    ranges.one_each([*KINDS], [["show"], ["stats"], ["view", "-o", "/dev/null"]]),
+)
 def test_it_is_named(tmp_path: Path, kind: str, command: list[str], capsys: Screen) -> None:
     make, expected = KINDS[kind]
     path = tmp_path / "given"
