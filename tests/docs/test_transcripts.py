@@ -18,6 +18,7 @@ SLOW = (
     "README.md",
     "docs/explanation/strategies.md",
     "docs/how-to/check-against-the-model.md",
+    "docs/how-to/compare-two-policies.md",
     "docs/how-to/explore-overnight.md",
 )
 """What they show takes seconds, or minutes of both cores."""
