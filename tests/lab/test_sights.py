@@ -20,7 +20,7 @@ FILES, ROUTES, FORESIGHT, WIRE = 2, 4, 17, 7
 """Worlds in which the one of the dear things is looked at."""
 COUNTED = 8
 """A world of which a live page is shown twice."""
-RESTARTED = 16
+RESTARTED = 45
 """A world whose core ends."""
 
 

@@ -388,4 +388,4 @@ def test_a_tape_names_all_that_judged_its_run() -> None:
         tape = parse_tape(str(replace(run.case.tape(), judges=run.judges)))
         assert [*map(type, judges_of(tape))] == [*map(type, run.checkers())]
         named |= {word.partition(" ")[0] for word in tape.judges}
-    assert {"core", "sides", RECORDING, BY_OPERATORS, MODEL, OF_A_WALK} == named
+    assert {"core", "sides", RECORDING, BY_OPERATORS, MODEL, OF_A_WALK, "contests"} == named

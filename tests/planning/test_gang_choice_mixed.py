@@ -410,7 +410,7 @@ def test_the_choice_is_the_optimum_within_a_quota(seeds: range) -> None:
 
 @pytest.mark.parametrize("has_quota", [False, True])
 @pytest.mark.parametrize("styles", [STYLES, SINGLE])
-@ranges.seeds(1000, usual=10)
+@ranges.seeds(1000, usual=5)
 def test_of_the_single_work_the_least_goes(
     seeds: range, styles: Sequence[str], has_quota: bool
 ) -> None:
@@ -455,7 +455,7 @@ def test_beyond_the_bound_of_steps_single_work_goes_in_order(
 
 
 @pytest.mark.parametrize("has_quota", [False, True])
-@ranges.seeds(1000, usual=12)
+@ranges.seeds(1000, usual=6)
 def test_for_a_gang_of_several_sizes_the_optimum_goes(seeds: range, has_quota: bool) -> None:
     """All of its sizes find room together, or nothing goes."""
     hurt = served = several = 0

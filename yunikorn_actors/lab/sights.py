@@ -24,6 +24,7 @@ from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
 from yunikorn_actors.lab.sides.commanded import Commands
 from yunikorn_actors.lab.sides.computed import computed
 from yunikorn_actors.lab.sides.configurations import read
+from yunikorn_actors.lab.sides.contest_walk import walk_contest
 from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
 from yunikorn_actors.lab.sides.encoded import Encoded
 from yunikorn_actors.lab.sides.foreseen import Forecasts
@@ -66,6 +67,10 @@ _CHECKED_EACH: Final = 30
 _CHECKED_AT_REST: Final = 4
 _FIRST: Final = follower_address(0)
 """No follower of a core has it."""
+_CONTESTS: Final = 3
+"""Beside each world victims are looked for in so many small partitions."""
+_OF_CONTESTS: Final = 8
+"""The seed of these."""
 WHOLE: Final = 400
 """In worlds with higher numbers nothing dear is looked at: what stands beside a core is at work in
 the first ones, and of the core itself as much is seen of the others for half of the time."""
@@ -196,6 +201,7 @@ class Watched(Oracle):
             self._note([(f"what the rules say of other queues in {name}", said)])
         self._note([read(self._draw), ("what is computed", list(computed(self._draw)))])
         self._note(self._beside(world))
+        self._note(_contests(self._number))
         self._note(inquire(world))
         if self._turn == _FORESIGHT:
             foresight = Forecasts(world, self._draw, self._requests[-_REQUESTS_AGAIN:])
@@ -270,6 +276,12 @@ class Watched(Oracle):
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
         self.sights.extend(Observation(what, value) for what, value in seen)
+
+
+def _contests(number: int) -> Iterator[tuple[str, Any]]:
+    for contest in range(_CONTESTS):
+        for what, value, faults in walk_contest(Draw(_OF_CONTESTS, number * _CONTESTS + contest)):
+            yield f"in a small partition, {what}", [value, faults]
 
 
 def _at_http(draw: Draw) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,7 @@ from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.model.follower import FollowedByModel
 from yunikorn_actors.lab.oracles.operator_oracle import Operators
 from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
-from yunikorn_actors.lab.oracles.walk_oracle import WalkBeside
+from yunikorn_actors.lab.oracles.walk_oracle import ContestsBeside, WalkBeside
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.replayed import Replayed
 from yunikorn_actors.lab.tapes.tape import Tape
@@ -24,6 +24,7 @@ BY_OPERATORS: Final = "operators"
 MODEL: Final = "model"
 _SIDES: Final = re.compile(r"sides (\d+)/(\d+)")
 _WALKS: Final = re.compile(r"walk (\d+)/(\d+)")
+_CONTESTS: Final = re.compile(r"contests (\d+)/(\d+)")
 
 
 def sides_drawn(seed: int, run: int) -> str:
@@ -36,6 +37,11 @@ def walk_drawn(seed: int, run: int) -> str:
     return f"walk {seed}/{run}"
 
 
+def contests_drawn(seed: int, run: int) -> str:
+    """Name the contests for room beside the world, and what they are drawn from."""
+    return f"contests {seed}/{run}"
+
+
 def judged_by(words: Iterable[str]) -> tuple[Checker, ...]:
     """Make the oracles of the core and those named, for one run."""
     named = tuple(words)
@@ -46,6 +52,7 @@ def judged_by(words: Iterable[str]) -> tuple[Checker, ...]:
     if BY_OPERATORS in named:
         judges = (*judges, Operators())
     judges = (*judges, *(WalkBeside(it) for it in _draws_of(_WALKS, named)))
+    judges = (*judges, *(ContestsBeside(it) for it in _draws_of(_CONTESTS, named)))
     return (*judges, FollowedByModel()) if MODEL in named else judges
 
 

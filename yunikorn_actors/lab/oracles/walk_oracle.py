@@ -4,7 +4,9 @@ Which walk it is, and what it does, is drawn. Each has expectations of its own: 
 every door what it sees in the process of its core (`door_oracle`), a request over HTTP has the
 status that the rules give it (`http_walk`), and so has a call by gRPC (`rpc_walk`). At the
 portal of a cluster a resource manager sees what it sees at one core (`cluster_walk`). A walk whose
-packages are not installed is left out.
+packages are not installed is left out. In small partitions of their own the victims are those that
+cost least (`contest_walk`), or for a node or a quota no more than are needed (`forced_walk`): these
+are short, so there are several of them, and beside more runs.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +19,8 @@ from yunikorn_actors.lab.oracles.door_oracle import differences
 from yunikorn_actors.lab.run_schedule import NamedViolation
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
+from yunikorn_actors.lab.sides.contest_walk import walk_contest
+from yunikorn_actors.lab.sides.forced_walk import walk_forced
 
 _SEEDS: Final = 1 << 30
 _FAULTS_MAX: Final = 3
@@ -39,6 +43,11 @@ def _cluster(draw: Draw) -> Iterator[str]:
     return (f"a cluster: {fault}" for _, _, faults in walk_cluster(draw) for fault in faults)
 
 
+def _victims(draw: Draw) -> Iterator[str]:
+    walk = walk_forced if draw.once_in(3) else walk_contest
+    return (f"victims: {fault}" for _, _, faults in walk(draw) for fault in faults)
+
+
 WALKS: Final[dict[str, tuple[str, Callable[[Draw], Iterator[str]]]]] = {
     "doors": ("", differences),
     "HTTP": ("aiohttp", _http),
@@ -48,8 +57,27 @@ WALKS: Final[dict[str, tuple[str, Callable[[Draw], Iterator[str]]]]] = {
 """By name: the package that a walk needs, and what yields its faults."""
 
 
+CONTEST: Final = "victims"
+"""The walk that is short."""
+_CONTESTS: Final = 6
 OF_A_WALK: Final = "walk"
 """The kind of each violation by one begins so: no change of the world makes it smaller."""
+
+
+class ContestsBeside(Oracle):
+    """Several of the short ones."""
+
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+
+    def at_rest(self, world: World) -> None:  # noqa: ARG002 - they stand beside the world
+        for _ in range(_CONTESTS):
+            _raise_of(CONTEST, self._draw.number(_SEEDS))
+
+
+def _raise_of(name: str, seed: int) -> None:
+    if faults := walked(name, seed):
+        raise NamedViolation(f"{OF_A_WALK}, {name}", f"beside the world: {'; '.join(faults)}")
 
 
 class WalkBeside(Oracle):
@@ -59,8 +87,7 @@ class WalkBeside(Oracle):
     def at_rest(self, world: World) -> None:  # noqa: ARG002 - it stands beside the world
         names = [it for it, (package, _) in WALKS.items() if not package or find_spec(package)]
         name, seed = self._draw.one_of(names), self._draw.number(_SEEDS)
-        if faults := walked(name, seed):
-            raise NamedViolation(f"{OF_A_WALK}, {name}", f"beside the world: {'; '.join(faults)}")
+        _raise_of(name, seed)
 
 
 def walked(name: str, seed: int) -> list[str]:
@@ -68,7 +95,7 @@ def walked(name: str, seed: int) -> list[str]:
 
     One that does not come to rest is walked again: the computer may have been that busy.
     """
-    _, walk = WALKS[name]
+    walk = _victims if name == CONTEST else WALKS[name][1]
     try:
         try:
             found = [*walk(Draw(seed))]

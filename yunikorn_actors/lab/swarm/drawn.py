@@ -15,6 +15,7 @@ from yunikorn_actors.lab.oracles.judges import (
     CORE,
     MODEL,
     RECORDING,
+    contests_drawn,
     judged_by,
     sides_drawn,
     walk_drawn,
@@ -75,6 +76,8 @@ _RECORDED: Final = 8
 """One run in so many is recorded as well, and its recording run again."""
 _WITH_A_WALK: Final = 14
 """Beside one run in so many another core is walked through: what no world comes to."""
+_WITH_CONTESTS: Final = 6
+"""And beside one in so many victims are looked for in small partitions of their own."""
 _DEPTH: Final = 3
 _SEEDS: Final = 1 << 32
 
@@ -113,6 +116,8 @@ class Drawn(Struct, frozen=True, kw_only=True):
             judges += (BY_OPERATORS,)
         if self.number % _WITH_A_WALK == 0:
             judges += (walk_drawn(self.number, self.order),)
+        if self.number % _WITH_CONTESTS == 1:
+            judges += (contests_drawn(self.number, self.order),)
         return (*judges, MODEL) if self.is_judged else judges
 
     def checkers(self) -> tuple[Checker, ...]:

@@ -12,6 +12,7 @@ from yunikorn_actors.lab.swarm.reloads import (
     with_little,
     with_lower_quota,
     with_one_change,
+    with_other_limits,
     without_a_queue,
 )
 from yunikorn_actors.lab.swarm.small_bounds import drawn_extra
@@ -84,6 +85,13 @@ def change_queue(writer: PartitionWriter) -> None:
     partition = writer.draw.one_of(manager.partitions)
     changed = with_one_change(writer.draw, partition.config, partition.configs)
     _reload(partition, changed)
+
+
+def limit_otherwise(writer: PartitionWriter) -> None:
+    """Send a configuration in which users and groups may have more or less than before."""
+    manager = writer.manager
+    partition = writer.draw.one_of(manager.partitions)
+    _reload(partition, with_other_limits(writer.draw, partition.config))
 
 
 def leave_queue_out(writer: PartitionWriter) -> None:

@@ -192,6 +192,22 @@ def with_one_change(draw: Draw, config: Config, others: Sequence[Config]) -> Con
     return _valid(changed)
 
 
+def with_other_limits(draw: Draw, config: Config) -> Config | None:
+    """Let users and groups of one queue have more or less; or nobody is limited there any more."""
+    changed = copy.deepcopy(config)
+    queues = [queue for _, queue in paths_below(changed["queues"][0])]
+    queue = draw.one_of([it for it in queues if it.get("limits")] or queues)
+    if draw.once_in(4):
+        queue.pop("limits", None)
+        return _valid(changed)
+    for limit in queue.setdefault("limits", [{"limit": "all", "users": ["*"]}]):
+        if draw.once_in(2):
+            limit["maxresources"] = {"vcore": draw.whole(1, 6)}
+        else:
+            limit["maxapplications"] = draw.whole(1, 3)
+    return _valid(changed)
+
+
 def without_a_queue(draw: Draw, config: Config) -> Config | None:
     """Leave a queue out, with all below it; the one above stays a parent."""
     changed = copy.deepcopy(config)

@@ -106,6 +106,7 @@ PARTS: Final[dict[str, float]] = {
     "one-leaf": 0.06,
     "capitals": 0.08,
     "one-packing": 0.06,
+    "changed-returns": 0.12,
     RESTART: 0.12,
     OPERATORS: 0.15,
 }
@@ -122,7 +123,7 @@ OF_ONE: Final = (*_OLD_OF_ONE, *_LATEST, "one-packing")
 """Scenes about one thing; a run that has one of these has no other."""
 _LAST: Final = (
     "second-type", *_OLD_OF_ONE, "asked-victims", "own-policies", *_LATEST,
-    "capitals", "one-packing",
+    "capitals", "one-packing", "changed-returns",
 )  # fmt: skip
 """Parts that are drawn apart from those as well."""
 

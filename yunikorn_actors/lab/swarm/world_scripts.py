@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from yunikorn_actors.lab.scenario_documents import Document
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.swarm import (
+    changed_returns,
     gang_moves,
     request_moves,
     scenes_of_full_nodes,
@@ -160,6 +161,13 @@ IN_TIME: Final[Moves] = {
     "one-priority": (scenes_of_precedence.claim_and_wait,) * 4,
     "one-leaf": (scenes_of_precedence.pause,) * 4,
     "one-packing": (claim_by_sizes,) * 3 + (wait_for_window,) * 2,
+    "changed-returns": (
+        *(changed_returns.node_returns,) * 4,
+        *(changed_returns.member_returns,) * 4,
+        *(changed_returns.running_member_returns,) * 2,
+        *(changed_returns.queue_returns,) * 3,
+        *(changed_returns.limits_change,) * 3,
+    ),
 }
 """What needs time to pass."""
 

@@ -222,7 +222,7 @@ def _steps(text: str, place: str) -> Iterator[str]:
 
 # -- from text
 
-_JUDGE: Final = r"(?:core|(?:sides|walk) \d{1,10}/\d{1,10}|recording|operators|model)"
+_JUDGE: Final = r"(?:core|(?:sides|walk|contests) \d{1,10}/\d{1,10}|recording|operators|model)"
 _HEADER: Final = re.compile(
     r"tape (?P<format>\d+) of (?P<file>\S+) sha256 (?P<digest>[0-9a-f]{8,64}) "
     r"on (?P<topology>\w+)(?: with (?P<schedulers>\d{1,6}) schedulers)?"
