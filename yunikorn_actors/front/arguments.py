@@ -345,7 +345,7 @@ class WrittenNode(NamedTuple):
 
 
 def node(options: Options, written: WrittenNode) -> tuple[si.NodeInfo, Sequence[Running]]:
-    """Return a node as the core is told of it, and what runs there."""
+    """Return the node for the core, and what runs there."""
     if written.unknown:
         refuse_unknown("add_node", written.unknown, NODE_WORDS)
     if not isinstance(written.node_id, str) or not written.node_id:

@@ -18,15 +18,15 @@ from yunikorn_actors.front.operations import Operations
 from yunikorn_actors.front.subscriptions import Connection
 
 L = TypeVar("L", bound=BaseLease)
-Held = TypeVar("Held")
+HeldApplication = TypeVar("HeldApplication")
 """An application, as its program holds it."""
-Taken = TypeVar("Taken")
+SubmittedApplication = TypeVar("SubmittedApplication")
 """What a program has of its application at once: the application itself, or a coroutine of it."""
-Joined = TypeVar("Joined")
+LeasesThere = TypeVar("LeasesThere")
 """The same of the leases of what runs on a new node."""
 
 
-class BaseScheduler(ABC, Generic[L, Held, Taken, Joined]):
+class BaseScheduler(ABC, Generic[L, HeldApplication, SubmittedApplication, LeasesThere]):
     """A front of a core; each of its kinds says how it waits."""
 
     _operations: Operations[L]
@@ -45,7 +45,7 @@ class BaseScheduler(ABC, Generic[L, Held, Taken, Joined]):
         attributes: Mapping[str, str] | None = None,
         running: Iterable[Running] = (),
         **unknown: Never,
-    ) -> Joined:
+    ) -> LeasesThere:
         """Add a node, and return the leases of what runs there already, in the order of `running`.
 
         Amounts are those of the configuration: `vcore=16` is sixteen cpus, `memory="64Gi"`; other
@@ -60,7 +60,7 @@ class BaseScheduler(ABC, Generic[L, Held, Taken, Joined]):
         )
 
     @abstractmethod
-    def _add_node(self, written: WrittenNode) -> Joined: ...
+    def _add_node(self, written: WrittenNode) -> LeasesThere: ...
 
     @property
     def nodes(self) -> Mapping[str, Node[L]]:
@@ -87,7 +87,7 @@ class BaseScheduler(ABC, Generic[L, Held, Taken, Joined]):
         running: Iterable[Running] = (),
         tags: Mapping[str, str] | None = None,
         fallback: bool = False,
-    ) -> Taken:
+    ) -> SubmittedApplication:
         """Submit an application; waits for the core, raises `ApplicationRejected` with its reason.
 
         - `queue`: with its whole path; `""` leaves the choice to the placement rules. What none of
@@ -123,18 +123,18 @@ class BaseScheduler(ABC, Generic[L, Held, Taken, Joined]):
         return self._submit(submission)
 
     @abstractmethod
-    def _submit(self, submission: Submission) -> Taken: ...
+    def _submit(self, submission: Submission) -> SubmittedApplication: ...
 
     @property
-    def applications(self) -> Mapping[str, Held]:
+    def applications(self) -> Mapping[str, HeldApplication]:
         """Those that were made and have not ended, by id."""
         return Named("application", self._operations.application_ids, self._application)
 
-    def _application(self, application_id: str) -> Held:
+    def _application(self, application_id: str) -> HeldApplication:
         app = self._operations.application(application_id)
         if app is None or app.handle is None:
             raise UnknownName(f"application {application_id!r} has just ended: make it again")
-        handle: Held = app.handle
+        handle: HeldApplication = app.handle
         return handle
 
     # -- what there is to see
