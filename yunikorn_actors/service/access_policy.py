@@ -6,6 +6,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from yunikorn_actors.service.address import HOW, parted
@@ -30,6 +31,19 @@ class Tls(NamedTuple):
     key: bytes
     clients: bytes = b""
     """The certificates that sign those of clients; empty where a client needs none."""
+
+    def server_context(self) -> ssl.SSLContext:
+        """The library reads certificates from files alone; these are gone when it has."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with TemporaryDirectory() as folder:
+            chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
+            chain.write_bytes(self.chain)
+            key.write_bytes(self.key)
+            context.load_cert_chain(chain, key)
+        if self.clients:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(cadata=self.clients.decode("ascii"))
+        return context
 
     def __repr__(self) -> str:
         """Keep the key out of logs and of texts of errors."""

@@ -9,7 +9,7 @@ from recordings import records, rewrite, simulate, write
 
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.export.dot import MESSAGES, dot, quoted
-from yunikorn_actors.trace.export.size_limits import TooMuchError
+from yunikorn_actors.trace.export.timeline import TooMuchError
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 

@@ -12,7 +12,7 @@ from recordings import records, rewrite, write
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.trace.export.mermaid import MESSAGES, mermaid, plain
-from yunikorn_actors.trace.export.size_limits import TooMuchError
+from yunikorn_actors.trace.export.timeline import TooMuchError
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 

@@ -10,7 +10,7 @@ from recordings import in_service, records, simulate, write
 
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.export.shiviz import EVENTS, shiviz, word
-from yunikorn_actors.trace.export.size_limits import TooMuchError
+from yunikorn_actors.trace.export.timeline import TooMuchError
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import TraceReader
 

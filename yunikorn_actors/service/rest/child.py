@@ -41,7 +41,6 @@ from yunikorn_actors.service.rest.pipe import (
     frame,
 )
 from yunikorn_actors.service.rest.request_guard import Guard
-from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.tokens import Tokens
 from yunikorn_actors.values.masking import masked_str
 
@@ -83,7 +82,7 @@ class Child:
         self._server = RestServer(side, self, self._now_ns, guard)
         tls: ssl.SSLContext | None = None
         if begin.chain:
-            tls = context_of(Tls(begin.chain, begin.key, begin.clients))
+            tls = Tls(begin.chain, begin.key, begin.clients).server_context()
         await self._server.start(self._listener, tls)
         self._writer.write(frame(Ready()))
         with suppress(asyncio.IncompleteReadError, ConnectionError):

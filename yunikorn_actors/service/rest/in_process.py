@@ -21,7 +21,6 @@ from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest.exchange import Refusal
 from yunikorn_actors.service.rest.http_server import RestServer
 from yunikorn_actors.service.rest.request_guard import Guard
-from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.tokens import CurrentTokens, Tokens
 
 T = TypeVar("T")
@@ -34,7 +33,7 @@ class RestPart(Part):
         self._core = site.core
         self._standing = site.standing
         self._wanted = site.address
-        self._tls = None if site.tls is None else context_of(site.tls)
+        self._tls = None if site.tls is None else site.tls.server_context()
         self._tokens = site.tokens or CurrentTokens()
         token, read_token = self._tokens.now
         self._guard = guard or Guard(

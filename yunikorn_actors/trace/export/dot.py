@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.recording.plain_text import printable
-from yunikorn_actors.trace.export.size_limits import Limit
-from yunikorn_actors.trace.export.timeline import Timeline
+from yunikorn_actors.trace.export.timeline import Limit, Timeline
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.text.show import cut, place

@@ -10,8 +10,7 @@ from typing import Final
 from yunikorn_actors.messages.base import Delivery, is_outside
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.export.size_limits import Limit
-from yunikorn_actors.trace.export.timeline import Timeline
+from yunikorn_actors.trace.export.timeline import Limit, Timeline
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.text.show import NewFacts

@@ -15,8 +15,7 @@ import msgspec
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.recording.plain_text import printable
-from yunikorn_actors.trace.export.size_limits import Limit
-from yunikorn_actors.trace.export.timeline import Step, Timeline
+from yunikorn_actors.trace.export.timeline import Limit, Step, Timeline
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.text.summary import message_summary

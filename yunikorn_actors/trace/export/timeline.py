@@ -1,4 +1,4 @@
-"""When things happen in a picture, and what is new in it."""
+"""When things happen in a picture, what is new in it, and how much it takes."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.state.facts import Fact, revisions_of
 from yunikorn_actors.trace.filters import DeliveryFilter
 from yunikorn_actors.trace.origins.message_parts import facts_of
-from yunikorn_actors.trace.read import Header, TraceReader
+from yunikorn_actors.trace.read import Header, TraceError, TraceReader
 
 CALLERS: Final = "callers"
 """Who waits for an answer has no mailbox; all of them share a lane."""
@@ -94,3 +94,30 @@ class FactsOnce:
             return
         self._last[life] = last
         yield from facts_of(message)
+
+
+# -- how much a picture takes before nobody can read it
+
+
+_REMEDY: Final = "narrow it down, with --about, --stimulus, --mailbox, --type, --from or --until"
+
+
+class TooMuchError(TraceError):
+    """More is wanted than the format takes."""
+
+
+class Limit(NamedTuple):
+    what: str
+    messages: int
+
+    def of(self, trace: TraceReader, steps: Iterator[Step]) -> Iterator[Step]:
+        """Pass on what is taken; raise TooMuchError as soon as it is too much."""
+        wanted = 0
+        for step in steps:
+            wanted += step.is_wanted
+            if wanted > self.messages:
+                raise TooMuchError(
+                    f"{trace.path}: {self.what} takes {self.messages} messages, and more are "
+                    f"wanted; {_REMEDY}"
+                )
+            yield step
