@@ -23,7 +23,6 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
 from yunikorn_actors.front.arguments import (
     changed_policy,
-    check_model,
     read_amounts,
     read_count,
     read_running,
@@ -31,19 +30,18 @@ from yunikorn_actors.front.arguments import (
     read_texts,
     read_timeout,
     shown,
-    with_model,
-    with_runtime,
+    with_tags,
 )
 from yunikorn_actors.front.asks import AskStatus
 from yunikorn_actors.front.futures import Pending
 from yunikorn_actors.front.gang import (
     PLAIN,
+    Treatment,
     placeholders,
     read_gang,
     read_treatment,
     still_missing,
     whole_gang,
-    with_required_node,
 )
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
 from yunikorn_actors.front.node_rules import Apart, Rule, Where, read_rule
@@ -265,7 +263,7 @@ class BaseApplication(Generic[F, L]):
         - `runtime`: for how many seconds it will run; policies go by it, and nothing ends by it.
         """
         amounts = read_amounts("ask", vcore, memory, resources, gpu, unknown)
-        size = self._amounts(amounts, group, gpu_model)
+        size = self._amounts(amounts, group)
         treatment = (self._record.groups[group] if group else self._record).treatment
         has_rule = where or spread or apart_from
         rule = self._rule(where, spread, apart_from, group) if has_rule else treatment.rule
@@ -277,7 +275,7 @@ class BaseApplication(Generic[F, L]):
             partition_name=self._operations.options.partition, task_group_name=group,
             resource_ask=si.Resource.parse(size), preemption_policy=policy,
             priority=treatment.priority if priority is None else priority,
-            tags=self._tags(tags, required_node, gpu_model, fits, treatment.tags, rule, runtime),
+            tags=self._tags(tags, required_node, gpu_model, runtime, size, fits, treatment, rule),
         )  # fmt: skip
         futures = self._ask(ask, size, fits, rule, count, deadline)
         return futures[0] if count is None else futures
@@ -302,29 +300,26 @@ class BaseApplication(Generic[F, L]):
         tags: Mapping[str, str] | None,
         required_node: str | None,
         gpu_model: str | None,
+        runtime: float | None,
+        amounts: Mapping[str, si.Amount],
         fits: Fits | None,
-        otherwise: Mapping[str, str],
+        otherwise: Treatment,
         rule: Rule | None,
-        runtime: float | None = None,
     ) -> dict[str, str]:
-        given = dict(otherwise)
+        given = dict(otherwise.tags)
         if tags is not None:
             given |= read_texts("ask: tags", tags)
-        if runtime is not None:
-            given = with_runtime("ask", given, runtime)
-        if required_node:
-            given = with_required_node("ask", given, required_node)
-        if gpu_model:
-            given = with_model("ask", given, gpu_model)
+        if required_node or gpu_model or runtime is not None:
+            words = {"required_node": required_node, "gpu_model": gpu_model, "runtime": runtime}
+            asked = {word: it for word, it in words.items() if it is not None}
+            given = with_tags("ask", given, asked, amounts, "gpu=")
         if fits is not None:
             self._check_fits(fits)
         elif rule is None:
             given |= self._operations.tags_without_fits
         return given
 
-    def _amounts(
-        self, written: dict[str, si.Amount], group: str, gpu_model: str | None
-    ) -> Mapping[str, si.Amount]:
+    def _amounts(self, written: dict[str, si.Amount], group: str) -> Mapping[str, si.Amount]:
         groups = self._record.groups
         if group and group not in groups:
             known = ", ".join(groups) or "none, as it was made without gang="
@@ -333,10 +328,7 @@ class BaseApplication(Generic[F, L]):
             )
         if not written and not group:
             raise InvalidRequest("ask: say how much it needs: vcore=, memory=, gpu=, or resources=")
-        amounts = written or groups[group].written
-        if gpu_model:
-            check_model("ask", gpu_model, amounts, "gpu=")
-        return amounts
+        return written or groups[group].written
 
     def _ask(
         self,

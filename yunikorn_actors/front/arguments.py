@@ -167,6 +167,37 @@ def with_runtime(what: str, tags: dict[str, str], runtime: object) -> dict[str, 
     return {**tags, si.constants.TAG_RUNTIME: str(runtime)}
 
 
+def with_required_node(what: str, tags: dict[str, str], node: object) -> dict[str, str]:
+    if not isinstance(node, str):
+        raise InvalidRequest(f"{what}: required_node: must be the id of a node, not {shown(node)}")
+    return {**tags, si.constants.TAG_REQUIRED_NODE: node} if node else tags
+
+
+_AS_TAGS: Final = {
+    "required_node": with_required_node,
+    "gpu_model": with_model,
+    "runtime": with_runtime,
+}
+"""Arguments of an ask that the interface has as tags: each is checked, and added to them."""
+GROUP_TAGS: Final = ("required_node", "gpu_model")
+"""Those that a group of a gang may have: they hold for the room that is kept, too."""
+
+
+def with_tags(
+    what: str,
+    tags: dict[str, str],
+    given: Mapping[str, Any],
+    amounts: Mapping[str, object] = {},
+    gpus: str = "",
+) -> dict[str, str]:
+    """Add what is given of these; `gpus` is how devices are asked for."""
+    for word, add in _AS_TAGS.items():
+        if word in given:
+            tags = add(what, tags, given[word])
+    check_model(what, given.get("gpu_model"), amounts, gpus)
+    return tags
+
+
 def check_words(
     what: str,
     written: Mapping[str, object],

@@ -11,15 +11,15 @@ from typing import Any, Final, NamedTuple
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.front.arguments import (
+    GROUP_TAGS,
     changed_policy,
     check_arguments,
-    check_model,
     check_words,
     read_amounts,
     read_count,
     read_texts,
     shown,
-    with_model,
+    with_tags,
 )
 from yunikorn_actors.front.lease import Running
 from yunikorn_actors.front.node_rules import Rule, read_rule
@@ -52,7 +52,7 @@ class Members(NamedTuple):
     treatment: Treatment
 
 
-_TREATED: Final = ("priority", "may_preempt", "preemptible", "required_node", "gpu_model", "tags")
+_TREATED: Final = ("priority", "may_preempt", "preemptible", *GROUP_TAGS, "tags")
 _RULED: Final = ("where", "spread", "apart_from")
 _WORDS: Final = ("count", *_TREATED, *_RULED)
 _ELSEWHERE: Final = {
@@ -99,22 +99,22 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
     amounts |= rest
     if not amounts:
         raise InvalidRequest(f"{what}: say how much a member needs, such as 'vcore': 2")
-    treatment = read_treatment(what, given, otherwise)
-    check_model(what, given.get("gpu_model"), amounts, "'gpu':")
+    treatment = read_treatment(what, given, otherwise, amounts)
     return Members(count, amounts, si.Resource.parse(amounts), treatment._replace(rule=rule))
 
 
-def read_treatment(what: str, given: Mapping[str, Any], otherwise: Treatment) -> Treatment:
+def read_treatment(
+    what: str,
+    given: Mapping[str, Any],
+    otherwise: Treatment,
+    amounts: Mapping[str, object] = {},
+) -> Treatment:
     """Take what is given, checked as an ask is; what is not given is as otherwise."""
     tags = {**otherwise.tags, **read_texts(f"{what}: tags", given.get("tags"))}
     treatment = Treatment(
         given.get("priority", otherwise.priority),
         changed_policy(otherwise.policy, given.get("preemptible"), given.get("may_preempt")),
-        with_model(
-            what,
-            with_required_node(what, tags, given.get("required_node", "")),
-            given.get("gpu_model", ""),
-        ),
+        with_tags(what, tags, given, amounts, "'gpu':"),
     )
     ask = si.AllocationAsk(
         application_id="a",
@@ -125,12 +125,6 @@ def read_treatment(what: str, given: Mapping[str, Any], otherwise: Treatment) ->
     )
     check_arguments(what, si.AllocationRequest(rm_id="rm", asks=(ask,)))
     return treatment
-
-
-def with_required_node(what: str, tags: dict[str, str], node: object) -> dict[str, str]:
-    if not isinstance(node, str):
-        raise InvalidRequest(f"{what}: required_node: must be the id of a node, not {shown(node)}")
-    return {**tags, si.constants.TAG_REQUIRED_NODE: node} if node else tags
 
 
 def still_missing(
