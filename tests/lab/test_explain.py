@@ -37,6 +37,28 @@ def test_steps_race_with_the_callback_of_the_user() -> None:
     assert expected == race_of(failing, passing, ("", ""), steps=True)
 
 
+@pytest.mark.usefixtures("nodes_unchecked")
+def test_the_point_of_no_return_is_behind_each_prefix_that_passed(
+    small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one prefix behind it one continuation passes: only the curve has looked there."""
+    case = read_case(Path(small))
+    explainer = Explainer(case, failing_tape(case), suffixes=5)
+
+    def fails(_: Explainer, events: int, number: int) -> bool:
+        return events >= 53 and (events, number) != (60, 0)
+
+    monkeypatch.setattr(Explainer, "_fails", fails)
+    found = explainer._no_return(70)
+    assert found is not None
+    assert found > 60
+    points = explainer._curve(found)
+    assert [it.share for it in points if it.events >= found] == [1.0] * len(
+        [it for it in points if it.events >= found]
+    )
+    assert (60, 0.8) in [(it.events, it.share) for it in points]
+
+
 def explained(small: str) -> Explanation:
     case = read_case(Path(small))
     return Explainer(case, failing_tape(case), suffixes=5).explain()

@@ -27,6 +27,7 @@ from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.nondeterminism_guard import Escape
 from yunikorn_actors.lab.run_schedule import NotRepeatable
 from yunikorn_actors.lab.user_program import Trial
+from yunikorn_actors.scenario.document import DEFAULT_QUEUES
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/hunt-a-race.md"
 FIXED = (
@@ -111,7 +112,74 @@ def test_a_folder_of_tapes_is_played_by_the_tests_they_are_of(tmp_path: Path) ->
     with pytest.raises(RaceFound, match="job-1 runs on node-1 for the resource manager alone"):
         Lab("t.py::test", wishes).explore(cancels())
     assert 2 == Lab("t.py::test", wishes).explore(cancels(*FIXED)).runs
-    assert 0 == Lab("t.py::another", wishes).explore(cancels()).runs
+    # What plays nothing says so.
+    with pytest.warns(hunt.NotPlayed, match=r"of t\.py::test, and not of t\.py::another: nothing"):
+        assert 0 == Lab("t.py::another", wishes).explore(cancels()).runs
+    # A test is the same from whichever folder pytest was started.
+    with pytest.raises(RaceFound):
+        Lab("elsewhere/t.py::test", wishes).explore(cancels())
+    # A file is played for the test for which it is given.
+    given = Wishes(tape=str(tmp_path / "as-it-is.tape"))
+    with pytest.warns(hunt.NotPlayed, match="it is played all the same"):
+        assert 1 == Lab("t.py::renamed", given).explore(cancels()).runs
+
+
+class Careless(ResourceManagerCallback):
+    """Does not ask again for what its node takes with it."""
+
+    def __init__(self) -> None:
+        self.runs: set[str] = set()
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self.runs |= {it.uuid for it in response.new}
+        self.runs -= {it.uuid for it in response.released}
+
+
+def asks_once(trial: Trial) -> None:
+    manager = Careless()
+    trial.eventually("it runs", lambda: bool(manager.runs))
+    trial.core.register_resource_manager(
+        si.RegisterResourceManagerRequest(rm_id="me", config=DEFAULT_QUEUES), manager
+    )
+    room = si.Resource.of({"vcore": 1_000})
+    for name in ("n1", "n2"):
+        node = si.NodeInfo(node_id=name, action=si.ActionFromRM.CREATE, schedulable_resource=room)
+        trial.core.update_node(si.NodeRequest(rm_id="me", nodes=(node,)))
+    ugi = si.UserGroupInformation(user="ann")
+    app = si.AddApplicationRequest(application_id="app", queue_name="root.default", ugi=ugi)
+    trial.core.update_application(si.ApplicationRequest(rm_id="me", new=(app,)))
+    ask = si.AllocationAsk(application_id="app", allocation_key="a", resource_ask=room)
+    trial.core.update_allocation(si.AllocationRequest(rm_id="me", asks=(ask,)))
+
+
+def test_a_fault_that_decides_is_named_and_no_race_of_bystanders() -> None:
+    told = found(asks_once, faults=("flap",)).splitlines()
+    (decides,) = (it for it in told if it.startswith("the point of no return: "))
+    assert decides.startswith("the point of no return: flap node n"), decides
+    assert not any(it.startswith("the race, at ") for it in told)
+
+
+@pytest.mark.parametrize(
+    ("promise", "complaint"),
+    [
+        (lambda it: [it.eventually("x", bool) for _ in range(2)], "two promises are called 'x'"),
+        (lambda it: [it.always("x", object) for _ in range(2)], "two promises are called 'x'"),
+        (lambda it: [it.sometimes("x", bool) for _ in range(2)], "two promises are called 'x'"),
+        (lambda it: it.always("x", True), "promise 'x': give a function"),
+        (lambda it: it.compare({}), "compare: give a function"),
+        (lambda it: it.compare(lambda: ["x"]), "compare: its function must return the node of"),
+    ],
+)  # fmt: skip
+def test_a_promise_that_would_not_be_judged_is_refused(
+    promise: Callable[[Trial], object], complaint: str
+) -> None:
+    def workload(trial: Trial) -> None:
+        promise(trial)
+        asks_once(trial)
+
+    with pytest.raises((RaceFound, ValueError, TypeError)) as caught:
+        Lab("t.py::test").explore(workload, runs=3)
+    assert complaint in str(caught.value)
 
 
 def test_a_tape_is_judged_as_it_was_found() -> None:

@@ -8,7 +8,7 @@ import pytest
 from drawn_scripts import drawn_script
 
 from yunikorn_actors import si
-from yunikorn_actors.drivers.simulator.simulator import Simulator
+from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.machines.context import Context
@@ -23,7 +23,7 @@ from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.values.tags import TAG_RUNTIME
+from yunikorn_actors.values.tags import TAG_REQUIRED_NODE, TAG_RUNTIME
 
 SECOND = 10**9
 RM = "rm-1"
@@ -187,6 +187,59 @@ def test_the_place_is_the_order_in_which_asks_start_one_after_the_other(
 
 
 # -- the interval
+
+
+def held_back(
+    topology: TopologyName, queue: str, *, other: str = "second", **fields: str
+) -> Expected:
+    """Return what is expected of an ask behind one that runs for 3000 s on the first node."""
+    config = f"{{name: root, submitacl: '*', queues: [{{name: a, {queue}}}]}}"
+    core = VirtualCore(topology=topology).start()
+    core.register_resource_manager(
+        si.RegisterResourceManagerRequest(
+            rm_id=RM, config=f"partitions: [{{name: default, queues: [{config}]}}]"
+        ),
+        si.ResourceManagerCallback(),
+    )
+    ugi = si.UserGroupInformation(user="ann")
+    for name in dict.fromkeys(("first", other)):
+        new = si.AddApplicationRequest(application_id=name, queue_name="root.a", ugi=ugi)
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(new,)))
+    for name, app in (("n1", "first"), ("n2", other)):
+        node = si.NodeInfo(node_id=name, action=si.ActionFromRM.CREATE, schedulable_resource=SIZE)
+        core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+        tags = {TAG_RUNTIME: "3000", **(fields if name == "n2" else {})}
+        ask = si.AllocationAsk(
+            application_id=app, allocation_key=name, resource_ask=SIZE, tags=tags
+        )
+        core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+        core.run_until_idle()
+    (found,) = core.expected()
+    assert found.key == "n2", "vacuous: it does not wait"
+    return found
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+@pytest.mark.parametrize(
+    "queue",
+    [
+        "maxapplications: 1",
+        "limits: [{users: [ann], maxapplications: 1}]",
+        "properties: {application.sort.policy: stateaware}",
+    ],
+)
+def test_nothing_is_said_of_the_time_of_what_may_not_run_yet(
+    queue: str, topology: TopologyName
+) -> None:
+    found = held_back(topology, queue)
+    assert (found.position, found.earliest_ns, found.latest_ns) == (1, None, None)
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_what_requires_a_node_waits_for_room_there(topology: TopologyName) -> None:
+    found = held_back(topology, "", other="first", **{TAG_REQUIRED_NODE: "n1"})
+    assert found.likely_ns is not None
+    assert 2_900 * SECOND < found.likely_ns - EPOCH_NS < 3_200 * SECOND
 
 
 class Jobs(si.ResourceManagerCallback):

@@ -192,3 +192,24 @@ def test_another_policy_of_the_same_name_is_warned_of(source: Source, tmp_path: 
 def test_a_policy_that_no_queue_names_is_not_missed() -> None:
     core = core_with("proposing", "binpacking", {"second": LikesTheSecond})
     assert simulate(state_from_dump(core.state_dump()), asks("3")).course.placed
+
+
+class Raises:
+    """Breaks with the first question."""
+
+    def application_key(self, app: object) -> int:
+        raise ValueError(f"no key for {app!r:.0}")
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_an_answer_says_which_policy_has_failed(topology: TopologyName) -> None:
+    core = VirtualCore(topology=topology, policies={"raises": Raises}).start()
+    fill(core, "fair")
+    core.run_until_idle()
+    queues = CONFIG.replace("{name: a}", "{name: a, properties: {application.sort.policy: raises}}")
+    changed = si.UpdateConfigurationRequest(rm_id=RM, config=queues % "fair")
+    answer = core.simulate(changed, asks("3", vcore=20_000), until=5)
+    told = [it for it in answer.assumptions if "policy raises of root.a failed: " in it]
+    assert len(told) == 1, answer.assumptions
+    assert told[0].endswith("what is built in decides there")
+    assert "policy raises" not in str(core.simulate(asks("3"), until=5).assumptions)

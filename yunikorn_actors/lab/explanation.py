@@ -84,6 +84,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     curve: tuple[Point, ...]
     no_return: int | None
     """After so many events every continuation fails; None if only the last message decides."""
+    deciding: Entry | None
+    """What the tape does just before the last of these events, if it does something there."""
     divergence: Divergence | None
     race: Race | None
     culprits: tuple[Culprit, ...] = ()
@@ -105,16 +107,20 @@ class Explainer:
         self._suffixes = suffixes
         self._shares: dict[int, float] = {}
         self._kind = ""
+        self._done: list[tuple[int, Entry]] = []
+        """What the tape did in the last run that was played, each after how many events."""
 
     def explain(self) -> Explanation:
         """Play the tape, its prefixes and its neighbours."""
         outcome, events = self._played(self._tape)
+        done = dict(self._done)
         self._kind = "" if outcome.violation is None else outcome.violation.kind
         if self._kind == STUCK:
             self._suffixes = 0
         no_return = self._no_return(len(events)) if self._suffixes else None
-        curve = self._curve(len(events), no_return) if self._suffixes else ()
-        turning = events[no_return - 1] if no_return else ""
+        curve = self._curve(no_return) if self._suffixes else ()
+        deciding = done.get(no_return - 1) if no_return else None
+        turning = events[no_return - 1] if no_return and deciding is None else ""
         divergence, race = self._compared(self._tape, events, turning)
         culprits = self._culprits() if self._kind and self._kind != STUCK else ()
         if culprits:
@@ -124,15 +130,16 @@ class Explainer:
             _, race = self._compared(pointed, self._played(pointed)[1], turning)
         return Explanation(
             case=self._case, tape=self._tape, outcome=outcome, events=events,
-            curve=curve, no_return=no_return,
+            curve=curve, no_return=no_return, deciding=deciding,
             divergence=divergence, race=race, culprits=culprits,
         )  # fmt: skip
 
     def _played(self, tape: Tape) -> tuple[Outcome, tuple[str, ...]]:
         player = TapePlayer(tape)
-        listening = Listening(player)
+        listening = _Noting(player)
         world = world_of(self._case, listening, tape, self._checkers())
         outcome = run_tape(world, tape, player)
+        self._done = listening.done
         return outcome, (*listening.events, *listening.fatal)
 
     def _run(self, tape: Tape, schedule: Schedule) -> Outcome:
@@ -153,18 +160,22 @@ class Explainer:
         return violation is not None and violation.kind == self._kind
 
     def _no_return(self, length: int) -> int | None:
-        """Return the shortest prefix that always fails; longer ones of it do so, too."""
-        if self._share(length) < 1:
-            return None
-        low, high = -1, length
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._share(middle) == 1 else (middle, high)
-        return high
+        """Return the shortest prefix that always fails, as all longer ones do that were tried.
 
-    def _curve(self, length: int, no_return: int | None) -> tuple[Point, ...]:
+        Some twenty continuations of a prefix may fail by chance: so it is behind each that passed.
+        """
         for number in range(POINTS):
             self._share(number * length // (POINTS - 1))
+        if self._share(length) < 1:
+            return None
+        while True:
+            low = max((it for it, share in self._shares.items() if share < 1), default=-1)
+            high = min(it for it in self._shares if it > low)
+            if high - low <= 1:
+                return high
+            self._share((low + high) // 2)
+
+    def _curve(self, no_return: int | None) -> tuple[Point, ...]:
         if no_return:
             self._share(no_return - 1)
         shares = sorted(self._shares.items())
@@ -217,8 +228,26 @@ class Explainer:
         if nearest is None:
             return None, None
         is_users = self._case.workload is not None
-        suspects = (nearest[0].left_out.what, turning)
-        return nearest[0], race_of(events, nearest[1], suspects, steps=is_users)
+        left_out = nearest[0].left_out
+        suspects = (left_out.what, turning)
+        # Behind a fault much comes in another order: that is a race if it is about a suspect.
+        is_fault = left_out.verb != "hold"
+        race = race_of(events, nearest[1], suspects, steps=is_users, of_suspects=is_fault)
+        return nearest[0], race
+
+
+class _Noting(Listening):
+    """Notes as well what a tape does, each after how many events."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(schedule)
+        self.done: list[tuple[int, Entry]] = []
+
+    def choose(self, world: World) -> Channel | Entry | None:
+        choice = super().choose(world)
+        if isinstance(choice, Entry):
+            self.done.append((len(self.events), choice))
+        return choice
 
 
 def _without(tape: Tape, entry: Entry) -> Tape:
@@ -251,8 +280,11 @@ def race_of(
     suspects: tuple[str, ...],
     *,
     steps: bool = False,
+    of_suspects: bool = False,
 ) -> Race | None:
     """Find two events of one mailbox in opposite orders; rather suspects, then the earliest.
+
+    With `of_suspects` one of them has to be one.
 
     Steps of a program are compared by their place among the steps: it may do something else there.
     """
@@ -267,7 +299,8 @@ def race_of(
                 if first_at > second_at:
                     race = Race(mailbox=mailbox, first=first, second=second)
                     others = sum(1 for suspect in suspects if suspect not in {first, second})
-                    found.append((others, second_index, -first_index, race))
+                    if others < len(suspects) or not of_suspects:
+                        found.append((others, second_index, -first_index, race))
     return min(found, key=lambda it: it[:3])[3] if found else None
 
 
@@ -339,12 +372,15 @@ def explanation_lines(it: Explanation) -> Iterator[str]:
         yield f"  {culprit.message}"
         yield "  holding this one alone fails as well; what is behind it does not matter"
     if it.divergence is not None:
-        gone = it.case.explained(replace(it.tape, entries=(it.divergence.left_out,))).entries[0]
-        yield f"the nearest passing run is without: {gone}"
+        yield f"the nearest passing run is without: {_entry(it, it.divergence.left_out)}"
         yield f"  after {it.divergence.alike} events alike"
         yield f"  here:  {shown(it.divergence.here)}"
         yield f"  there: {shown(it.divergence.there)}"
     yield from _no_return_lines(it, shown)
+
+
+def _entry(it: Explanation, entry: Entry) -> Entry:
+    return it.case.explained(replace(it.tape, entries=(entry,))).entries[0]
 
 
 def _no_return_lines(it: Explanation, shown: Callable[[str], str]) -> Iterator[str]:
@@ -356,7 +392,9 @@ def _no_return_lines(it: Explanation, shown: Callable[[str], str]) -> Iterator[s
         yield "the point of no return: the start; every order fails"
     else:
         event = shown(it.events[it.no_return - 1])
-        yield f"the point of no return: event {it.no_return} of {len(it.events)}, {event}"
+        at = f"event {it.no_return} of {len(it.events)}"
+        what = at if it.deciding is None else f"{_entry(it, it.deciding)}, before {at}"
+        yield f"the point of no return: {what}, {event}"
     yield "  failing continuations by events played:"
     for point in it.curve:
         yield f"  {point.events:5} {point.share:4.0%} {'#' * round(20 * point.share)}".rstrip()

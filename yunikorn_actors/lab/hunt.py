@@ -124,18 +124,22 @@ class Lab:
         """Play a tape; of a folder those that are of this test."""
         __tracebackhide__ = True
         search = Search(case, Options())
-        for number, name in enumerate(kept(wanted)):
-            tape = read_tape(name)
-            if name != wanted and tape.scenario != self.name:
-                continue
-            if is_numbered(tape):
-                tape = with_names(case, tape)
-            outcome = play(case, tape, Options().checkers())
+        names = [*kept(wanted)]
+        tapes = [read_tape(it) for it in names]
+        own = [it for it in tapes if is_same_test(it.scenario, self.name)]
+        if not own:
+            others = ", ".join(dict.fromkeys(it.scenario for it in tapes)) or "no test"
+            so = "it is played all the same" if names == [wanted] else "nothing is played"
+            text = f"{wanted:.200}: of {others}, and not of {self.name}: {so}"
+            warnings.warn(text, NotPlayed, stacklevel=3)
+        for number, tape in enumerate(tapes if names == [wanted] else own):
+            named = with_names(case, tape) if is_numbered(tape) else tape
+            outcome = play(case, named, Options().checkers())
             if outcome.violation is not None:
-                raise RaceFound(narrative_of(case, tape, outcome))
+                raise RaceFound(narrative_of(case, named, outcome))
             if outcome.not_played:
                 lines = "\n".join(not_played_lines(outcome))
-                warnings.warn(f"{tape.header()}\n{lines}", NotPlayed, stacklevel=3)
+                warnings.warn(f"{named.header()}\n{lines}", NotPlayed, stacklevel=3)
             search.add(run_of(number, outcome, case.scenario.settings))
         return search.report()
 
@@ -159,6 +163,14 @@ class Lab:
         except OSError as error:
             no_file = f"(--lab-save {folder}: the tape cannot be kept there: {error.strerror})"
             return f"{command} {quote(tape.line())}", no_file
+
+
+def is_same_test(one: str, other: str) -> bool:
+    """Whether both name one test, from whichever folder pytest was started."""
+    files, tests = zip(*(it.partition("::")[::2] for it in (one, other)), strict=True)
+    parts = [Path(it).parts for it in files]
+    common = min(map(len, parts))
+    return tests[0] == tests[1] and parts[0][-common:] == parts[1][-common:]
 
 
 def _digest(function: Callable[[Trial], None]) -> str:

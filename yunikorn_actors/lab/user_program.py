@@ -6,7 +6,7 @@ makes go out at once, as everywhere.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from math import inf
 from typing import Any, TypeVar
 
@@ -65,19 +65,37 @@ class Trial:
         `believed` returns the UUID of each running allocation with its node. With one resource
         manager it needs no id.
         """
+        _check_function("compare", believed)
         self._world.promises.believed.append((rm_id, believed))
 
     def always(self, name: str, holds: Holds) -> None:
         """Promise something that holds after every message; it may look at your own code only."""
+        _check_promise(self._world.promises.always, name, holds)
         self._world.promises.always[name] = fault_of(holds)
 
     def sometimes(self, name: str, holds: Holds) -> None:
         """Promise something that holds in at least one run, after some message."""
+        _check_promise(self._world.promises.sometimes, name, holds)
         self._world.promises.sometimes[name] = holds
 
     def eventually(self, name: str, holds: Holds) -> None:
         """Promise something that holds at the end of each run, when all is quiet."""
+        _check_promise(self._world.promises.eventually, name, holds)
         self._world.promises.eventually[name] = fault_of(holds)
+
+
+def _check_promise(known: Container[str], name: str, holds: object) -> None:
+    _check_function(f"promise {name!r}", holds)
+    if name in known:
+        raise ValueError(
+            f"two promises are called {name!r}, and the second would take the place of the first: "
+            "give each a name of its own"
+        )
+
+
+def _check_function(what: str, given: object) -> None:
+    if not callable(given):
+        raise TypeError(f"{what}: give a function that is called again and again, not {given!r}")
 
 
 class TrialCore:

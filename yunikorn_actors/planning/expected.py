@@ -28,9 +28,11 @@ from yunikorn_actors.policies.shipped import Fcfs
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application, ApplicationState
+from yunikorn_actors.state.eligibility import check_limits, check_start
 from yunikorn_actors.state.gangs import awaits_admission, waits_for_gang
 from yunikorn_actors.state.limits import limits_of
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.proposals import Refusal
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.durations import NEVER_NS, SECOND
 from yunikorn_actors.values.resource import Resource, charge
@@ -135,6 +137,8 @@ class _Job(NamedTuple):
     runtime_ns: int
     is_strict: bool
     """Nothing of its queue that comes behind it may start before it."""
+    node: str = ""
+    """The one that it requires."""
 
 
 class Expectations:
@@ -232,7 +236,7 @@ class Expectations:
                 jobs.append((came_ns, job))
             yield
         jobs.sort(key=itemgetter(0))
-        planned = [job for _, job in jobs[:PLANNED_MAX]]
+        planned = [job for _, job in jobs[:PLANNED_MAX] if _may_start(state, job.app)]
         starts: list[dict[_Name, int]] = [{} for _ in SHARES]
         due_ns = NEVER_NS
         for share, found_starts in zip(SHARES, starts, strict=True):
@@ -260,16 +264,18 @@ class Expectations:
         """
         runs = self._runs
         running: list[tuple[Resource, int]] = []
+        apart = {job.node for job in jobs} - {""}
         for app in state.applications.values():
             for it in app.allocations.values():
                 ran_ns, declared_ns = now_ns - it.allocated_ns, runtime_of(app, it.spec)
                 whole_ns = runs.expected(app.queue.path, app.spec.user, declared_ns, share, ran_ns)
-                running.append((_need(app, it.resource), _end(now_ns, whole_ns - ran_ns)))
+                node = it.node_id if it.node_id in apart else ""
+                running.append((_need(app, it.resource, node), _end(now_ns, whole_ns - ran_ns)))
             yield
         profile = profile_of(_free(state, jobs), now_ns, running)
         last: dict[str, int] = {}
         for job in jobs:
-            path, need = job.app.queue.path, _need(job.app, job.size)
+            path, need = job.app.queue.path, _need(job.app, job.size, job.node)
             run_ns = runs.expected(path, job.app.spec.user, job.runtime_ns, share)
             start_ns = profile.earliest(need, run_ns, last.get(path, 0))
             yield
@@ -479,14 +485,25 @@ def _jobs(leaf: QueueView, order: list[tuple[Application, Ask]]) -> Iterator[_Jo
                 gangs.setdefault(app.id, []).append(ask)
             continue
         size = {kind: amount * ask.remaining for kind, amount in ask.spec.resource.items()}
-        yield _Job(app, (ask,), size, runtime_of(app, ask.spec), is_strict)
+        node = ask.spec.required_node
+        yield _Job(app, (ask,), size, runtime_of(app, ask.spec), is_strict, node)
     for app in dict.fromkeys(app for app, _ in order if app.id in gangs):
         asks = tuple(gangs[app.id])
         runtime_ns = max(runtime_of(app, it.spec) for it in asks)
         yield _Job(app, asks, app.spec.placeholder_ask, runtime_ns, is_strict)
 
 
-# -- room: of the cluster by type, of queues and limits by their names and the type
+def _may_start(state: PartitionState, app: Application) -> bool:
+    """Whether neither a bound on how many run holds it back, nor one that is starting.
+
+    When that is over is not planned, so nothing is said of its time.
+    """
+    if app.state is not ApplicationState.ACCEPTED:
+        return True
+    return check_start(state, app) is None and check_limits(app, {}) is not Refusal.APP_LIMIT
+
+
+# -- room: of the cluster by type, of queues, limits and nodes by their names and the type
 
 
 def _free(state: PartitionState, jobs: list[_Job]) -> Resource:
@@ -494,14 +511,19 @@ def _free(state: PartitionState, jobs: list[_Job]) -> Resource:
     for node in state.nodes.values():
         if node.is_open:
             charge(free, node.available)
+    for name in {job.node for job in jobs} & state.nodes.keys():
+        # Neither a drain nor the reservations of others stand against what requires it.
+        free.update({f"node {name} {it}": n for it, n in state.nodes[name].available.items()})
     for app in dict.fromkeys(job.app for job in jobs):
         for name, most, used in _bounds(app, state):
             free.update({f"{name} {kind}": most[kind] - used.get(kind, 0) for kind in most})
     return free
 
 
-def _need(app: Application, size: Resource) -> Resource:
+def _need(app: Application, size: Resource, node: str = "") -> Resource:
     need = dict(size)
+    if node:
+        need.update({f"node {node} {kind}": amount for kind, amount in size.items()})
     for name, most, _ in _bounds(app):
         need.update((f"{name} {kind}", size[kind]) for kind in most if kind in size)
     return need

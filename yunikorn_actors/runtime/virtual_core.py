@@ -304,7 +304,7 @@ class VirtualCore(ScopedCore):
             self._simulator.settle()
             return simulate(
                 state_of(self._simulator), *changes, until=until, compare=compare, fits=fits,
-                origin=self._simulator,
+                origin=self._simulator, policies=self._simulator.topology.policies.given,
             )  # fmt: skip
 
     # -- parts

@@ -101,7 +101,7 @@ def what_if(trace: TraceReader, config: SchedulerConfig) -> WhatIf:
             course=course,
             without=without,
             differences=differences_of(course, without),
-            assumptions=tuple(_assumptions(run)),
+            assumptions=(*run.failed, *_assumptions(run)),
             lacks=() if trace.footer is not None else (NO_END,),
         ),
         starts=len(recorded.starts),

@@ -138,6 +138,8 @@ class Run:
         """The queue and user of each application, by its partition and id."""
         self.counts: Counter[str] = Counter()
         """How often something was assumed."""
+        self.failed: dict[str, None] = {}
+        """Policies of one's own that failed, in words."""
         simulator.checkers.add(self)
 
     # -- the run
@@ -281,6 +283,11 @@ class Run:
             match fact:
                 case f.ApplicationAdded(spec=spec, queue=queue):
                     self._owners[message.partition, spec.application_id] = queue, spec.user
+                case f.PolicyFailed(queue=queue, policy=policy, failure=failure, is_slow=False):
+                    where = f" of {queue}" if queue else ""
+                    self.failed[
+                        f"policy {policy}{where} failed: {failure}; what is built in decides there"
+                    ] = None
                 case f.AllocationReleased(given_back=None, uuid=uuid, node_id=node):
                     self._nodes_left[uuid] = node
                 case f.SwapCompleted(placeholder=uuid, placeholder_node=node):

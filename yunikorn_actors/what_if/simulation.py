@@ -80,7 +80,7 @@ def simulate(
         course=course,
         without=without,
         differences=() if without is None else differences_of(course, without),
-        assumptions=(*_assumptions(state, run.counts), *notes),
+        assumptions=(*run.failed, *_assumptions(state, run.counts), *notes),
         lacks=state.lacks,
     )
 

@@ -88,7 +88,12 @@ class Promises:
             if found := fault():
                 raise Broken(f"{EVENTUALLY} {name}", f"{found} at the end of the run")
         for rm_id, believed in self.believed:
-            faults = list(self._differences(believed(), _running(context, rm_id)))
+            runs = believed()
+            if not isinstance(runs, Mapping):
+                raise TypeError(
+                    f"compare: its function must return the node of each UUID, not {runs!r:.80}"
+                )
+            faults = list(self._differences(runs, _running(context, rm_id)))
             if faults:
                 raise Broken("what runs", "; ".join(faults))
 
