@@ -192,6 +192,21 @@ def test_what_times_out_in_one_of_the_runs_alone_is_a_difference(
 
 
 @both
+def test_what_ends_with_a_manager_that_stays_away_is_told(topology: TopologyName) -> None:
+    """Nobody hears of it then."""
+    core = busy(topology)
+    core.update_allocation(asks("long", runtime="9000"))
+    core._simulator.resource_manager_lost(RM)
+    core.run_until_idle()
+    answer = core.simulate(until=3_600, compare=False)
+    ended = {(it.key, it.node, it.words) for it in answer.course.ended if it.node}
+    assert ended == {
+        (key, node, "its resource manager has left") for key, node in (("1", "n1"), ("2", "n2"))
+    }
+    assert "long" in {it.key for it in answer.course.ended if not it.node}
+
+
+@both
 def test_members_that_a_complete_gang_brings_are_counted_once(topology: TopologyName) -> None:
     core = busy(topology)
     gang = si.AddApplicationRequest(

@@ -289,7 +289,13 @@ class Run:
                         f"policy {policy}{where} failed: {failure}; what is built in decides there"
                     ] = None
                 case f.AllocationReleased(given_back=None, uuid=uuid, node_id=node):
-                    self._nodes_left[uuid] = node
+                    if self._simulator.managers.is_registered(message.rm_id):
+                        self._nodes_left[uuid] = node
+                    else:
+                        self._note_end(
+                            message.partition, fact.application_id, fact.key, fact.type, node,
+                            "its resource manager has left",
+                        )  # fmt: skip
                 case f.SwapCompleted(placeholder=uuid, placeholder_node=node):
                     self._nodes_left[uuid] = node
                 case f.AskRemoved(application_id=application, key=key, type=why):
