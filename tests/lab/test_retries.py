@@ -12,6 +12,7 @@ from runpy import run_path
 import pytest
 from msgspec.structs import replace
 
+from yunikorn_actors import ResourceManagerCallback, si
 from yunikorn_actors.lab import hunt, watchdog
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.explanation import Explainer, explanation_lines
@@ -154,6 +155,24 @@ def test_a_program_that_is_stuck_is_ended_with_its_place(
     assert first < int(line[1]) <= first + 6
     assert "the tape, 1 deviation (" in told
     assert "\nthe race, at " in told or "the nearest passing run" in told
+
+
+def asks_for_ever(trial: Trial) -> None:
+    trial.core.register_resource_manager(
+        si.RegisterResourceManagerRequest(rm_id="me"), ResourceManagerCallback()
+    )
+    while True:
+        ask = si.AllocationAsk(application_id="app", allocation_key="k")
+        trial.core.update_allocation(si.AllocationRequest(rm_id="me", asks=(ask,)))
+
+
+def test_a_program_that_makes_calls_for_ever_from_the_beginning_is_told_as_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Real time ends it at another message each time: it can be repeated all the same."""
+    monkeypatch.setattr(watchdog, "STUCK_S", 0.4)
+    told = found(asks_for_ever)
+    assert re.match(r"the program is not over after \d+ events|\S*: asks_for_ever does not", told)
 
 
 @pytest.mark.slow
