@@ -511,7 +511,7 @@ def _free(state: PartitionState, jobs: list[_Job]) -> Resource:
     for node in state.nodes.values():
         if node.is_open:
             charge(free, node.available)
-    for name in {job.node for job in jobs} & state.nodes.keys():
+    for name in dict.fromkeys(job.node for job in jobs if job.node in state.nodes):
         # Neither a drain nor the reservations of others stand against what requires it.
         free.update({f"node {name} {it}": n for it, n in state.nodes[name].available.items()})
     for app in dict.fromkeys(job.app for job in jobs):
