@@ -16,9 +16,10 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.tree import rekey
-from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 from yunikorn_actors.planning.stages.stage import OpenProposals, Resolving
 from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.applications import ApplicationState
 from yunikorn_actors.state.device_fit import has_devices
 from yunikorn_actors.state.gangs import (
     Committed,
@@ -74,10 +75,20 @@ class Admitter:
             # With a turn from an earlier plan it would take a place that another gang waits for.
             model.gangs.end_turn(app)
         offered = [app for app in awaiting if not app.app.lapsed_ns and self._fits(app)]
+        starting: dict[QueueView, None] = {}
         for app in offered:
             # Given to all that fit one by one. Together they may not fit: who comes first at its
-            # turn has the room, and the others are asked again then.
-            model.gangs.give_turn(app)
+            # turn has the room, and the others are asked again then. But a younger gang of a
+            # stateaware leaf would be held up by the older one from its admission on, whatever
+            # was kept or preempted for it.
+            if not _starts_one_by_one(app):
+                model.gangs.give_turn(app)
+            elif app.leaf in starting:
+                model.gangs.end_turn(app)
+            else:
+                model.gangs.give_turn(app)
+                if all(limit.may_start(app) for limit in app.limits):
+                    starting[app.leaf] = None
         # One of them may have a place to start only since the last plan.
         model.participants.top_up()
         if not offered:
@@ -379,6 +390,10 @@ class Commitments:
 def _has_its_place(app: AppView) -> bool:
     """Whether it counts among the running applications already, or will with what is decided."""
     return bool(app.app.allocations or app.app.reservation_count or app.starting)
+
+
+def _starts_one_by_one(app: AppView) -> bool:
+    return app.leaf.is_stateaware and app.app.state is ApplicationState.ACCEPTED
 
 
 def name_of(place: Queue | Limit) -> str:
