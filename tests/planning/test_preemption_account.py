@@ -336,3 +336,61 @@ def test_a_gang_that_is_broken_is_named_and_why(rule: str) -> None:
     broken = "its gang was whole and is broken: a node or a quota needs just so much"
     assert [("gang", "d", broken)] == [(it.application_id, it.key, it.unit) for it in its.goes]
     assert (1, 0) == (its.cost.allocations, its.cost.applications)
+
+
+def test_a_victim_has_the_time_that_it_was_given_whatever_its_queue_gives_now() -> None:
+    """A reload changes what the next victim has, and not what the resource manager was asked."""
+    lab = many()
+    lab.ask("k", app="poor", preemption_policy=policy())
+    lab.advance(301)
+    (victim,) = (
+        it.spec.key for it in lab.state.applications["rich"].allocations.values() if it.beneficiary
+    )
+    for grace in ("preemption.grace: 10m", "preemption.grace: 5s", "preemption.policy: default"):
+        lab.configure(MANY.replace("preemption.grace: 30s", grace))
+        lab.advance(1)
+        its = told(lab, "rich", victim).preempting
+        assert its is not None
+        assert " s to end" in its.text
+        assert "; it has 2" in its.text, its.text
+
+
+def test_what_stands_against_the_others_on_a_required_node() -> None:
+    lab = many()
+    lab.nodes(n2=2)
+    bound = {"tags": {TAG_REQUIRED_NODE: "n1"}, "preemption_policy": policy()}
+    lab.submit("agent", queue="root.rich")
+    lab.ask("elsewhere", app="rich")
+    lab.ask("bound", app="rich", tags={TAG_REQUIRED_NODE: "n2"})
+    lab.ask("k", app="agent", priority=1, **bound)
+    lab.settle()
+    its = told(lab, "agent", "k").preempting
+    assert its is not None
+    (victim,) = its.victims
+    expected = {
+        "more important": 1, "not needed": 5, "on another node": 1, "bound to its node": 1
+    }  # fmt: skip
+    assert expected == its.against
+    of_victim = told(lab, "rich", victim).preempting
+    assert of_victim is not None
+    assert expected == of_victim.against
+
+
+def test_what_stands_against_the_others_where_a_quota_is_enforced() -> None:
+    text = MANY.replace(
+        "partitions: [{", "partitions: [{preemption: {quotapreemptionenabled: true}, "
+    ).replace("preemption.grace: 30s", "preemption.grace: 30s, quota.preemption.delay: 5s")
+    lab = many()
+    lab.configure(text.replace("{name: rich, ", "{name: rich, resources: {max: {vcore: 5m}}, "))
+    lab.settle()
+    lab.configure(text.replace("{name: rich, ", "{name: rich, resources: {max: {vcore: 3m}}, "))
+    lab.advance(10)
+    victims = [
+        it.spec.key for it in lab.state.applications["rich"].allocations.values() if it.beneficiary
+    ]
+    assert len(victims) == 2
+    its = told(lab, "rich", victims[0]).preempting
+    assert its is not None
+    assert (sorted(victims), {"not needed": 3, "of another queue": 2}) == (
+        sorted(it.key for it in its.goes), its.against
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from written import Written
 from yunikorn_actors.planning.preemption.claimant import Claimant, Victim
 from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
-from yunikorn_actors.planning.why.victim_objections import against
+from yunikorn_actors.planning.why.victim_objections import OfGuarantee, against
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.durations import SECOND
 
@@ -76,7 +76,7 @@ def test_the_search_and_the_explanation_go_by_the_same_rules() -> None:
         for app in state.applications.values():
             for uuid, allocation in app.allocations.items():
                 others = [it for it in state.owners if it != uuid]
-                (objection,) = against(state, claimant, throttle, others)
+                (objection,) = against(state, OfGuarantee(state, claimant, throttle), others)
                 may_go = claimant.may_be_victim(Victim(state, (allocation,)))
                 assert may_go is (objection not in OF_RULES), f"seed {seed}, {uuid}: {objection}"
                 seen[objection] += 1

@@ -169,6 +169,8 @@ class Allocation(Struct, kw_only=True, gc=False):
     charged_s: int = 0
     """Seconds of its life that are in the history of its application already."""
     asked_back_ns: int = 0
+    grace_ns: int = 0
+    """As a victim it had so long to end; its queue may give another time by now."""
     is_overdue: bool = False
     """It was asked back long ago, and reported as never confirmed."""
     devices: Devices = ()

@@ -75,6 +75,7 @@ def request_release(
             message=message,
             at_ns=unit.now_ns,
             proposal_id=proposal_id,
+            grace_ns=_grace_ns(unit, allocation) if type_ is _PREEMPTED else 0,
         )
     )
     ask_back(unit, allocation, message, type_)
@@ -90,7 +91,8 @@ def ask_back(
     """
     if unit.partition.awaits(allocation.uuid):
         return
-    grace_ms = _grace_ms(unit, allocation) if type_ is _PREEMPTED else 0
+    left_ns = allocation.asked_back_ns + allocation.grace_ns - unit.now_ns
+    grace_ms = max(0, left_ns) // 1_000_000
     if grace_ms:
         message = f"{message}; it has {grace_ms / 1000:g} s to end"
     unit.announce(
@@ -106,11 +108,9 @@ def ask_back(
     )
 
 
-def _grace_ms(unit: UnitOfWork, allocation: Allocation) -> int:
-    """Return what is left of the time to end that its queue gives a victim."""
-    app = unit.state.applications[allocation.spec.application_id]
-    grace_ns = app.queue.properties.preemption_grace_ns
-    return max(0, allocation.asked_back_ns + grace_ns - unit.now_ns) // 1_000_000
+def _grace_ns(unit: UnitOfWork, victim: Allocation) -> int:
+    app = unit.state.applications[victim.spec.application_id]
+    return app.queue.properties.preemption_grace_ns
 
 
 def announce_end(unit: UnitOfWork, allocation: Allocation, message: str) -> None:

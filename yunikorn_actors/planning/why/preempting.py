@@ -12,8 +12,15 @@ from yunikorn_actors.planning.preemption.claimant import Claimant, earmarks_of
 from yunikorn_actors.planning.preemption.throttle import Throttle
 from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage, bounds_of
 from yunikorn_actors.planning.reasons import Preempting, Why
-from yunikorn_actors.planning.why.victim_objections import against, cost, goes
-from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
+from yunikorn_actors.planning.why.victim_objections import (
+    OfGuarantee,
+    OfQuota,
+    OfRequiredNode,
+    against,
+    cost,
+    goes,
+)
+from yunikorn_actors.state.allocations import Allocation, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.gangs import is_all_there
 from yunikorn_actors.values.durations import NEVER_NS, duration_of
@@ -104,37 +111,42 @@ def with_victims(planner: Planner, why: Why, now_ns: int) -> Why:
 
 def _with_goes(planner: Planner, ask: AskView, preempting: Preempting, now_ns: int) -> Preempting:
     """Search as if the time had come, and keep nothing of it."""
-    state, spec = planner.state, ask.ask.spec
+    state = planner.state
     going = _going_for(planner, ask) if preempting.victims else ()
     if not going:
         if _objection(planner, ask) is not None:
             return preempting
         going = planner.preemptor.would_go(ask, now_ns)
     lost = cost(state, going, now_ns)
-    preempting = replace(preempting, goes=goes(state, going, now_ns), cost=lost)
-    if spec.required_node:
-        return preempting
-    return replace(preempting, against=_against(planner, ask.app.app, spec, going, now_ns))
+    others = _against(planner, _beneficiary_of(ask), going, now_ns)
+    return replace(preempting, goes=goes(state, going, now_ns), cost=lost, against=others)
 
 
 def _against(
-    planner: Planner,
-    app: Application,
-    spec: AskSpec,
-    going: Iterable[Allocation],
-    now_ns: int,
+    planner: Planner, whom: Beneficiary, going: Iterable[Allocation], now_ns: int
 ) -> dict[str, int]:
     """Judge as things were before these went: without them gone, and the ask without its room."""
-    usage, throttle = ExpectedUsage(), Throttle(planner.state, now_ns)
+    state, named = planner.state, [it.uuid for it in going]
+    usage, throttle = ExpectedUsage(), Throttle(state, now_ns)
     gone = [it for it in going if it.beneficiary is not None]
     for it in gone:
-        leaf = planner.state.applications[it.spec.application_id].queue
+        leaf = state.applications[it.spec.application_id].queue
         usage.add(leaf, it.resource)
         throttle.give_back(leaf, 1)
+    if whom.rule is PreemptionRule.QUOTA:
+        queue = state.queues.get(whom.queue)
+        return {} if queue is None else against(state, OfQuota(queue, usage), named)
+    app = state.applications.get(whom.application_id)
+    ask = None if app is None else app.asks.get(whom.key)
+    if app is None or ask is None:
+        return {}
+    spec = ask.spec
+    if whom.rule is PreemptionRule.REQUIRED_NODE:
+        return against(state, OfRequiredNode(spec), named)
     if gone:
         usage.take(app.queue, spec.resource)
-    claimant = Claimant(planner.state, usage, throttle, app.queue, spec)
-    return against(planner.state, claimant, throttle, [it.uuid for it in going])
+    claimant = Claimant(state, usage, throttle, app.queue, spec)
+    return against(state, OfGuarantee(state, claimant, throttle), named)
 
 
 def account_of_victim(
@@ -148,10 +160,10 @@ def account_of_victim(
     if whom.rule is not PreemptionRule.QUOTA:
         ask = f"{whom.key} of {whom.application_id} in {whom.queue}"
         text = f"it is preempted for {ask}, by the rule of the {whom.rule.value}"
-    left_ns = victim.asked_back_ns + app.queue.properties.preemption_grace_ns - now_ns
+    left_ns = victim.asked_back_ns + victim.grace_ns - now_ns
     if left_ns > 0:
         text += f"; it has {duration_of(left_ns)} to end"
-    preempting = Preempting(
+    return Preempting(
         text=text,
         goes=goes(state, with_it, now_ns),
         cost=cost(state, with_it, now_ns),
@@ -159,12 +171,8 @@ def account_of_victim(
         for_queue=whom.queue,
         for_application_id=whom.application_id,
         for_key=whom.key,
+        against=_against(planner, whom, with_it, now_ns),
     )
-    asking = state.applications.get(whom.application_id)
-    ask_of = None if asking is None else asking.asks.get(whom.key)
-    if asking is None or ask_of is None or whom.rule is not PreemptionRule.GUARANTEE:
-        return preempting
-    return replace(preempting, against=_against(planner, asking, ask_of.spec, with_it, now_ns))
 
 
 def _objection(planner: Planner, ask: AskView) -> str | None:

@@ -1,23 +1,35 @@
-"""What stands against each allocation as a victim of an ask, and what those that go would lose."""
+"""What stands against each allocation as a victim, and what those that go would lose."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
+from yunikorn_actors.planning.preemption import quota, required_node
 from yunikorn_actors.planning.preemption.claimant import Claimant, Victim, victims_of
 from yunikorn_actors.planning.preemption.gang_choice import run_time_ns
 from yunikorn_actors.planning.preemption.throttle import Throttle
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
 from yunikorn_actors.planning.preemption.victim_units import Part, Units
 from yunikorn_actors.planning.reasons import PreemptionCost, PreemptionVictim
-from yunikorn_actors.state.allocations import Allocation
+from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource, match_any
 
 LOOKED_AT_MAX: Final = 10_000
 """So many allocations are looked at, those of the first nodes."""
+
+NOT_NEEDED: Final = "not needed"
+NO_USE: Final = "of no use to it"
+MORE_IMPORTANT: Final = "more important"
+FOR_GUARANTEE: Final = "needed for a guarantee of its queue"
+OF_WHOLE: Final = "of an application that goes whole, and a part of it may not go"
+
+Objection = Callable[[Application, Allocation], str]
+"""By one of the three rules; empty where nothing stands against it."""
 
 PARTS: Final = {
     Part.OF_BROKEN: "of a gang that is not whole",
@@ -73,15 +85,13 @@ def _ran_s(allocation: Allocation, now_ns: int) -> int:
     return max(0, now_ns - allocation.allocated_ns) // SECOND
 
 
-def against(
-    state: PartitionState, claimant: Claimant, throttle: Throttle, going: Iterable[str]
-) -> dict[str, int]:
+def against(state: PartitionState, objection: Objection, going: Iterable[str]) -> dict[str, int]:
     """Count by what stands against them those that stay, as things are before anybody goes."""
-    judge, named = _Judge(state, claimant, throttle), frozenset(going)
+    named = frozenset(going)
     counts: Counter[str] = Counter()
     for app, allocation in islice(_all(state), LOOKED_AT_MAX):
         if allocation.uuid not in named:
-            counts[judge.objection(app, allocation)] += 1
+            counts[_of_itself(allocation) or objection(app, allocation) or NOT_NEEDED] += 1
     return dict(sorted(counts.items()))
 
 
@@ -91,31 +101,36 @@ def _all(state: PartitionState) -> Iterator[tuple[Application, Allocation]]:
             yield state.applications[allocation.spec.application_id], allocation
 
 
-class _Judge:
+def _of_itself(allocation: Allocation) -> str:
+    """Say why it is a victim of nobody."""
+    if not allocation.may_be_released:
+        return "on its way out already"
+    return "bound to its node" if allocation.spec.required_node else ""
+
+
+class OfGuarantee:
+    """What stands against a victim of an ask whose queue is below its guarantee."""
+
     def __init__(self, state: PartitionState, claimant: Claimant, throttle: Throttle) -> None:
         self._state = state
         self._claimant = claimant
         self._throttle = throttle
         self._units = Units()
 
-    def objection(self, app: Application, allocation: Allocation) -> str:
-        return self._of_rules(app, allocation) or self._of_unit(app, allocation) or "not needed"
+    def __call__(self, app: Application, allocation: Allocation) -> str:
+        return self._of_rules(app, allocation) or self._of_unit(app, allocation)
 
     def _of_rules(self, app: Application, allocation: Allocation) -> str:
         claimant, leaf = self._claimant, app.queue
-        if not allocation.may_be_released:
-            return "on its way out already"
-        if allocation.spec.required_node:
-            return "bound to its node"
         if leaf is claimant.leaf:
             return "of the same queue"
         if leaf.path not in claimant.reach:
             return "out of its reach: fenced off, or of a queue that gives nothing"
         if not match_any(allocation.resource, claimant.wanted):
-            return "of no use to it"
+            return NO_USE
         limit = claimant.reach[leaf.path]
         if limit is not None and allocation.spec.priority > limit:
-            return "more important"
+            return MORE_IMPORTANT
         if not self._throttle.are_cooled(leaf, (allocation,)):
             return "in the cooldown of its queue"
         return ""
@@ -129,9 +144,53 @@ class _Judge:
                 return "of an application that goes whole, and a part of it cannot go now"
             victim = Victim(state, whole, Part.OF_WHOLE)
             if not claimant.may_be_victim(victim):
-                return "of an application that goes whole, and a part of it may not go"
+                return OF_WHOLE
         if not self._throttle.may_lose(victim.leaf, len(victim.allocations)):
             return "over the budget of its queue"
         if not claimant.may_take(victim):
-            return "needed for a guarantee of its queue"
+            return FOR_GUARANTEE
         return ""
+
+
+class OfRequiredNode:
+    """What stands against a victim of an ask that can run on one node alone."""
+
+    def __init__(self, spec: AskSpec) -> None:
+        self._spec = spec
+        self._units = Units()
+
+    def __call__(self, app: Application, allocation: Allocation) -> str:
+        spec = self._spec
+        if allocation.node_id != spec.required_node:
+            return "on another node"
+        if not match_any(allocation.resource, spec.resource):
+            return NO_USE
+        if allocation.spec.priority > spec.priority:
+            return MORE_IMPORTANT
+        if required_node.would_end_itself(app, spec):
+            return "of its own application, which would end with it"
+        unit = self._units.with_it(app, allocation)
+        goes = unit and all(required_node.may_be_victim(it, spec) for it in unit)
+        return "" if goes else OF_WHOLE
+
+
+class OfQuota:
+    """What stands against a victim of a queue that uses more than its maximum."""
+
+    def __init__(self, queue: Queue, usage: ExpectedUsage) -> None:
+        self._queue = queue
+        self._usage = usage
+        self._plan = quota.plan_of(queue, usage)
+        self._units = Units()
+
+    def __call__(self, app: Application, allocation: Allocation) -> str:
+        queue, plan = self._queue, self._plan
+        if queue not in app.queue.lineage:
+            return "of another queue"
+        if not quota.may_be_victim(allocation, plan):
+            return NO_USE
+        unit = self._units.with_it(app, allocation)
+        if not unit or not all(quota.may_be_victim(it, plan) for it in unit):
+            return OF_WHOLE
+        keeps = quota.keeps_guarantees(queue, app.queue, quota.together(unit), plan, self._usage)
+        return "" if keeps else FOR_GUARANTEE

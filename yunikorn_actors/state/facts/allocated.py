@@ -265,12 +265,14 @@ class ReleaseRequested(Base, frozen=True, kw_only=True):
     message: str
     at_ns: int
     proposal_id: int = NO_PROPOSAL
+    grace_ns: int = 0
+    """How long a victim has to end by itself."""
 
     def change(self, state: PartitionState) -> None:
         app = state.applications[self.application_id]
         allocation = app.allocations[self.uuid]
         allocation.releasing = self.type
-        allocation.asked_back_ns = self.at_ns
+        allocation.asked_back_ns, allocation.grace_ns = self.at_ns, self.grace_ns
         state.unconfirmed[self.uuid] = app.id
         write(leaving_books(app, allocation), allocation.resource)
 
