@@ -103,8 +103,13 @@ def _torn(app: Application, fact: f.PreemptionDecided) -> Iterator[str]:
 def _lacking(app: Application, present: list[Allocation]) -> Resource:
     """Say how much of its members and placeholders a gang lacks with these alone."""
     has: Resource = {}
+    # Before all placeholders have come it is not known which groups there are.
+    some_are_unknown = any(
+        n > app.placed.get(kind, 0) for kind, n in app.spec.placeholder_ask.items()
+    )
     for it in present:
-        if it.spec.task_group in app.task_groups:
+        group = it.spec.task_group
+        if group in app.task_groups or (group and some_are_unknown):
             charge(has, it.resource)
     needs = {kind: n - app.spared.get(kind, 0) for kind, n in app.spec.placeholder_ask.items()}
     return {kind: max(0, n - has.get(kind, 0)) for kind, n in needs.items()}

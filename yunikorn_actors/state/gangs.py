@@ -93,6 +93,16 @@ def waiting_room(app: Application) -> Resource:
     return wanted
 
 
+def is_member(app: Application, spec: AskSpec) -> bool:
+    """Whether an ask, or a placeholder, belongs to a task group of the gang.
+
+    Placeholders name the groups. Where not all of them have come, as after a restart for which the
+    members alone are reported, any group counts.
+    """
+    group = spec.task_group
+    return group in app.task_groups or bool(group and is_incomplete(app))
+
+
 def is_all_there(app: Application) -> bool:
     """Whether all placeholders of the gang that were never placed have been asked for."""
     return fits_in(unplaced(app), waiting_room(app))

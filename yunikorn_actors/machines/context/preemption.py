@@ -29,7 +29,7 @@ from yunikorn_actors.planning.preemption.claimant import (
 )
 from yunikorn_actors.planning.preemption.device_room import fits, freed, keep, with_parts
 from yunikorn_actors.planning.preemption.throttle import Throttle
-from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage, delay_of
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage, delay_of, is_movable
 from yunikorn_actors.planning.preemption.victim_units import (
     goes_as_one,
     is_set_to_go_as_one,
@@ -376,7 +376,9 @@ def _check_room_on(
             charge(room, freed(allocation))
         elif app.id not in here or not is_set_to_go_as_one(app):
             return Refusal.PREEMPTION_REFUSED
-        if required.would_end_itself(app, spec) or not required.may_be_victim(allocation, spec):
+        # What goes as one may have parts that are of no use by themselves.
+        allows = required.may_go_along if is_set_to_go_as_one(app) else required.may_be_victim
+        if required.would_end_itself(app, spec) or not allows(allocation, spec):
             return Refusal.PREEMPTION_REFUSED
     return None if _fit(spec.resource, repeats, room) else Refusal.NODE_FULL
 
@@ -394,15 +396,26 @@ def _check_quota(
     total: Resource = {}
     if not _go_as_one(victims, is_set_to_go_as_one, decided):
         return Refusal.PREEMPTION_REFUSED
-    for allocation in victims:
-        leaf = state.applications[allocation.spec.application_id].queue
-        resource = allocation.resource
+    for unit in _units(state, victims):
+        leaf = state.applications[unit[0].spec.application_id].queue
+        resource = quota.together(unit)
         charge(total, {kind: resource.get(kind, 0) for kind in plan})
-        allowed = queue in leaf.lineage and quota.may_be_victim(allocation, plan)
+        of_use = any(quota.may_be_victim(it, plan) for it in unit)
+        allowed = of_use and queue in leaf.lineage and all(map(is_movable, unit))
         if not allowed or not quota.keeps_guarantees(queue, leaf, resource, plan, usage):
             return Refusal.PREEMPTION_REFUSED
         usage.take(leaf, resource)
     return None if fits_in(total, plan) else Refusal.PREEMPTION_REFUSED
+
+
+def _units(state: PartitionState, victims: Sequence[Allocation]) -> list[list[Allocation]]:
+    """Put together what goes as one because its leaf says so."""
+    units: dict[str, list[Allocation]] = {}
+    for allocation in victims:
+        id_ = allocation.spec.application_id
+        is_one = is_set_to_go_as_one(state.applications[id_])
+        units.setdefault(id_ if is_one else allocation.uuid, []).append(allocation)
+    return list(units.values())
 
 
 _Check = Callable[[Preempt, tuple[Allocation, ...], Decided], Refusal | None]

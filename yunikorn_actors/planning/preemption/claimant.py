@@ -25,7 +25,7 @@ from yunikorn_actors.planning.preemption.victim_rules import (
     reach_of,
     share_a_guarantee,
 )
-from yunikorn_actors.planning.preemption.victim_units import Part, Units
+from yunikorn_actors.planning.preemption.victim_units import Part, Units, fits_beyond
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Reservation, ReservationKey
 from yunikorn_actors.state.applications import Application
@@ -47,10 +47,14 @@ Order = tuple[Any, ...]
 class Victim:
     """A candidate, or one that was picked: an allocation, or all of an application."""
 
-    __slots__ = ("allocations", "has_budget", "leaf", "order", "part", "rank", "resource")
+    __slots__ = ("allocations", "has_budget", "leaf", "order", "part", "rank", "resource", "spare")
 
     def __init__(
-        self, state: PartitionState, allocations: tuple[Allocation, ...], part: Part = Part.ALONE
+        self,
+        state: PartitionState,
+        allocations: tuple[Allocation, ...],
+        part: Part = Part.ALONE,
+        spare: Resource | None = None,
     ) -> None:
         """Of several the newest comes first."""
         first = allocations[0]
@@ -59,6 +63,8 @@ class Victim:
         self.leaf = app.queue
         self.has_budget = app.queue.properties.preemption_budget.is_set
         self.part = part
+        self.spare = spare
+        """Of a surplus what its gang has left beyond its need: all of that gang change this."""
         self.resource = first.resource
         order = order_of(first, app.asks[first.spec.key])
         self.order: Order = (*order[:2], part, *order[2:])
@@ -111,7 +117,8 @@ def victims_of(
     Those that are `gone` go before them, those that are `back` count as if they had not been
     asked back.
     """
-    units, found, named = Units(gone, back), [], dict.fromkeys([it.uuid for it in allocations])
+    found, named = [], dict.fromkeys([it.uuid for it in allocations])
+    units = Units(gone, back, first=lambda _, it: it.uuid not in named)
     seen: dict[str, None] = {}
     for allocation in allocations:
         if allocation.uuid in seen:
@@ -243,9 +250,10 @@ class Claimant:
 
     # -- victims
 
-    def is_bounded(self, leaf: Queue) -> bool:
-        """Whether a guarantee or a budget may let only a part of the work of a leaf go."""
-        return leaf.properties.preemption_budget.is_set or bool(self._guards_of(leaf))
+    def is_bounded(self, victim: Victim) -> bool:
+        """Whether a guarantee, a budget or its gang may let only a part of its like go."""
+        is_surplus = victim.spare is not None
+        return is_surplus or victim.has_budget or bool(self._guards_of(victim.leaf))
 
     def _guards_of(self, leaf: Queue) -> tuple[Queue, ...]:
         # The search asks it of each candidate, with each set of gangs.
@@ -278,10 +286,15 @@ class Claimant:
         return self._throttle.are_cooled(leaf, allocations)
 
     def may_take(self, victim: Victim) -> bool:
-        """Whether no queue ends below its guarantee or over its budget, counting those before."""
+        """Whether no queue ends below its guarantee or over its budget, and no gang broken.
+
+        It counts those that were taken before.
+        """
         leaf = victim.leaf
         guards = self._guards_of(leaf)
         if guards and not is_named_by(guards, victim.resource, self.wanted):
+            return False
+        if victim.spare is not None and not fits_beyond(victim.resource, victim.spare):
             return False
         for queue in guards:
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
@@ -345,11 +358,17 @@ class Claimant:
         self.usage.take(victim.leaf, victim.resource)
         if victim.has_budget:
             self._throttle.take(victim.leaf, len(victim.allocations))
+        if victim.spare is not None:
+            for kind in victim.spare:
+                victim.spare[kind] -= victim.resource.get(kind, 0)
 
     def give_back(self, victim: Victim) -> None:
         self.usage.add(victim.leaf, victim.resource)
         if victim.has_budget:
             self._throttle.give_back(victim.leaf, len(victim.allocations))
+        if victim.spare is not None:
+            for kind in victim.spare:
+                victim.spare[kind] += victim.resource.get(kind, 0)
 
 
 # -- nodes
@@ -360,14 +379,26 @@ def candidates_on(
 ) -> list[Victim]:
     """Return what may go by itself on a node, in order."""
     found: list[Victim] = []
+    loose: dict[str, list[Allocation]] = {}
     for allocation in node.allocations.values():
         app = state.applications[allocation.spec.application_id]
         if not claimant.is_within_reach(allocation, app.queue):
             continue
         part = units.part_of(app, allocation)
+        of_gang = part is Part.OF_WHOLE or part is Part.SURPLUS
         # A member of a whole gang cools with its gang: its own time would wake the search in vain.
-        if part is not Part.OF_WHOLE and claimant.are_cooled(app.queue, (allocation,)):
-            found.append(Victim(state, (allocation,), part))
+        if of_gang and not units.could_be_surplus(app, allocation):
+            continue
+        if claimant.are_cooled(app.queue, (allocation,)):
+            if of_gang:
+                loose.setdefault(app.id, []).append(allocation)
+            else:
+                found.append(Victim(state, (allocation,), part))
+    for id_, those in loose.items():
+        app = state.applications[id_]
+        for allocation in units.surplus_among(app, those):
+            spare = units.spare_of(app, allocation)
+            found.append(Victim(state, (allocation,), Part.SURPLUS, spare))
     found.sort(key=in_order)
     return found
 

@@ -168,9 +168,7 @@ class Choice:
         self._turns = in_turn(self._singles)
         self._work_of = cache(work_of)
         self._is_small = len(found) <= SINGLES_MAX
-        self._is_bounded = self._is_small and any(
-            claimant.is_bounded(victim.leaf) for victim in found
-        )
+        self._is_bounded = self._is_small and any(map(claimant.is_bounded, found))
         self._looks_each = max(1, len(found))
         """At single victims, for one set."""
         self._steps = STEPS_MAX

@@ -194,7 +194,7 @@ class GangClaims:
         # What may go for the least important of them may go for all.
         spec = min((it.ask.spec for it in asks), key=lambda it: it.priority)
         claimant = Claimant(state, scene.usage, scene.throttle, app.leaf.queue, spec)
-        units = Units(scene.taken)
+        units = Units(scene.taken, spare=scene.spare)
         whole = [*whole_applications(state, claimant, units)]
         packer = self._packer(groups, scene, claimant, units)
         if len(whole) > WHOLE_MAX or not packer.could_fit(whole):

@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from yunikorn_actors.planning.preemption.victim_rules import (
     ExpectedUsage,
+    is_movable,
     may_be_preempted,
     may_give,
 )
@@ -59,6 +60,16 @@ def _weight(child: Queue, usage: ExpectedUsage) -> Resource:
 def may_be_victim(allocation: Allocation, plan: Resource) -> bool:
     sizes = allocation.resource
     return may_be_preempted(allocation, plan) and any(sizes.get(kind, 0) > 0 for kind in plan)
+
+
+def units_for(plan: Resource, gone: Container[str] = ()) -> Units:
+    """Of what a gang does not need, that goes which may, in the order of the rule."""
+
+    def rank(app: Application, allocation: Allocation) -> tuple[bool, Order]:
+        order = _order(app, allocation, Part.SURPLUS, plan)
+        return not may_be_victim(allocation, plan), order
+
+    return Units(gone, first=rank)
 
 
 def keeps_guarantees(
@@ -125,13 +136,13 @@ class Enforcement:
 
     def _units(self, leaf: Queue, plan: Resource) -> Iterator[tuple[Allocation, ...]]:
         """Yield what may go, in order: allocations, and what goes as one as its leaf says."""
-        units, seen = Units(self._taken), dict[str, None]()
+        units, seen = units_for(plan, self._taken), dict[str, None]()
         for app, allocation in self._candidates(leaf, plan, units):
             if allocation.uuid in seen:
                 continue
             unit = units.with_it(app, allocation)
             seen.update(dict.fromkeys(units.bound(app, unit)))
-            if unit and all(may_be_victim(item, plan) for item in unit):
+            if unit and all(map(is_movable, unit)):
                 yield unit
 
     def _candidates(

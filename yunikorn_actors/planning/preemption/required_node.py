@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption.device_room import freed, keep, targets
-from yunikorn_actors.planning.preemption.victim_rules import may_be_preempted
+from yunikorn_actors.planning.preemption.victim_rules import is_movable
 from yunikorn_actors.planning.preemption.victim_units import Part, Units, is_set_to_go_as_one
 from yunikorn_actors.state.allocations import (
     Allocation,
@@ -28,7 +28,7 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import claimants, has_victims_going
 from yunikorn_actors.values.devices import amount_of
-from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
+from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in, match_any
 
 Order = tuple[bool, bool, Part, int, int, int, int, int, str]
 Unit = tuple[Allocation, ...]
@@ -95,7 +95,12 @@ def is_dying_for(node: Node, beneficiary: Beneficiary) -> bool:
 
 
 def may_be_victim(allocation: Allocation, spec: AskSpec) -> bool:
-    return may_be_preempted(allocation, spec.resource) and allocation.spec.priority <= spec.priority
+    return may_go_along(allocation, spec) and match_any(allocation.resource, spec.resource)
+
+
+def may_go_along(allocation: Allocation, spec: AskSpec) -> bool:
+    """Whether it may go as a part of its application, of use itself or not."""
+    return is_movable(allocation) and allocation.spec.priority <= spec.priority
 
 
 Claims = dict[ReservationKey, Resource]
@@ -183,7 +188,7 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
 def candidates(
     state: PartitionState, node: Node, spec: AskSpec, gone: Container[str] = ()
 ) -> list[Allocation]:
-    units = Units(gone)
+    units = units_for(spec, gone)
     found = [
         (_order(app, item, units.part_of(app, item), spec), item)
         for item in node.allocations.values()
@@ -198,15 +203,26 @@ def _units(
     state: PartitionState, node: Node, spec: AskSpec, gone: Container[str]
 ) -> Iterator[Unit]:
     """Yield what may go, in order: allocations, and what goes as one because its leaf says so."""
-    units, seen = Units(gone), dict[str, None]()
+    units, seen = units_for(spec, gone), dict[str, None]()
     for allocation in candidates(state, node, spec, gone):
         if allocation.uuid in seen:
             continue
         app = state.applications[allocation.spec.application_id]
         unit = units.with_it(app, allocation)
         seen.update(dict.fromkeys(units.bound(app, unit)))
-        if unit and all(may_be_victim(item, spec) for item in unit):
+        if unit and all(may_go_along(item, spec) for item in unit):
             yield unit
+
+
+def units_for(spec: AskSpec, gone: Container[str] = ()) -> Units:
+    """Of what a gang does not need, that goes which may, on the node, in the order of the rule."""
+
+    def rank(app: Application, allocation: Allocation) -> tuple[bool, Order]:
+        is_here = allocation.node_id == spec.required_node
+        order = _order(app, allocation, Part.SURPLUS, spec)
+        return not (is_here and may_be_victim(allocation, spec)), order
+
+    return Units(gone, first=rank)
 
 
 def _on(unit: Iterable[Allocation], node: Node) -> Resource:

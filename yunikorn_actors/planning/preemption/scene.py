@@ -74,6 +74,8 @@ class Scene:
         self.staying = ExpectedUsage(staying)
         """Without promised room: a quota does not preempt for work that has not come."""
         self.throttle = Throttle(self.state, now_ns)
+        self.spare: dict[int, Resource] = {}
+        """What gangs have left beyond their need, by the serial of their application."""
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}
         """UUIDs of victims that are decided already."""

@@ -81,7 +81,7 @@ class Search:
         self._usage: ExpectedUsage = scene.usage
         self._leaf = leaf
         self._candidates: dict[str, list[Victim]] = {}
-        self._units = Units(dict(scene.taken))
+        self._units = Units(dict(scene.taken), spare=scene.spare)
         self._chosen: list[Victim] = []
         """Whole applications that go for asks of this search; each does with the first that needs
         it, and counts no more."""

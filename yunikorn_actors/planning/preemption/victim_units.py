@@ -7,14 +7,15 @@ gang: where it is `application`, what is broken goes as one as well. The planner
 Context that checks ask the same functions.
 """
 
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from yunikorn_actors.config import PreemptionUnit
-from yunikorn_actors.planning.preemption.victim_rules import order_of
+from yunikorn_actors.planning.preemption.victim_rules import Order, order_of
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.gangs import is_member
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 
@@ -71,13 +72,9 @@ def _beyond_need(app: Application, allocations: Iterable[Allocation]) -> Resourc
     beyond = dict(app.spared)
     discharge(beyond, app.spec.placeholder_ask)
     for allocation in allocations:
-        if _is_member(app, allocation):
+        if is_member(app, allocation.spec):
             charge(beyond, allocation.resource)
     return beyond
-
-
-def _is_member(app: Application, allocation: Allocation) -> bool:
-    return allocation.spec.task_group in app.task_groups
 
 
 def may_go_together(app: Application, victims: Collection[str], gone: Container[str] = ()) -> bool:
@@ -97,17 +94,36 @@ def may_go_together(app: Application, victims: Collection[str], gone: Container[
     return not originators and is_whole(app, left)
 
 
+Rank = Callable[[Application, Allocation], Any]
+"""By which of the members that a gang does not need go first."""
 _UNKNOWN: Final[dict[str, Part]] = {}
 
 
 class Units:
     """What each allocation is to its application, with some gone already, or not yet."""
 
-    def __init__(self, gone: Container[str] = (), back: Container[str] = ()) -> None:
+    def __init__(
+        self,
+        gone: Container[str] = (),
+        back: Container[str] = (),
+        *,
+        first: Rank | None = None,
+        spare: dict[int, Resource] | None = None,
+    ) -> None:
+        """Of members of which a gang does not need all, those are surplus that rank first.
+
+        Without a rank these are the newest. `spare` is what the gangs have left beyond their need
+        while some of it is taken, by the serial of the application: several searches of one plan
+        share it.
+        """
         self._gone = gone
         self._back = back
+        self._first = first
+        self._spare = {} if spare is None else spare
         self._parts: dict[int, dict[str, Part] | None] = {}
         """Of each application by its serial: worked out once. None if it does not go as one."""
+        self._beyond: dict[int, Resource] = {}
+        """What each gang that is whole has beyond its need, of the types that it needs."""
 
     def part_of(self, app: Application, allocation: Allocation) -> Part:
         parts = self._parts.get(app.serial, _UNKNOWN)
@@ -143,6 +159,36 @@ class Units:
         staying.sort(key=lambda it: order_of(it, app.asks[it.spec.key]))
         return tuple(staying)
 
+    # -- surplus
+
+    def could_be_surplus(self, app: Application, allocation: Allocation) -> bool:
+        """Whether its gang is whole, and would be without it as well."""
+        if self.part_of(app, allocation) is Part.SURPLUS:
+            return True
+        beyond = self._beyond.get(app.serial)
+        return beyond is not None and self._is_surplus(app, allocation, beyond)
+
+    def surplus_among(self, app: Application, those: Iterable[Allocation]) -> list[Allocation]:
+        """Return which of those may go together and leave the gang whole, the first in order."""
+        found: list[Allocation] = []
+        left = dict(self._beyond[app.serial])
+        for allocation in sorted(those, key=lambda it: self._rank(app, it)):
+            # Those before it have used up what the gang has beyond its need.
+            if self._is_surplus(app, allocation, left):
+                found.append(allocation)
+                if is_member(app, allocation.spec):
+                    discharge(left, _of_types(allocation.resource, left))
+        return found
+
+    def spare_of(self, app: Application, allocation: Allocation) -> Resource | None:
+        """Return what the gang of a surplus has left, less what was taken; None if it is no member.
+
+        Work on several nodes may be surplus where not all of it can go.
+        """
+        if not is_member(app, allocation.spec):
+            return None
+        return self._spare.setdefault(app.serial, dict(self._beyond[app.serial]))
+
     def _may_go(self, allocation: Allocation) -> bool:
         return allocation.may_be_released or allocation.uuid in self._back
 
@@ -154,25 +200,27 @@ class Units:
         if any(quantity < 0 for quantity in beyond.values()):
             part = Part.OF_WHOLE if is_set_to_go_as_one(app) else Part.OF_BROKEN
             return dict.fromkeys([it.uuid for it in staying], part)
+        self._beyond[app.serial] = _of_types(beyond, {**app.spec.placeholder_ask, **app.spared})
         parts = dict.fromkeys([it.uuid for it in staying], Part.OF_WHOLE)
-        kinds = {**app.spec.placeholder_ask, **app.spared}
-        surplus = [it for it in staying if self._is_surplus(app, it, kinds, beyond)]
-        surplus.sort(key=lambda it: order_of(it, app.asks[it.spec.key]))
-        for allocation in surplus:
-            # Those before it have used up what the gang has beyond its need.
-            if self._is_surplus(app, allocation, kinds, beyond):
-                parts[allocation.uuid] = Part.SURPLUS
-                if _is_member(app, allocation):
-                    discharge(beyond, allocation.resource)
+        for allocation in self.surplus_among(app, staying):
+            parts[allocation.uuid] = Part.SURPLUS
         return parts
 
-    def _is_surplus(
-        self, app: Application, allocation: Allocation, kinds: Iterable[str], beyond: Resource
-    ) -> bool:
+    def _rank(self, app: Application, allocation: Allocation) -> tuple[object, Order]:
+        first = None if self._first is None else self._first(app, allocation)
+        return first, order_of(allocation, app.asks[allocation.spec.key])
+
+    def _is_surplus(self, app: Application, allocation: Allocation, beyond: Resource) -> bool:
         """Whether a gang that is whole is whole without it, and it may go."""
-        if _is_member(app, allocation):
-            size = allocation.resource
-            for kind in kinds:
-                if size.get(kind, 0) > beyond.get(kind, 0):
-                    return False
+        if is_member(app, allocation.spec) and not fits_beyond(allocation.resource, beyond):
+            return False
         return not allocation.spec.originator and self._may_go(allocation)
+
+
+def fits_beyond(size: Resource, beyond: Resource) -> bool:
+    """Whether a gang has so much beyond its need; types that it does not need are nothing to it."""
+    return all(size.get(kind, 0) <= left for kind, left in beyond.items())
+
+
+def _of_types(amounts: Resource, kinds: Iterable[str]) -> Resource:
+    return {kind: amounts.get(kind, 0) for kind in kinds}

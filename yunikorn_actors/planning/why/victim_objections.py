@@ -9,7 +9,7 @@ from yunikorn_actors.planning.preemption import quota, required_node
 from yunikorn_actors.planning.preemption.claimant import Claimant, Victim, victims_of
 from yunikorn_actors.planning.preemption.gang_choice import run_time_ns
 from yunikorn_actors.planning.preemption.throttle import Throttle
-from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
+from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage, is_movable
 from yunikorn_actors.planning.preemption.victim_units import Part, Units
 from yunikorn_actors.planning.reasons import PreemptionCost, PreemptionVictim
 from yunikorn_actors.state.allocations import Allocation, AskSpec
@@ -136,10 +136,10 @@ class OfGuarantee:
         return ""
 
     def _of_unit(self, app: Application, allocation: Allocation) -> str:
-        state, claimant = self._state, self._claimant
-        victim = Victim(state, (allocation,), self._units.part_of(app, allocation))
-        if victim.part is Part.OF_WHOLE:
-            whole = self._units.whole(app)
+        state, claimant, units = self._state, self._claimant, self._units
+        victim = Victim(state, (allocation,), units.part_of(app, allocation))
+        if victim.part is Part.OF_WHOLE and not units.could_be_surplus(app, allocation):
+            whole = units.whole(app)
             if not whole:
                 return "of an application that goes whole, and a part of it cannot go now"
             victim = Victim(state, whole, Part.OF_WHOLE)
@@ -157,7 +157,7 @@ class OfRequiredNode:
 
     def __init__(self, spec: AskSpec) -> None:
         self._spec = spec
-        self._units = Units()
+        self._units = required_node.units_for(spec)
 
     def __call__(self, app: Application, allocation: Allocation) -> str:
         spec = self._spec
@@ -170,7 +170,7 @@ class OfRequiredNode:
         if required_node.would_end_itself(app, spec):
             return "of its own application, which would end with it"
         unit = self._units.with_it(app, allocation)
-        goes = unit and all(required_node.may_be_victim(it, spec) for it in unit)
+        goes = unit and all(required_node.may_go_along(it, spec) for it in unit)
         return "" if goes else OF_WHOLE
 
 
@@ -181,7 +181,7 @@ class OfQuota:
         self._queue = queue
         self._usage = usage
         self._plan = quota.plan_of(queue, usage)
-        self._units = Units()
+        self._units = quota.units_for(self._plan)
 
     def __call__(self, app: Application, allocation: Allocation) -> str:
         queue, plan = self._queue, self._plan
@@ -190,7 +190,7 @@ class OfQuota:
         if not quota.may_be_victim(allocation, plan):
             return NO_USE
         unit = self._units.with_it(app, allocation)
-        if not unit or not all(quota.may_be_victim(it, plan) for it in unit):
+        if not unit or not all(map(is_movable, unit)):
             return OF_WHOLE
         keeps = quota.keeps_guarantees(queue, app.queue, quota.together(unit), plan, self._usage)
         return "" if keeps else FOR_GUARANTEE

@@ -92,7 +92,7 @@ class QuotaVictims:
         cluster, seen = self._cluster, set[str]()
         able = [it for it in cluster.placed.values() if it.app.leaf is leaf and _may_go(it, over)]
         apps = dict.fromkeys(it.app for it in able)
-        parts = {uuid: part for app in apps for uuid, part in self._parts(app).items()}
+        parts = {uuid: part for app in apps for uuid, part in self._parts(app, over).items()}
         for placed in sorted(able, key=lambda it: self._order(it, parts[it.uuid], over)):
             if placed.uuid in seen:
                 continue
@@ -100,13 +100,14 @@ class QuotaVictims:
             if parts[placed.uuid] == WHOLE and units.is_bound(placed.app, None):
                 unit = units.stay_of(cluster, placed.app)
             seen |= {it.uuid for it in unit if parts[it.uuid] == WHOLE}
-            if all(_may_go(it, over) for it in unit):
+            if not any(it.leaving or it.spec.required_node for it in unit):
                 yield unit
 
-    def _parts(self, app: App) -> dict[str, int]:
+    def _parts(self, app: App, over: Resource) -> dict[str, int]:
         """Rank all that stays of an application by what its gang loses with it.
 
-        Surplus is what the gang stays whole without, when what is before it is gone as well.
+        Surplus is what the gang stays whole without, when what is before it is gone as well: what
+        may go first, in the order of all victims.
         """
         stays = units.stay_of(self._cluster, app)
         if not units.goes_whole(app):
@@ -117,17 +118,16 @@ class QuotaVictims:
             return {placed.uuid: part for placed in stays}
         parts = {placed.uuid: WHOLE for placed in stays}
         left = stays
-        for placed in sorted(stays, key=self._newest) if is_gang else ():
+
+        def rank(it: Placed) -> tuple[Any, ...]:
+            return (not _may_go(it, over), self._order(it, SURPLUS, over))
+
+        for placed in sorted(stays, key=rank) if is_gang else ():
             rest = [it for it in left if it is not placed]
             is_free = not placed.leaving and not placed.spec.originator
             if is_free and units.makes_whole(app, rest):
                 parts[placed.uuid], left = SURPLUS, rest
         return parts
-
-    def _newest(self, placed: Placed) -> tuple[Any, ...]:
-        spec, ask = placed.spec, self._cluster.asks[placed.app.id, placed.spec.key]
-        marks = (not spec.allow_preempt_self, spec.originator)
-        return (*marks, -ask.created, -ask.sequence, -placed.since, placed.uuid)
 
     def _order(self, placed: Placed, part: int, over: Resource) -> tuple[Any, ...]:
         spec, app, most = placed.spec, placed.app, placed.app.leaf.spec.max or {}

@@ -36,9 +36,18 @@ def stay_of(cluster: Cluster, app: App) -> list[Placed]:
 
 def makes_whole(app: App, present: Iterable[Placed]) -> bool:
     """Whether with these alone the gang has all that it needs."""
-    has = total(p.size for p in present if p.spec.task_group in app.groups)
+    has = total(p.size for p in present if _is_member(app, p))
     needs = sub(app.spec.placeholder_ask, app.spared)
     return all(n <= has.get(kind, 0) for kind, n in needs.items())
+
+
+def _is_member(app: App, placed: Placed) -> bool:
+    """Where not all placeholders were placed, work of any group may be what takes their place."""
+    group = placed.spec.task_group
+    wanted = app.spec.placeholder_ask.items()
+    return group in app.groups or (
+        group != "" and any(app.placed.get(kind, 0) < n for kind, n in wanted)
+    )
 
 
 def tears(cluster: Cluster, app: App, victims: Victims) -> bool:

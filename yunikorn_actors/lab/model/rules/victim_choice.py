@@ -32,10 +32,13 @@ def is_below_fence(cluster: Cluster, ask: Ask, victim: Placed) -> bool:
 def may_go(cluster: Cluster, ask: Ask, victim: Placed) -> bool:
     """Whether the rules let one allocation go for an ask, guarantees apart."""
     mine, theirs = ask.app.leaf, victim.app.leaf
-    if victim.leaving or victim.spec.required_node or not match_any(victim.size, ask.size):
+    # What its leaf binds together goes whole, of use or not.
+    bound = theirs.says.preemption_unit == "application"
+    if victim.leaving or victim.spec.required_node:
+        return False
+    if not bound and not match_any(victim.size, ask.size):
         return False
     if ask.spec.required_node:
-        bound = theirs.says.preemption_unit == "application"
         if bound and victim.app is ask.app:
             return False
         # What its leaf binds together goes with a part that is there.
