@@ -318,7 +318,7 @@ def told_of(part: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
     lives = (
         "state", "started_ns", "state_log", "timers", "task_groups", "admitted", "lapsed_ns",
-        "placed", "spared",
+        "placed", "reported", "spared",
     )  # fmt: skip
     queue = (
         "state", "leaf", "dynamic", "allocated", "pending", "max", "guaranteed", "properties",

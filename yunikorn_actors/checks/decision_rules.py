@@ -28,7 +28,7 @@ from yunikorn_actors.state.queues import Queue, QueueState
 from yunikorn_actors.state.reserved_nodes import RESERVED_NODES_MIN
 from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import Resource, charge, fits_in
+from yunikorn_actors.values.resource import Resource, add, charge, fits_in
 from yunikorn_actors.values.tags import GPU
 
 
@@ -326,8 +326,8 @@ def of_a_part_of_a_gang(app: Application) -> Iterator[str]:
 
 
 def unplaced(app: Application) -> Resource:
-    wanted = app.spec.placeholder_ask.items()
-    return {kind: max(0, quantity - app.placed.get(kind, 0)) for kind, quantity in wanted}
+    here, wanted = add(app.placed, app.reported), app.spec.placeholder_ask.items()
+    return {kind: max(0, quantity - here.get(kind, 0)) for kind, quantity in wanted}
 
 
 def _to_come(app: Application) -> Resource:

@@ -112,7 +112,7 @@ def add_application(
         ugi=si.UserGroupInformation(user=written.user, groups=user_groups),
         tags=tags,
         gang_scheduling_style=written.gang_style,
-        placeholder_ask=whole_gang(missing),
+        placeholder_ask=whole_gang(gang),
         execution_timeout_milli_seconds=read_timeout("application", written.timeout),
     )
     app: ApplicationRecord[L] = ApplicationRecord(

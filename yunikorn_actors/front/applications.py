@@ -228,11 +228,12 @@ def _again(app: ApplicationRecord[L]) -> si.AddApplicationRequest:
     tags = dict(request.tags)
     if any(it.is_held for it in records):
         tags.setdefault(si.constants.APP_TAG_CREATE_FORCE, "true")
-    kept: Counter[str] = Counter()
+    its: Counter[str] = Counter()
     for record in records:
-        if record.is_placeholder and record.ask is not None and record.ask.resource_ask is not None:
-            kept.update(record.ask.resource_ask.amounts())
-    return replace(request, tags=tags, placeholder_ask=si.Resource.of(kept) if kept else None)
+        is_member = record.is_held and record.running.group in app.groups
+        if record.is_placeholder or is_member:
+            its.update(si.Resource.parse(record.running.resources).amounts())
+    return replace(request, tags=tags, placeholder_ask=si.Resource.of(its) if its else None)
 
 
 _WORDS: Final = {

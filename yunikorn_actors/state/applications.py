@@ -188,6 +188,7 @@ class Application:
         "placed",
         "placeholders",
         "queue",
+        "reported",
         "reservation_count",
         "run_limit",
         "serial",
@@ -252,6 +253,9 @@ class Application:
         """When the last commitment of the gang came to nothing; it waits behind others since."""
         self.placed: Resource = {}
         """All placeholders that were placed since the gang came, whatever became of them."""
+        self.reported: Resource = {}
+        """All members that were reported as running: each was a placeholder once, as a rule in a
+        former life of the core."""
         self.spared: Resource = {}
         """How much less than its `placeholder_ask` makes the gang whole: members that are smaller
         than their placeholders, and placeholders that no member came for."""

@@ -210,6 +210,7 @@ def _application(app: Application) -> dict[str, Any]:
         "lapsed_ns": app.lapsed_ns,
         "crowd": app.run_limit.value,
         "placed": _amounts(app.placed),
+        **({"reported": reported} if (reported := _amounts(app.reported)) else {}),
         **({"spared": spared} if (spared := _amounts(app.spared)) else {}),
         "swaps": [
             {"placeholder": uuid, "key": swap.key, "node": swap.node_id, "crosses": swap.crosses}

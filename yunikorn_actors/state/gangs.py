@@ -77,9 +77,10 @@ def awaits_admission(app: Application) -> bool:
 
 def is_incomplete(app: Application) -> bool:
     """Whether there are placeholders that have never been placed."""
-    placed = app.placed
+    placed, reported = app.placed, app.reported
     return any(
-        quantity > placed.get(kind, 0) for kind, quantity in app.spec.placeholder_ask.items()
+        quantity > placed.get(kind, 0) + reported.get(kind, 0)
+        for kind, quantity in app.spec.placeholder_ask.items()
     )
 
 
@@ -99,8 +100,12 @@ def is_member(app: Application, spec: AskSpec) -> bool:
     Placeholders name the groups. Where not all of them have come, as after a restart for which the
     members alone are reported, any group counts.
     """
-    group = spec.task_group
-    return group in app.task_groups or bool(group and is_incomplete(app))
+    group, placed = spec.task_group, app.placed
+    if not group or group in app.task_groups:
+        return bool(group)
+    return any(
+        quantity > placed.get(kind, 0) for kind, quantity in app.spec.placeholder_ask.items()
+    )
 
 
 def is_all_there(app: Application) -> bool:
@@ -110,9 +115,9 @@ def is_all_there(app: Application) -> bool:
 
 def unplaced(app: Application) -> Resource:
     """Return the part of the gang for which no placeholder has been placed yet."""
-    placed = app.placed
+    placed, reported = app.placed, app.reported
     return {
-        kind: max(0, quantity - placed.get(kind, 0))
+        kind: max(0, quantity - placed.get(kind, 0) - reported.get(kind, 0))
         for kind, quantity in app.spec.placeholder_ask.items()
     }
 
@@ -206,4 +211,5 @@ def dissolve_gang(state: PartitionState, app: Application) -> None:
     app.is_admitted = False
     app.lapsed_ns = 0
     app.placed = {}
+    app.reported = {}
     app.spared = {}

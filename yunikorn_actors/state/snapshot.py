@@ -202,6 +202,7 @@ def _application(app: Application) -> Image:
         "counts": app.serial in app.usages[0].running,
         # Hardly any has it, and images of earlier versions have none.
         **({"owed": app.owed} if app.owed else {}),
+        **({"reported": saturated(app.reported)} if any(app.reported.values()) else {}),
         **({"spared": saturated(app.spared)} if any(app.spared.values()) else {}),
     }
 
@@ -281,6 +282,7 @@ def _restore_application(state: PartitionState, image: Image) -> None:
         setattr(app, name, convert(image[name], kind))
     app.run_limit = GateKind(image["crowd"])
     app.owed = dict(image.get("owed", {}))
+    app.reported = dict(image.get("reported", {}))
     app.spared = dict(image.get("spared", {}))
     for level in app.queue.lineage:
         level.running_apps += app.state in COUNTS_AS_RUNNING

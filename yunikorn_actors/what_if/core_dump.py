@@ -64,7 +64,7 @@ _IN_QUEUES: Final = (
 """What a dump, a configuration and a queue call alike."""
 _IN_APPLICATIONS: Final = (
     "state", "queue", "serial", "group", "submitted_ns", "started_ns", "task_groups", "lapsed_ns",
-    "placed", "crowd", "spared",
+    "placed", "crowd", "reported", "spared",
 )  # fmt: skip
 _IN_ALLOCATIONS: Final = ("uuid", "allocated_ns", "instance_type", "charged_s", "devices")
 _IN_ASKS: Final = ("created_ns", "sequence", "taken", "told", "shortage")

@@ -15,7 +15,7 @@ from yunikorn_actors.lab.model.judged_cluster import (
     Queue,
     Swap,
 )
-from yunikorn_actors.lab.model.rules import gangs
+from yunikorn_actors.lab.model.rules import gangs, units
 from yunikorn_actors.machines.context.lifecycle import PLACEHOLDER_TIMER
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import AskSpec
@@ -77,7 +77,7 @@ def _app_state(cluster: Cluster, fact: f.ApplicationStateChanged) -> None:
     if app.state in ("Resuming", "Failing"):
         # Placeholders that come later are another gang.
         app.timed_out, app.admitted, app.lapsed, app.placed = True, False, None, {}
-        app.spared = {}
+        app.spared, app.reported = {}, {}
     if app.state in ("Completing", "Failing", *ENDED):
         app.counts = False
     if app.state in ENDED:
@@ -146,6 +146,8 @@ def _recovered(cluster: Cluster, fact: f.AllocationRecovered) -> None:
     ask.taken += 1
     app = ask.app
     app.age = min(app.age, fact.created_ns)
+    if not fact.spec.placeholder and units.is_member(app, fact.spec):
+        charge(app.reported, fact.spec.resource)
     is_first = fact.spec.placeholder and _is_first_of_gang(app)
     _take(cluster, fact, ask, fact.spec, fact.spec.resource)
     if is_first and app.spec.created_ns is not None:

@@ -44,6 +44,8 @@ class App:
     """Since when the admitted gang has had no placeholder."""
     placed: Resource = field(default_factory=dict)
     """All placeholders ever placed."""
+    reported: Resource = field(default_factory=dict)
+    """All members that were reported as running, which were placeholders in a former life."""
     groups: set[str] = field(default_factory=set)
     """Of its placeholders, whatever became of them."""
     spared: Resource = field(default_factory=dict)

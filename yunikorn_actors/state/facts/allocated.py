@@ -13,7 +13,7 @@ from yunikorn_actors.state.facts.fact import (
     Incident,
     IncidentKind,
 )
-from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
+from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang, is_member
 from yunikorn_actors.state.in_words import in_amounts, in_list, placed_on
 from yunikorn_actors.state.ledger import books_of, count_holding, strike, write
 from yunikorn_actors.state.partition import PartitionState
@@ -208,6 +208,9 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
         ask.taken += 1
         if spec.placeholder:
             count_placeholders(app, spec, 1)
+        elif is_member(app, spec):
+            charge(app.reported, spec.resource)
+            forget_complete_gang(state, app)
         put_on(state, app, ask, _made(state, spec, self.node_id, self))
 
     def in_words(self) -> str:

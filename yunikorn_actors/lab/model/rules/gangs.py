@@ -18,7 +18,7 @@ def is_held(app: App) -> bool:
 
 
 def unplaced(app: App) -> Resource:
-    rest = sub(app.spec.placeholder_ask, app.placed)
+    rest = sub(app.spec.placeholder_ask, add(app.placed, app.reported))
     return {kind: max(0, n) for kind, n in rest.items()}
 
 

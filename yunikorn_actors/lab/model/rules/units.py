@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from yunikorn_actors.checks.state_invariants import total
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judged_cluster import App, Ask, Cluster, Placed, Victims
+from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.values.resource import sub
 
 BROKEN, SURPLUS, ALONE, WHOLE = range(4)
@@ -36,18 +37,16 @@ def stay_of(cluster: Cluster, app: App) -> list[Placed]:
 
 def makes_whole(app: App, present: Iterable[Placed]) -> bool:
     """Whether with these alone the gang has all that it needs."""
-    has = total(p.size for p in present if _is_member(app, p))
+    has = total(p.size for p in present if is_member(app, p.spec))
     needs = sub(app.spec.placeholder_ask, app.spared)
     return all(n <= has.get(kind, 0) for kind, n in needs.items())
 
 
-def _is_member(app: App, placed: Placed) -> bool:
+def is_member(app: App, spec: AskSpec) -> bool:
     """Where not all placeholders were placed, work of any group may be what takes their place."""
-    group = placed.spec.task_group
-    wanted = app.spec.placeholder_ask.items()
-    return group in app.groups or (
-        group != "" and any(app.placed.get(kind, 0) < n for kind, n in wanted)
-    )
+    group, wanted = spec.task_group, app.spec.placeholder_ask.items()
+    some_are_missing = any(app.placed.get(kind, 0) < n for kind, n in wanted)
+    return group in app.groups or bool(group and some_are_missing)
 
 
 def tears(cluster: Cluster, app: App, victims: Victims) -> bool:
