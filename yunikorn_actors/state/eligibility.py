@@ -69,7 +69,8 @@ def check_quotas(
     wanted = spec.resource.items()
     *queues, root = app.queue.lineage
     for queue in queues:
-        if not has_room(queue.quota(own), queue.allocated, wanted):
+        quota = queue.quota() if own is None else queue.quota_for(own, queue.allocated)
+        if not has_room(quota, queue.allocated, wanted):
             return Refusal.QUEUE_LIMIT
     if spec.required_node or has_room(state.capacity, root.allocated, wanted, True):
         return None

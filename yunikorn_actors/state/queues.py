@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from yunikorn_actors.config import Acl, LimitConfig, QueueProperties, TemplateConfig
 from yunikorn_actors.config.names import WILDCARD
 from yunikorn_actors.state.gates import Places
-from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.resource import Resource, add
 
 
 class LimitTable:
@@ -198,6 +198,23 @@ class Queue:
         return {
             kind: quantity - earmarked.get(kind, 0) + own.get(kind, 0)
             for kind, quantity in limit.items()
+        }
+
+    def quota_for(
+        self, own: Resource, used: Resource, redeemed: Resource | None = None
+    ) -> Resource | None:
+        """Return how much may be used with an ask to which so much was promised.
+
+        After a reload, or with work that was reported, the maximum may not hold all that was
+        promised. Then each has its own as long as there is room, in the order of the promises: the
+        later ones would keep the earlier ones out.
+        """
+        limit, left = self.spec.max, self.quota(add(own, redeemed) if redeemed else own)
+        if limit is None or left is None or left is limit:
+            return limit
+        return {
+            kind: max(size, min(limit[kind], used.get(kind, 0) + own.get(kind, 0)))
+            for kind, size in left.items()
         }
 
     def walk(self) -> Iterator["Queue"]:

@@ -32,7 +32,7 @@ from yunikorn_actors.state.applications import (
 from yunikorn_actors.state.eligibility import starts_before
 from yunikorn_actors.state.gates import GateKind, has_room, room_left
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.values.resource import Resource, add, shared
+from yunikorn_actors.values.resource import Resource, shared
 from yunikorn_actors.values.tag_lookup import tag_of
 from yunikorn_actors.values.tags import APP_TAG_NODE_SORT_POLICY
 
@@ -599,8 +599,7 @@ class QueueView:
         for level in self.limits:
             sizes = level.limit
             if level.is_quota:
-                redeemed = level.redeemed
-                sizes = level.queue.quota(add(own, redeemed) if redeemed else own)
+                sizes = level.queue.quota_for(own, level.used, level.redeemed)
             if not has_room(sizes, level.used, wanted, level.parent is None):
                 return level
         return None

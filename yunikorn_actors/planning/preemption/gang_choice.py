@@ -1,6 +1,7 @@
 """Which whole applications go for the asks of one claimant, where single work is not enough.
 
-Of all sets that serve the most of its asks: the fewest applications, then those of which the policy
+Of all sets that serve the most of its asks: the fewest whole gangs, then the fewest applications of
+no gang that go as one, then of what is left of broken gangs; then those of which the policy
 of the asking leaf says the least, if it has one, the greatest of them first, then the least
 important, then the least work lost, then the order of single work: what opted out and originators
 last, the newest first. All sets are tried as far as the bound allows, the small ones first. Beyond
@@ -13,9 +14,10 @@ Where a guarantee binds it, all choices are tried. What costs least beside the b
 `planned`; where there is too much single work for that, each ask takes what is first in order.
 """
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 from operator import itemgetter
 from typing import NamedTuple
@@ -35,6 +37,7 @@ from yunikorn_actors.planning.preemption.single_choice import (
     SingleChoice,
     in_turn,
 )
+from yunikorn_actors.planning.preemption.victim_units import Part, is_set_to_go_as_one, kind_of
 from yunikorn_actors.policies.folds import runtime_of
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation
@@ -56,7 +59,11 @@ _PARTS_PER_MILLION = 1_000_000
 class Loss(NamedTuple):
     """Compare sets of applications that go: less is better."""
 
-    applications: int
+    gangs: int
+    """Those that are whole."""
+    others: int
+    """Applications of no gang, where their leaf has them go as one."""
+    broken: int
     ranks: tuple[Key, ...]
     """What the policy of the asking leaf says of them."""
     priority: int
@@ -67,9 +74,15 @@ class Loss(NamedTuple):
     allocations: int
     orders: tuple[Order, ...]
 
+    @property
+    def applications(self) -> int:
+        return self.gangs + self.others + self.broken
+
 
 class Gang(NamedTuple):
     victim: Victim
+    kind: Part
+    """A whole gang; or another application, or what is left of a gang, that goes as one."""
     priority: int
     """Of the most important of its allocations."""
     work: int
@@ -92,7 +105,9 @@ def gang_of(state: PartitionState, victim: Victim, now_ns: int) -> Gang:
             sized = allocation.resource
             size = size_of(state, sized)
         work += run_time_ns(app, allocation, now_ns) // 1_000_000 * size
-    return Gang(victim, priority, work)
+    is_set = is_set_to_go_as_one(app)
+    kind = kind_of(app, victim.allocations) if is_set else Part.OF_WHOLE
+    return Gang(victim, kind, priority, work)
 
 
 def run_time_ns(app: Application, allocation: Allocation, now_ns: int) -> int:
@@ -114,8 +129,11 @@ def size_of(state: PartitionState, resource: Resource) -> int:
 
 def loss_of(gangs: Sequence[Gang], beside: Iterable[Victim] = ()) -> Loss:
     orders = [gang.victim.order for gang in gangs]
+    kinds = Counter([gang.kind for gang in gangs])
     return Loss(
-        len(gangs),
+        kinds[Part.OF_WHOLE],
+        kinds[Part.ALONE],
+        kinds[Part.OF_BROKEN],
         ranks_of([gang.victim for gang in gangs]),
         max((gang.priority for gang in gangs), default=0),
         sum(gang.work for gang in gangs),
@@ -128,11 +146,19 @@ def loss_of(gangs: Sequence[Gang], beside: Iterable[Victim] = ()) -> Loss:
 
 def sets_below(gangs: Sequence[Gang], than: Loss | None) -> Iterator[tuple[Gang, ...]]:
     """Yield all sets that lose less, or simply all, in the order of what they lose."""
-    for size in range(len(gangs) + 1 if than is None else min(len(gangs), than.applications) + 1):
-        losses = [(loss_of(some), some) for some in combinations(gangs, size)]
-        for loss, some in sorted(losses, key=itemgetter(0)):
+    are_alike = _are_alike(gangs)
+    most = min(len(gangs), than.gangs) if than is not None and are_alike else len(gangs)
+    by_size = (combinations(gangs, size) for size in range(most + 1))
+    # Of more whole gangs more is lost, whichever they are. Other applications weigh less than any.
+    for sets in by_size if are_alike else [chain.from_iterable(by_size)]:
+        for loss, some in sorted(((loss_of(it), it) for it in sets), key=itemgetter(0)):
             if than is None or loss < than:
                 yield some
+
+
+def _are_alike(gangs: Sequence[Gang]) -> bool:
+    """Whether all are whole gangs, so that a set of fewer loses less."""
+    return all(gang.kind is Part.OF_WHOLE for gang in gangs)
 
 
 class Choice:
@@ -215,9 +241,9 @@ class Choice:
         best: Sequence[Gang] = ()
         most = self._worth(best) or Worth(0, 0)
         least = loss_of(best, self._beside)
-        tried = 0
+        tried, are_alike = 0, _are_alike(gangs)
         for size in range(1, len(gangs) + 1):
-            if most.served >= self._count:
+            if most.served >= self._count and (are_alike or not best):
                 return best, most
             tried += comb(len(gangs), size)
             if tried > SETS_MAX or tried * self._looks_each > LOOKS_MAX:

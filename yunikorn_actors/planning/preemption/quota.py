@@ -149,7 +149,7 @@ class Enforcement:
         self, leaf: Queue, plan: Resource, units: Units
     ) -> list[tuple[Application, Allocation]]:
         found = [
-            (_order(app, allocation, units.part_of(app, allocation), plan), app, allocation)
+            (_order(app, allocation, units.harm_of(app, allocation), plan), app, allocation)
             for app in (self._state.applications[id_] for id_ in leaf.applications.values())
             for allocation in app.allocations.values()
             if may_be_victim(allocation, plan) and allocation.uuid not in self._taken

@@ -190,7 +190,7 @@ def candidates(
 ) -> list[Allocation]:
     units = units_for(spec, gone)
     found = [
-        (_order(app, item, units.part_of(app, item), spec), item)
+        (_order(app, item, units.harm_of(app, item), spec), item)
         for item in node.allocations.values()
         if may_be_victim(item, spec) and item.uuid not in gone
         for app in (state.applications[item.spec.application_id],)

@@ -67,6 +67,13 @@ def is_whole(app: Application, allocations: Iterable[Allocation]) -> bool:
     return all(quantity >= 0 for quantity in _beyond_need(app, allocations).values())
 
 
+def kind_of(app: Application, allocations: Iterable[Allocation]) -> Part:
+    """What is hurt if all that stays of an application goes as one: it need not be a whole gang."""
+    if not app.spec.is_gang:
+        return Part.ALONE
+    return Part.OF_WHOLE if is_whole(app, allocations) else Part.OF_BROKEN
+
+
 def _beyond_need(app: Application, allocations: Iterable[Allocation]) -> Resource:
     """Return what members have beyond what their gang needs; negative is what it lacks."""
     beyond = dict(app.spared)
@@ -132,6 +139,13 @@ class Units:
             self._parts[app.serial] = parts
         # What was asked back since is a victim of nobody.
         return Part.ALONE if parts is None else parts.get(allocation.uuid, Part.OF_WHOLE)
+
+    def harm_of(self, app: Application, allocation: Allocation) -> Part:
+        """As `part_of`; of what goes as one, what goes with it."""
+        part = self.part_of(app, allocation)
+        if part is not Part.OF_WHOLE or not is_set_to_go_as_one(app):
+            return part
+        return kind_of(app, staying_of(app, self._gone, self._back))
 
     def with_it(self, app: Application, allocation: Allocation) -> tuple[Allocation, ...]:
         """Return what goes with an allocation where guarantees do not count, itself included.

@@ -8,7 +8,7 @@ from yunikorn_actors.planning.reasons import CLUSTER, Cause, Obstacle, no_room
 from yunikorn_actors.planning.why.inquiry import Case, amounts_of, some_of
 from yunikorn_actors.state.gates import has_room, shortfall
 from yunikorn_actors.state.reserved_nodes import own_earmark
-from yunikorn_actors.values.resource import Resource, add, sub
+from yunikorn_actors.values.resource import Resource, sub
 
 
 def quota_obstacles(case: Case) -> Iterator[Obstacle]:
@@ -21,7 +21,7 @@ def quota_obstacles(case: Case) -> Iterator[Obstacle]:
     for level in case.app.leaf.lineage:
         if level.is_quota:
             # Read where it is configured: what the planner keeps of it may be of before.
-            quota = level.queue.quota(add(own, level.redeemed))
+            quota = level.queue.quota_for(own or {}, level.used, level.redeemed)
             lacks = shortfall(quota, level.used, shape.wanted)
             if lacks:
                 sizes = level.queue.spec.max or {}

@@ -12,10 +12,12 @@ from yunikorn_actors.values.resource import add, fits_in, sub
 def has_headroom(cluster: Cluster, ask: Ask) -> bool:
     """Whether each maximum has room; promises to others count in queues below the root."""
     for gate in sums.gates(cluster, ask.app):
-        promised = (
-            sub(sums.claimed(cluster, gate.apps), sums.redeems(cluster, ask)) if gate.queue else {}
-        )
-        if not sums.leaves_room(gate.most, add(gate.used, promised), ask.size):
+        mine = sums.redeems(cluster, ask)
+        promised = sub(sums.claimed(cluster, gate.apps), mine) if gate.queue else {}
+        # Where a maximum does not hold all that was promised, what was promised to it is its own.
+        its_own = bool(mine) and fits_in(ask.size, mine)
+        used = gate.used if its_own else add(gate.used, promised)
+        if not sums.leaves_room(gate.most, used, ask.size):
             return False
     used = sums.usage(cluster, cluster.queues["root"])
     return bool(ask.spec.required_node) or sums.leaves_room(

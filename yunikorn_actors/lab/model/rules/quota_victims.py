@@ -135,13 +135,14 @@ class QuotaVictims:
         shares = [
             placed.size.get(kind, 0) / (most[kind] if most.get(kind, 0) > 0 else 1) for kind in over
         ]
+        harm = units.harm(self._cluster, app, part)
         return (
             not spec.allow_preempt_self,
             spec.originator,
-            part,
+            harm,
             -sum(kind in placed.size for kind in over),
             spec.priority,
-            -app.serial if part == WHOLE else 0,
+            -app.serial if harm == WHOLE else 0,
             -(ask.created // HOUR),
             max(shares, default=0.0),
             -ask.sequence,

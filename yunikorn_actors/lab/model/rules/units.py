@@ -69,12 +69,20 @@ def part(cluster: Cluster, placed: Placed) -> int:
     """
     app = placed.app
     gang = any(app.spec.placeholder_ask.values())
-    if not goes_whole(app):
+    if not goes_whole(app) or not gang:
         return ALONE
-    is_set = app.leaf.says.preemption_unit is not None
-    if gang and not is_set and not makes_whole(app, stay_of(cluster, app)):
+    if not makes_whole(app, stay_of(cluster, app)):
         return BROKEN
     return WHOLE if tears(cluster, app, [placed]) else SURPLUS
+
+
+def harm(cluster: Cluster, app: App, part: int) -> int:
+    """Rank a part of what goes as one by what goes with it."""
+    if part != WHOLE or app.leaf.says.preemption_unit is None:
+        return part
+    if not any(app.spec.placeholder_ask.values()):
+        return ALONE
+    return WHOLE if makes_whole(app, stay_of(cluster, app)) else BROKEN
 
 
 def are_in_order(ask: Ask | None, other: int, victim: int) -> bool:
