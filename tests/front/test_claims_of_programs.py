@@ -8,7 +8,7 @@ import pytest
 from fronting import PATIENCE_S
 from probes import wait_until
 
-from yunikorn_actors import Scheduler, SchedulerCore
+from yunikorn_actors import Running, Scheduler, SchedulerCore
 from yunikorn_actors.drivers.live.clock import RealClock
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
@@ -109,3 +109,42 @@ def test_a_victim_says_for_whom_it_goes_and_what_stood_against_the_others(schedu
             it.release()
         asked.result(PATIENCE_S)
         assert s.explain("two", "two-1").state == "released"
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_gang_that_goes_on_after_a_crash_of_its_program_goes_whole(
+    s: Scheduler, missing: int
+) -> None:
+    """The members that run are reported, and placeholders are asked for what is missing alone."""
+    running = {
+        name: [
+            Running(
+                application=name, key=f"{name}-{number}", node_id="n1",
+                resources={"gpu": 1000}, group="rank",
+            )
+            for number in range(4 - missing)
+        ]
+        for name in ("one", "two")
+    }  # fmt: skip
+    with s:
+        jobs = {
+            name: s.application(
+                name, queue="root.research", user="ann", gang=GANG, gang_style="Hard", running=its
+            )
+            for name, its in running.items()
+        }
+        s.add_node("n1", gpus=8, running=[it for its in running.values() for it in its])
+        for name, job in jobs.items():
+            for number in range(missing):
+                job.ask(f"{name}-new-{number}", group="rank").result(PATIENCE_S)
+        web = s.application("web", queue="root.serving", user="ben")
+        web.ask("w", gpu=1, count=2)
+        wait_until(
+            lambda: any(it.wanted_back.is_set() for job in jobs.values() for it in job.leases)
+        )
+        its = s.explain("web", "w-1").why
+        assert its is not None
+        assert its.preempting is not None
+        assert {"it goes with its whole application"} == {it.unit for it in its.preempting.goes}
+        going = [sum(it.wanted_back.is_set() for it in job.leases) for job in jobs.values()]
+        assert [0, 4] == sorted(going), "one gang is enough"

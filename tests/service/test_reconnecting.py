@@ -198,6 +198,21 @@ def test_a_swap_that_was_confirmed_and_not_heard_is_made(place: Place, s: Schedu
     wait_until(lambda: place.used() == 2_000)
 
 
+def test_a_gang_of_which_members_run_is_as_large_as_before(place: Place, s: Scheduler) -> None:
+    """Without its members it would be a smaller gang, and these would be more than it needs."""
+    s.add_node("n1", vcore=4)
+    gang = {"worker": {"count": 3, "vcore": 1}}
+    app = s.application("app", queue="root.batch", user="ann", gang=gang)
+    app.ask("w-1", group="worker").result(PATIENCE_S)
+    broken(place, s)
+    app.ask("w-2", group="worker").result(PATIENCE_S)
+    (partition,) = place.core.state_dump()["partitions"].values()
+    its = partition["applications"]["app"]
+    assert {"vcore": 3_000} == its["placeholder_ask"]
+    # A core with a journal knows them from before.
+    assert 3_000 == its["placed"]["vcore"] + its.get("reported", {}).get("vcore", 0)
+
+
 def test_placeholders_keep_their_room(place: Place, s: Scheduler) -> None:
     """Another application would take it, if the front did not report them."""
     s.add_node("n1", vcore=4)
